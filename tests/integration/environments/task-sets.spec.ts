@@ -83,7 +83,7 @@ describe('a file with a mistake', () => {
     expect(await refused(lines({ id: {} }))).toContain('line 1: id must be');
     expect(await refused(lines({ id: 'x' }, { id: 'y' }, { id: 'x' }))).toContain('line 3: the id "x" is there already');
     expect(await refused(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]))).toContain('line 1: not UTF-8');
-    expect(await refused('\n\n')).toContain('it holds no tasks');
+    expect(await refused('\n\n')).toContain('it has no tasks');
     expect(await refused('PAR1', '?format=parquet&file=a.parquet')).toMatch(/^a\.parquet: not a Parquet file/);
   });
 

@@ -3,13 +3,13 @@ import { newUuid } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
 import type { BackendSession, Caller, EnvironmentDirectory } from '@palestra/session';
 
-/** Of one question to an environment; a task's setup may be slow. */
+/** Deadline of one task; its setup may be slow. */
 const TASK_DEADLINE_MS = 300_000;
 const TEARDOWN_DEADLINE_MS = 30_000;
 
 /**
- * Reads tasks from the environments' servers directly. Permission is checked by the directory for every task, as for a session;
- * the episode is not kept as one: nobody plays it, so it needs neither ledger nor tombstone.
+ * Reads tasks directly from the environments' servers. The directory checks permission for every task, as for a session. The episode needs
+ * no ledger, because nobody plays it.
  */
 export function backendTaskSource(directory: EnvironmentDirectory, caller: Caller): TaskSource {
   return {
@@ -37,7 +37,7 @@ export function backendTaskSource(directory: EnvironmentDirectory, caller: Calle
 
 const withDeadline = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(TASK_DEADLINE_MS)]);
 
-/** A failed teardown does not spoil the row that was read; the environment's server reaps what is left. */
+/** A failed teardown keeps the row that was read; the environment's server reaps the episode. */
 async function tearDown(session: BackendSession): Promise<void> {
   await session.delete(AbortSignal.timeout(TEARDOWN_DEADLINE_MS)).catch(() => {});
 }

@@ -6,13 +6,13 @@ import { LakeService } from './lake.service.ts';
 import { RolloutExportRunner } from './rollout-export.runner.ts';
 import { anyWaiting } from './rollout-export.sql.ts';
 
-/** Exports that are written at the same time, over all processes. */
-const LANES = 2;
-const LOOK_EVERY_MS = 5_000;
+/** Exports that are written at the same time, in all processes. */
+const CONCURRENCY = 2;
+const CHECK_EVERY_MS = 5_000;
 const LAKE_EVERY_MS = 15_000;
 const HOUR_MS = 3_600_000;
 
-/** Exports and the lake are written by jobs: on a laptop in the API process, elsewhere by workers. */
+/** Jobs that write exports and the lake, in the API process on a laptop, otherwise in workers. */
 @Injectable()
 export class ExportJobs implements OnModuleInit {
   constructor(
@@ -26,16 +26,16 @@ export class ExportJobs implements OnModuleInit {
     this.jobs.handle('export-rollouts', { deadlineMs: 12 * HOUR_MS }, async (_payload, signal) => {
       while (!signal.aborted && (await this.runner.runOne(signal)));
     });
-    // What a crash, a pause or a full queue left.
-    this.jobs.handle('look-for-exports', { everyMs: LOOK_EVERY_MS, deadlineMs: LOOK_EVERY_MS }, async () => {
+    // Exports that a crash, a delay or a full queue left.
+    this.jobs.handle('look-for-exports', { everyMs: CHECK_EVERY_MS, deadlineMs: CHECK_EVERY_MS }, async () => {
       if (await anyWaiting(this.database.pool, LOST_AFTER_MS)) await this.wake();
     });
     this.jobs.handle('lake', { everyMs: LAKE_EVERY_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.lake.write(signal));
   }
 
-  /** Has somebody look for exports now. */
+  /** Starts the jobs that write exports now. */
   async wake(): Promise<void> {
-    for (let lane = 0; lane < LANES; lane += 1) {
+    for (let lane = 0; lane < CONCURRENCY; lane += 1) {
       const name = `export-rollouts-${lane}`;
       await this.jobs.add('export-rollouts', {}, { key: name, serialKey: name, maxAttempts: 1 });
     }

@@ -10,7 +10,7 @@ import { Api } from '../platform/http/api.decorator.ts';
 import { ExportService } from './export.service.ts';
 import { RolloutExportService } from './rollout-export.service.ts';
 
-/** One route for exports of both kinds, whose ids are never the same; the scope that a key needs depends on the kind. */
+/** Routes for exports of both kinds, whose ids never collide. The required scope depends on the kind. */
 @Controller('v1/exports')
 export class ExportLookupController {
   constructor(
@@ -21,7 +21,7 @@ export class ExportLookupController {
 
   @Get(':id')
   @Api({
-    summary: 'How far an export is, what failed, and where its files are',
+    summary: 'Progress, failures and files of an export',
     response: z.union([taskExportSchema, rolloutExportSchema]),
     errors: ['export_not_found'],
   })
@@ -35,7 +35,7 @@ export class ExportLookupController {
 
   @Audited('export.delete')
   @Delete(':id')
-  @Api({ summary: 'Cancel an export, and erase its files', response: cancelledExportSchema, errors: ['export_not_found'] })
+  @Api({ summary: 'Cancel an export and erase its files', response: cancelledExportSchema, errors: ['export_not_found'] })
   async delete(@CurrentCaller() caller: Caller, @Param('id') id: string) {
     const isOfRollouts = (await this.rollouts.find(caller, id)) !== null;
     this.authenticator.requireScope(caller, isOfRollouts ? 'rollouts' : 'sessions');

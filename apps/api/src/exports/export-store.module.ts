@@ -5,7 +5,7 @@ import { LakeService } from './lake.service.ts';
 import { ExportMessages } from './rollout-export.messages.ts';
 import { RolloutExportRunner } from './rollout-export.runner.ts';
 
-/** What writes exports and the lake, without its routes: what an API process and a worker have in common. */
+/** Writes exports and the lake, without routes: shared by the API process and workers. */
 @Module({
   imports: [StoreModule],
   providers: [ExportMessages, RolloutExportRunner, LakeService, ExportJobs],

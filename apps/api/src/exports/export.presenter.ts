@@ -1,7 +1,7 @@
 import type { TaskExportView } from '@palestra/protocol';
 import type { TaskExport } from '../platform/generated/prisma/client.ts';
 
-/** A running export that was not heard of for this long belongs to a server that died. */
+/** A running export without a sign of life for this long belongs to a server that died. */
 export const LOST_AFTER_MS = 60_000;
 
 export function presentExport(row: TaskExport, downloadUrl: string | null): TaskExportView {

@@ -11,23 +11,23 @@ import { BLOB_STORE } from '../platform/tokens.ts';
 import { backendTaskSource } from './backend-task-source.ts';
 import { LOST_AFTER_MS, presentExport } from './export.presenter.ts';
 
-/** Exports that this process writes at the same time, sessions of each, and how long one may take. */
-const SLOTS = { owner: 2, all: 16 };
+/** Exports of this process at the same time, sessions of each, and the deadline of one. */
+const LIMITS = { owner: 2, all: 16 };
 const CONCURRENCY = 32;
 const DEADLINE_MS = 60 * 60_000;
-const TELL_EVERY_MS = Math.min(1_000, LOST_AFTER_MS / 10);
-/** Failures kept with their reasons; all are counted. */
+const SAVE_EVERY_MS = Math.min(1_000, LOST_AFTER_MS / 10);
+/** Failures that are stored with their reasons; all are counted. */
 const MAX_KEPT_FAILURES = 100;
 const URL_LIFETIME_S = 3_600;
 
 const CONTENT_TYPES: Record<TaskFileFormat, string> = { parquet: 'application/vnd.apache.parquet', jsonl: 'application/x-ndjson' };
 
-/** Why an export ends before its time; the text is its `error`. */
-class Ended extends Error {}
+/** An export ends early; the message is its `error`. */
+class ExportEnded extends Error {}
 
 interface Running {
   done: Promise<void>;
-  /** Ends it; without a row that says so when it was cancelled. */
+  /** Ends it. After a cancellation there is no row to store the reason in. */
   abort: AbortController;
 }
 
@@ -38,11 +38,11 @@ interface Progress {
   failures: TaskFailure[];
 }
 
-/** Files of tasks, written in the background into the object store. */
+/** Exports of tasks, written in the background into the object store. */
 @Injectable()
 export class ExportService implements OnApplicationShutdown {
   readonly #running = new Map<string, Running>();
-  readonly #slots = new TenantConcurrency('exports of tasks', SLOTS);
+  readonly #limits = new TenantConcurrency('exports of tasks', LIMITS);
 
   constructor(
     private readonly database: Database,
@@ -51,9 +51,9 @@ export class ExportService implements OnApplicationShutdown {
   ) {}
 
   async create(caller: Caller, request: CreateTaskExport): Promise<TaskExportView> {
-    // An environment that cannot be seen is refused here, not found out in the background.
+    // Checks access now, so that the request fails instead of the background work.
     for (const environment of request.environments) await this.directory.resolve(environment, caller);
-    const release = this.#slots.acquire(caller.orgId);
+    const release = this.#limits.acquire(caller.orgId);
     try {
       const { environments, split, format, prompt_format: promptFormat } = request;
       const row = await this.database.prisma.taskExport.create({
@@ -73,19 +73,19 @@ export class ExportService implements OnApplicationShutdown {
   }
 
   /**
-   * Cancels it if it is being written, and erases its file. False when the organisation has none of that id. Another process that
-   * writes it notices within a second that the row is gone.
+   * Cancels a running export and erases its file. False when the organisation has no export with that id. Another process that writes it
+   * notices the missing row within a second.
    */
   async delete(caller: Caller, id: string): Promise<boolean> {
     const row = await this.#row(caller, id);
     if (row === null) return false;
     await this.database.prisma.taskExport.deleteMany({ where: { id: row.id, orgId: caller.orgId } });
-    this.#running.get(row.id)?.abort.abort(new Ended('it was cancelled'));
+    this.#running.get(row.id)?.abort.abort(new ExportEnded('it was cancelled'));
     await this.blobs.deletePrefix(prefixOf(caller, row.id));
     return true;
   }
 
-  /** null when the organisation has none of that id. */
+  /** null when the organisation has no export with that id. */
   async find(caller: Caller, id: string): Promise<TaskExportView | null> {
     const row = await this.#row(caller, id);
     if (row === null) return null;
@@ -106,7 +106,7 @@ export class ExportService implements OnApplicationShutdown {
 
   async onApplicationShutdown(): Promise<void> {
     const running = [...this.#running.values()];
-    for (const { abort } of running) abort.abort(new Ended('the server was stopped'));
+    for (const { abort } of running) abort.abort(new ExportEnded('the server was stopped'));
     await Promise.allSettled(running.map(({ done }) => done));
   }
 
@@ -114,17 +114,17 @@ export class ExportService implements OnApplicationShutdown {
     return isUuid(id) ? this.database.prisma.taskExport.findFirst({ where: { id, orgId: caller.orgId } }) : null;
   }
 
-  /** Object first, then the row that points to it. */
+  /** Writes the object, then the row that points to it. */
   async #run(caller: Caller, id: string, request: CreateTaskExport, abort: AbortController): Promise<void> {
     const progress: Progress = { total: null, written: 0, failed: 0, failures: [] };
     const { signal } = abort;
-    const deadline = setTimeout(() => abort.abort(new Ended(`it took longer than ${DEADLINE_MS / 60_000} min`)), DEADLINE_MS);
-    const tell = () =>
+    const deadline = setTimeout(() => abort.abort(new ExportEnded(`it took longer than ${DEADLINE_MS / 60_000} min`)), DEADLINE_MS);
+    const saveProgress = () =>
       this.#save(id, counts(progress)).then(
-        (exists) => exists || abort.abort(new Ended('it was cancelled')),
+        (exists) => exists || abort.abort(new ExportEnded('it was cancelled')),
         () => {},
       );
-    const teller = setInterval(() => void tell(), TELL_EVERY_MS);
+    const saver = setInterval(() => void saveProgress(), SAVE_EVERY_MS);
     const key = `${prefixOf(caller, id)}${newUuid()}.${request.format}`;
     try {
       const file = taskFile(this.#rows(caller, request, progress, signal), request.format, request.prompt_format as PromptFormat);
@@ -134,11 +134,11 @@ export class ExportService implements OnApplicationShutdown {
       if (!(await this.#save(id, done))) await this.blobs.delete(key);
     } catch (error) {
       const reason = signal.aborted ? (signal.reason as Error).message : describe(error);
-      // When even this cannot be stored, the row grows old and is read as failed.
+      // If this cannot be stored either, the row becomes old and is shown as failed.
       await this.#save(id, { ...counts(progress), state: 'failed', error: reason, finishedAt: new Date() }).catch(() => {});
     } finally {
       clearTimeout(deadline);
-      clearInterval(teller);
+      clearInterval(saver);
     }
   }
 
@@ -162,7 +162,7 @@ export class ExportService implements OnApplicationShutdown {
     }
   }
 
-  /** False when the export is gone: it was cancelled. */
+  /** False when the export was cancelled. */
   async #save(id: string, data: Parameters<Database['prisma']['taskExport']['updateMany']>[0]['data']): Promise<boolean> {
     const { count } = await this.database.prisma.taskExport.updateMany({ where: { id, state: 'running' }, data });
     return count === 1;

@@ -5,15 +5,15 @@ import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
 import {
-  forgetLeftRuns,
-  forgetPart,
+  deleteOrphanedRuns,
+  deletePart,
   hasUnsealed,
   type LakePart,
   type LakeRun,
-  saveLook,
+  saveCheck,
   savePart,
   selectLakeRuns,
-  selectLeftParts,
+  selectOrphanedParts,
   selectParts,
   selectPartSeqs,
 } from './lake.sql.ts';
@@ -25,16 +25,16 @@ const PAGE = 500;
 /** Bytes of messages in memory at a time. */
 const MESSAGE_BYTES = 16 * 1024 * 1024;
 
-/** What a pass did. */
+/** Result of a pass. */
 export interface LakePass {
   written: number;
   deleted: number;
 }
 
 /**
- * Keeps the lake equal to what is sealed. A file has one key for ever and is replaced whole, so that a reader sees it before or
- * after, never in between; what was erased is gone from it with the next pass. The object comes first, then the row that says of what
- * it was made: a crash between the two has it written again.
+ * Keeps the lake equal to the sealed rollouts. A file keeps its key and is replaced as a whole, so that a reader sees the old or the new
+ * version. The next pass removes erased rollouts. The object is written before the row with its fingerprint: after a crash between them it
+ * is written again.
  */
 @Injectable()
 export class LakeService {
@@ -46,7 +46,7 @@ export class LakeService {
   ) {}
 
   async write(signal: AbortSignal): Promise<LakePass> {
-    const pass = { written: 0, deleted: await this.#deleteLeft(signal) };
+    const pass = { written: 0, deleted: await this.#deleteOrphaned(signal) };
     if (this.config.lake === 'off') return pass;
     for (const run of await selectLakeRuns(this.database.pool)) {
       signal.throwIfAborted();
@@ -58,10 +58,10 @@ export class LakeService {
   async #writeRun(run: LakeRun, pass: LakePass, signal: AbortSignal): Promise<void> {
     const { pool } = this.database;
     const started = performance.now();
-    // Before the parts: what is sealed in between is found by one of the two.
+    // Before the parts: a rollout that is sealed in between appears in one of the two.
     const unsealed = await hasUnsealed(pool, run.seq);
     const parts = await selectParts(pool, run.seq, this.config.lake === 'messages');
-    const took = performance.now() - started;
+    const tookMs = performance.now() - started;
     for (const part of parts) {
       signal.throwIfAborted();
       if (part.wanted === null) {
@@ -72,7 +72,7 @@ export class LakeService {
         pass.written += 1;
       }
     }
-    await saveLook(pool, run, unsealed, took);
+    await saveCheck(pool, run, unsealed, tookMs);
   }
 
   async #writePart(run: LakeRun, { step, part, rows }: LakePart, fingerprint: string, signal: AbortSignal): Promise<void> {
@@ -88,7 +88,7 @@ export class LakeService {
       const page = await selectPartSeqs(pool, { runSeq: run.seq, step, part, after, limit: PAGE });
       const keys = new Map(page.map(({ seq, blob_key }) => [seq, blob_key]));
       const details = await selectDetails(pool, [...keys.keys()]);
-      for (const batch of this.config.lake === 'messages' ? byBytes(details) : [details]) {
+      for (const batch of this.config.lake === 'messages' ? batchByBytes(details) : [details]) {
         const messages =
           this.config.lake === 'messages' ? await this.messages.read(pool, run.org_id, batch) : new Map<string, ExportedMessage[]>();
         for (const row of batch) {
@@ -101,25 +101,25 @@ export class LakeService {
     }
   }
 
-  async #deleteLeft(signal: AbortSignal): Promise<number> {
+  async #deleteOrphaned(signal: AbortSignal): Promise<number> {
     let deleted = 0;
     for (;;) {
-      const left = await selectLeftParts(this.database.pool, PAGE);
-      for (const { run_seq, ...part } of left) await this.#delete(run_seq, part, signal);
-      deleted += left.length;
-      if (left.length < PAGE) break;
+      const orphaned = await selectOrphanedParts(this.database.pool, PAGE);
+      for (const { run_seq, ...part } of orphaned) await this.#delete(run_seq, part, signal);
+      deleted += orphaned.length;
+      if (orphaned.length < PAGE) break;
     }
-    await forgetLeftRuns(this.database.pool);
+    await deleteOrphanedRuns(this.database.pool);
     return deleted;
   }
 
   async #delete(runSeq: number, part: Pick<LakePart, 'step' | 'part'> & { blob_key: string }, signal: AbortSignal): Promise<void> {
     await this.blobs.delete(part.blob_key, signal);
-    await forgetPart(this.database.pool, runSeq, part);
+    await deletePart(this.database.pool, runSeq, part);
   }
 }
 
-function* byBytes(rows: readonly DetailRow[]): Generator<DetailRow[]> {
+function* batchByBytes(rows: readonly DetailRow[]): Generator<DetailRow[]> {
   let batch: DetailRow[] = [];
   let bytes = 0;
   for (const row of rows) {

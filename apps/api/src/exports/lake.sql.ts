@@ -13,7 +13,7 @@ export interface LakeRun {
 }
 
 /**
- * Runs whose files may be old: something changed since the last look, or not everything was sealed then. A run is looked at for at most a
+ * Runs whose files may be outdated: they changed since the last check, or had unsealed rollouts then. The checks of a run take at most a
  * twentieth of the time. Plan: a scan of runs, which are few; lake_runs_pkey.
  */
 export async function selectLakeRuns(pool: Queryable): Promise<LakeRun[]> {
@@ -27,7 +27,7 @@ export async function selectLakeRuns(pool: Queryable): Promise<LakeRun[]> {
 }
 
 /** Plan: primary key. */
-export async function saveLook(pool: Queryable, run: LakeRun, unsealed: boolean, tookMs: number): Promise<void> {
+export async function saveCheck(pool: Queryable, run: LakeRun, unsealed: boolean, tookMs: number): Promise<void> {
   await pool.query(
     `INSERT INTO lake_runs (run_seq, version, unsealed, took_ms) VALUES ($1, $2, $3, $4)
      ON CONFLICT (run_seq) DO UPDATE SET version = excluded.version, unsealed = excluded.unsealed, took_ms = excluded.took_ms, looked_at = now()`,
@@ -44,7 +44,7 @@ export async function hasUnsealed(pool: Queryable, runSeq: number): Promise<bool
   return rows[0]!.found;
 }
 
-/** What a file is made of, and what it was made of when it was written; null where there is none. */
+/** Present and written fingerprint of a file; null where there is none. */
 export interface LakePart {
   step: number;
   part: number;
@@ -55,8 +55,8 @@ export interface LakePart {
 }
 
 /**
- * The files that a run should have, by its sealed rollouts, beside those that it has. Plan: Index Scan using rollouts_run_seq_idx, a hash join with
- * rollout_transcripts, HashAggregate; lake_parts_pkey.
+ * The files that a run should have, by its sealed rollouts, and those that it has. Plan: Index Scan using rollouts_run_seq_idx, a hash join
+ * with rollout_transcripts, HashAggregate; lake_parts_pkey.
  */
 export async function selectParts(pool: Queryable, runSeq: number, withMessages: boolean): Promise<LakePart[]> {
   const { rows } = await pool.query<LakePart>(
@@ -84,12 +84,12 @@ export async function savePart(
   );
 }
 
-export async function forgetPart(pool: Queryable, runSeq: number, { step, part }: Pick<LakePart, 'step' | 'part'>): Promise<void> {
+export async function deletePart(pool: Queryable, runSeq: number, { step, part }: Pick<LakePart, 'step' | 'part'>): Promise<void> {
   await pool.query('DELETE FROM lake_parts WHERE run_seq = $1 AND step = $2 AND part = $3', [runSeq, step, part]);
 }
 
 /** Files of runs that are erased or being erased. */
-export async function selectLeftParts(
+export async function selectOrphanedParts(
   pool: Queryable,
   limit: number,
 ): Promise<{ run_seq: number; step: number; part: number; blob_key: string }[]> {
@@ -101,11 +101,11 @@ export async function selectLeftParts(
   return rows;
 }
 
-export async function forgetLeftRuns(pool: Queryable): Promise<void> {
+export async function deleteOrphanedRuns(pool: Queryable): Promise<void> {
   await pool.query('DELETE FROM lake_runs l WHERE NOT EXISTS (SELECT FROM runs r WHERE r.seq = l.run_seq)');
 }
 
-/** A page of the sealed rollouts of one file. Plan: Index Scan using rollouts_run_step_idx from the place of the last row; rollout_transcripts_pkey. */
+/** A page of the sealed rollouts of one file. Plan: Index Scan using rollouts_run_step_idx from the last row; rollout_transcripts_pkey. */
 export async function selectPartSeqs(
   pool: Queryable,
   { runSeq, step, part, after, limit }: { runSeq: number; step: number; part: number; after: string; limit: number },

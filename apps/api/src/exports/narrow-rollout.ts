@@ -19,7 +19,7 @@ const provenance = (packed: number, field: ProvenanceField): Provenance => PROVE
 export const groupId = ({ group_key, phase, step }: Pick<GroupReward, 'phase' | 'step'> & { group_key: string | null }): string =>
   `${group_key} ${phase} ${step}`;
 
-/** The exported columns of a rollout; `group` are the rewards of the group that it is in. */
+/** The exported columns of a rollout. `group`: the rewards of its group. */
 export function narrowRollout(row: DetailRow, org: string, group: GroupReward | undefined): NarrowRollout {
   const prov = (field: ProvenanceField) => provenance(row.provenance, field);
   const { reward } = row;
@@ -92,7 +92,9 @@ export function narrowRollout(row: DetailRow, org: string, group: GroupReward | 
 
 const [FIRST_MS, LAST_MS] = [Date.parse('0001-01-01T00:00:00Z'), Date.parse('9999-12-31T23:59:59.999Z')];
 
-/** A clock of a client may say anything, microseconds say; null where Python, which reads the files, has no such date: one would spoil its whole file. */
+/**
+ * null for times that Python's datetime cannot represent, because one such value makes its whole file unreadable. Clients send any number.
+ */
 export function dateOf(milliseconds: number | null): Date | null {
   return milliseconds !== null && milliseconds >= FIRST_MS && milliseconds <= LAST_MS ? new Date(milliseconds) : null;
 }

@@ -37,7 +37,7 @@ export class RolloutExportController {
 
   @Get(':id/files/:name')
   @Api({
-    summary: 'A file of a finished export of rollouts; its name comes as one %2F-encoded segment',
+    summary: 'A file of a finished export of rollouts; its name is one %2F-encoded segment',
     errors: ['export_not_found', 'file_not_found'],
   })
   async file(@CurrentCaller() caller: Caller, @Param('id') id: string, @Param('name') name: string) {

@@ -8,7 +8,7 @@ interface ExportDocument {
   contentType: string;
 }
 
-/** What goes beside the data: where it comes from as JSON, and for a Hugging Face folder its card. */
+/** Documents beside the data: its lineage as JSON, and the card of a Hugging Face folder. */
 export function exportDocuments(row: ExportRow, progress: ExportProgress, files: readonly ExportFile[]): ExportDocument[] {
   const { request } = row;
   const lineage: ExportLineage = {

@@ -14,27 +14,27 @@ import {
 import type { RolloutExportFormat } from '@palestra/protocol';
 import type { ExportProgress } from './rollout-export.sql.ts';
 
-/** Rows and bytes of the file that is being written. */
-export interface Counted {
+/** Rows and bytes of the current file. */
+export interface FileCounts {
   rows: number;
   bytes: number;
 }
 
 /**
- * Writes one file of rows that are what the format takes. Counts as it goes: what went in into `progress.figures`, rows that are not in
- * the file into `progress.skipped`, the file itself into `counted`.
+ * Writes one file. `rows` are of the format's input type. Counts written rows in `progress.figures`, rows that are not in the file in
+ * `progress.skipped`, and the file in `counts`.
  */
 export function shardWriter(
   format: RolloutExportFormat,
   progress: ExportProgress,
   lineage: Record<string, string>,
-  counted: Counted,
+  counts: FileCounts,
 ): (rows: AsyncIterable<unknown>) => AsyncGenerator<Uint8Array> {
   const options = {
     lineage,
     onSkip() {
       progress.skipped += 1;
-      counted.rows -= 1;
+      counts.rows -= 1;
     },
   };
   const files = {
@@ -58,14 +58,14 @@ export function shardWriter(
   };
   async function* tap<Row>(rows: AsyncIterable<Row>, rolloutsOf: (row: Row) => NarrowRollout[]): AsyncGenerator<Row> {
     for await (const row of rows) {
-      counted.rows += 1;
+      counts.rows += 1;
       for (const rollout of rolloutsOf(row)) addFigures(progress.figures, rollout);
       yield row;
     }
   }
   return async function* (rows) {
     for await (const piece of files[FORMATS[format].input](rows)) {
-      counted.bytes += piece.length;
+      counts.bytes += piece.length;
       yield piece;
     }
   };

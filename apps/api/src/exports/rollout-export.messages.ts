@@ -5,26 +5,27 @@ import type { ExportedMessage } from '@palestra/exports';
 import type { MessageType } from '@palestra/protocol';
 import type pg from 'pg';
 import { BLOB_STORE } from '../platform/tokens.ts';
+import { mapLimit } from '../store/storage/map-limit.ts';
 import { objectKey } from '../store/storage/object-keys.ts';
 import { TranscriptReader } from '../store/storage/transcript-reader.service.ts';
 import { selectPointers } from '../store/storage/transcript.sql.ts';
 import { dateOf } from './narrow-rollout.ts';
 import { type MessageRow, selectMessagesOf } from './rollout-export.rows.sql.ts';
 
-export interface MessagePlace {
+export interface MessageLocation {
   seq: string;
   id: string;
   day: string;
   sealed: boolean;
 }
 
-/** Transcripts that are fetched from the object store at the same time. */
+/** Transcripts that are read from the object store at the same time. */
 const CONCURRENCY = 8;
 const DEADLINE_MS = 60_000;
-/** What stands for an image in a stored message (MessageObjects). */
+/** Reference to an image in a stored message (MessageObjects). */
 const OBJECT = /palestra-object:([0-9a-f]{64}\.([a-z0-9]{1,8}))/g;
 
-/** Whole transcripts of many rollouts: rows and sealed ones, with large bodies and images where they were taken out. */
+/** Whole transcripts of many rollouts, from rows and from sealed objects, with large bodies and images restored. */
 @Injectable()
 export class ExportMessages {
   constructor(
@@ -32,35 +33,35 @@ export class ExportMessages {
     @Inject(BLOB_STORE) private readonly blobs: BlobStore,
   ) {}
 
-  /** By `seq`, in the order of their indexes; the caller bounds how much that is. */
-  async read(pool: pg.Pool, orgId: string, places: readonly MessagePlace[]): Promise<Map<string, ExportedMessage[]>> {
-    const found = new Map<string, MessageRow[]>(places.map(({ seq }) => [seq, []]));
+  /** Messages by `seq`, in the order of their indexes. The caller bounds their size. */
+  async read(pool: pg.Pool, orgId: string, locations: readonly MessageLocation[]): Promise<Map<string, ExportedMessage[]>> {
+    const found = new Map<string, MessageRow[]>(locations.map(({ seq }) => [seq, []]));
     for (const row of await selectMessagesOf(
       pool,
-      places.filter(({ sealed }) => !sealed),
+      locations.filter(({ sealed }) => !sealed),
     )) {
       found.get(row.rollout_seq)!.push(row);
     }
-    // In this order: what was sealed in between is found there.
+    // After the rows: a rollout that was sealed in between has a pointer.
     const sealed = await selectPointers(
       pool,
-      places.map(({ seq }) => seq),
+      locations.map(({ seq }) => seq),
     );
-    const elsewhere = places.filter(({ seq }) => sealed.has(seq));
-    await inLanes(elsewhere, CONCURRENCY, async (place) => {
-      found.set(place.seq, await this.#sealed(place));
+    const inObjects = locations.filter(({ seq }) => sealed.has(seq));
+    await mapLimit(inObjects, CONCURRENCY, async (location) => {
+      found.set(location.seq, await this.#sealed(location));
     });
-    const whole = new Map<string, ExportedMessage[]>();
-    for (const place of places) {
-      const rows = found.get(place.seq)!;
-      whole.set(place.seq, rows.some(hasObjects) ? await this.#restore(orgId, place.id, rows) : rows.map(messageOf));
+    const transcripts = new Map<string, ExportedMessage[]>();
+    for (const location of locations) {
+      const rows = found.get(location.seq)!;
+      transcripts.set(location.seq, rows.some(hasObjects) ? await this.#restore(orgId, location.id, rows) : rows.map(messageOf));
     }
-    return whole;
+    return transcripts;
   }
 
-  async #sealed(place: MessagePlace): Promise<MessageRow[]> {
-    const rows = await this.transcripts.messages({ ...place, sealed: true });
-    return rows.map((row) => ({ ...row, rollout_seq: place.seq, metadata: textOf(row.metadata) }));
+  async #sealed(location: MessageLocation): Promise<MessageRow[]> {
+    const rows = await this.transcripts.messages({ ...location, sealed: true });
+    return rows.map((row) => ({ ...row, rollout_seq: location.seq, metadata: textOf(row.metadata) }));
   }
 
   async #restore(orgId: string, rolloutId: string, rows: readonly MessageRow[]): Promise<ExportedMessage[]> {
@@ -72,7 +73,7 @@ export class ExportMessages {
     return restored;
   }
 
-  /** Text that only looks like a reference has no object, and stays. */
+  /** Text that looks like a reference but has no object stays. */
   async #withImages(orgId: string, rolloutId: string, text: string): Promise<string> {
     const images = new Map<string, string>();
     for (const [reference, name, extension] of text.matchAll(OBJECT)) {
@@ -115,12 +116,4 @@ function messageOf(row: MessageRow): ExportedMessage {
     metadata,
     sent_at: dateOf(Number(row.sent_at)),
   };
-}
-
-async function inLanes<T>(items: readonly T[], lanes: number, work: (item: T) => Promise<void>): Promise<void> {
-  const left = [...items].toReversed();
-  const lane = async () => {
-    for (let item = left.pop(); item !== undefined; item = left.pop()) await work(item);
-  };
-  await Promise.all(Array.from({ length: Math.min(lanes, items.length) }, lane));
 }

@@ -2,7 +2,7 @@ import { rewardStd } from '@palestra/exports';
 import type { RolloutExportView } from '@palestra/protocol';
 import type { ExportRow } from './rollout-export.sql.ts';
 
-/** `urls` are those of its files, in their order; empty while it is not complete. */
+/** `urls`: URLs of its files in their order; empty unless it is complete. */
 export function presentRolloutExport(row: ExportRow, urls: readonly string[]): RolloutExportView {
   const { request, cursor } = row;
   const figures = cursor?.figures && request.format !== 'curriculum' ? cursor.figures : null;
@@ -39,5 +39,5 @@ export function presentRolloutExport(row: ExportRow, urls: readonly string[]): R
   };
 }
 
-/** The card and the manifest: what is not data. */
+/** Whether a file is the card or the manifest. */
 export const isDocument = (key: string): boolean => key.endsWith('.md') || key.endsWith('manifest.json');

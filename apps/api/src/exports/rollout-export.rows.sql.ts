@@ -4,18 +4,18 @@ import type pg from 'pg';
 import { sampleSql } from '../rollouts/sample.sql.ts';
 import { SOLVED } from '../runs/solved.sql.ts';
 
-/** A condition on `r` with its parameters, numbered from `CONDITION_PARAMETER` on. */
+/** A condition on `r`. Its parameters are numbered from `CONDITION_PARAMETER`. */
 export interface Condition {
   sql: string;
   values: readonly unknown[];
 }
 export const CONDITION_PARAMETER = 5;
 
-/** Stops that say nothing about the policy (isEffective of libs/exports). */
+/** Stop reasons that do not depend on the policy (isEffective of libs/exports). */
 const NOT_THE_POLICY = ['env_error', 'infra_error', 'timeout', 'aborted', 'cancelled'] as const;
 const EFFECTIVE = `r.reward IS NOT NULL AND r.failure IS NULL AND COALESCE(r.stop, -1) <> ALL('{${NOT_THE_POLICY.map((stop) => STOP_REASONS.indexOf(stop)).join(',')}}')`;
 
-/** One rollout with everything that its narrow columns are made of. JSON comes as text: its numbers keep their digits. */
+/** A rollout with all columns of an export. JSON is text, so that its numbers keep their digits. */
 export interface DetailRow {
   seq: string;
   id: string;
@@ -65,7 +65,7 @@ export interface DetailRow {
   rollout_info: string | null;
   annotations: string | null;
   run_settings: RunSettings;
-  /** All rewards of its run and environment lie in [0, 1]. */
+  /** All rewards of its run and environment are in [0, 1]. */
   unit_rewards: boolean;
   normaliser: number;
   started_at: number | null;
@@ -75,7 +75,7 @@ export interface DetailRow {
 
 const jsonText = (expression: string) => `NULLIF((${expression})::text, 'null')`;
 
-/** One probe of a primary key a row. A join would be planned as a scan of the whole table for every page, as long as the table is not large. */
+/** One primary-key probe per row. For small tables the planner would replace a join by a scan of the whole table for every page. */
 const probe = (table: string, on: string, alias: string) => `JOIN LATERAL (SELECT * FROM ${table} WHERE ${on} OFFSET 0) ${alias} ON true`;
 
 const DETAILS = `
@@ -93,7 +93,7 @@ FROM page p ${probe('rollout_heads', 'seq = p.seq', 'h')} ${probe('runs', 'seq =
   LEFT ${probe('rollout_meta', 'rollout_seq = p.seq', 'm')} LEFT ${probe('rollout_tasks', 'id = p.task_id', 't')}
   LEFT ${probe('sessions', 'sid = m.sid', 's')} LEFT ${probe('environment_versions', "id = NULLIF(s.version_id, '')::uuid", 'v')}`;
 
-/** By arrival, or group after group (a group = one key of one phase and step). The keyset of each has one number for each column. */
+/** By arrival, or by group (a key of one phase and step). Each keyset has one number per column. */
 const ORDERS = {
   arrival: { columns: ['r.seq'], start: ['0'] },
   group: { columns: ['r.group_key', 'r.phase', 'COALESCE(r.step, -1)', 'r.seq'], start: ['-9223372036854775808', '-1', '-2', '0'] },
@@ -102,25 +102,25 @@ export type ExportOrder = keyof typeof ORDERS;
 
 export interface DetailPage {
   runSeq: number;
-  /** Rollouts that were first heard of later are left out. */
+  /** Excludes rollouts that arrived later. */
   asOf: string;
   order: ExportOrder;
-  /** The keyset of the row before; null at the start. */
+  /** The keyset of the previous row; null at the start. */
   after: readonly string[] | null;
   limit: number;
   where: Condition | null;
 }
 
 /**
- * A page of one run's rollouts. Plan, by arrival: Index Scan using rollouts_run_seq_idx from the keyset's place; by group: Index Scan using
- * rollouts_run_group_idx with an Incremental Sort inside of the group; for the page's rows one probe of each table's primary key.
+ * A page of one run's rollouts. Plan, by arrival: Index Scan using rollouts_run_seq_idx from the keyset; by group: Index Scan using
+ * rollouts_run_group_idx with an Incremental Sort inside of the group; then one probe of each table's primary key per row.
  */
 export async function selectDetailPage(pool: pg.Pool, { runSeq, asOf, order, after, limit, where }: DetailPage): Promise<DetailRow[]> {
   const { columns, start } = ORDERS[order];
-  const place = columns.map((_, at) => `($4::bigint[])[${at + 1}]`).join(', ');
+  const position = columns.map((_, at) => `($4::bigint[])[${at + 1}]`).join(', ');
   const { rows } = await pool.query<DetailRow>(
     `WITH page AS MATERIALIZED (
-       SELECT r.* FROM rollouts r WHERE r.run_seq = $1 AND r.seq <= $2 AND (${columns.join(', ')}) > (${place}) AND (${where?.sql ?? 'TRUE'})
+       SELECT r.* FROM rollouts r WHERE r.run_seq = $1 AND r.seq <= $2 AND (${columns.join(', ')}) > (${position}) AND (${where?.sql ?? 'TRUE'})
        ORDER BY ${columns.join(', ')} LIMIT $3) ${DETAILS} ORDER BY ${columns.join(', ').replaceAll('r.', 'p.')}`,
     [runSeq, asOf, limit, after ?? start, ...(where?.values ?? [])],
   );
@@ -142,11 +142,11 @@ export interface GroupReward {
   step: number | null;
   scored: number;
   mean: number;
-  /** ddof 1; null of one. */
+  /** ddof 1; null for one rollout. */
   std: number | null;
 }
 
-/** Rewards of whole groups, of effective rollouts. Plan: Index Scan using rollouts_run_group_idx, one a group. */
+/** Rewards of whole groups, effective rollouts only. Plan: Index Scan using rollouts_run_group_idx, once per group. */
 export async function selectGroupRewards(pool: pg.Pool, runSeq: number, asOf: string, keys: readonly string[]): Promise<GroupReward[]> {
   const { rows } = await pool.query<GroupReward>({
     name: 'export-group-rewards',
@@ -158,7 +158,7 @@ export async function selectGroupRewards(pool: pg.Pool, runSeq: number, asOf: st
   return rows;
 }
 
-/** How many rollouts a query has. Plan: Index Only Scan using rollouts_run_seq_idx without a condition. */
+/** Number of rollouts that match. Plan: Index Only Scan using rollouts_run_seq_idx without a condition. */
 export async function countMatches(pool: pg.Pool, runSeqs: readonly number[], asOf: string, where: Condition | null): Promise<number> {
   // $3 and $4 keep the numbers of the condition's parameters.
   const { rows } = await pool.query<{ total: string }>(
@@ -177,12 +177,12 @@ export interface TaskReward {
 const FETCH = 5_000;
 
 /**
- * Effective rollouts of tasks that have an index, task after task, from one snapshot by a cursor of the server: neither side
- * holds them all. Plan: Index Scan using rollouts_run_seq_idx, Sort (on disk beyond work_mem).
+ * Effective rollouts of tasks with an index, ordered by task, from one snapshot by a server-side cursor, so that neither side holds all of
+ * them in memory. Plan: Index Scan using rollouts_run_seq_idx, Sort (on disk beyond work_mem).
  */
 export async function* taskRewards(
   pool: pg.Pool,
-  scope: { runSeqs: readonly number[]; asOf: string; afterTask: number; where: Condition | null },
+  selection: { runSeqs: readonly number[]; asOf: string; afterTask: number; where: Condition | null },
 ): AsyncGenerator<TaskReward[]> {
   const client = await pool.connect();
   try {
@@ -191,8 +191,8 @@ export async function* taskRewards(
       `DECLARE tasks NO SCROLL CURSOR FOR SELECT r.seq::text, r.task_id, ${SOLVED} AS solved
        FROM rollouts r JOIN runs u ON u.seq = r.run_seq LEFT JOIN run_environments x ON x.run_seq = r.run_seq AND x.env_id = r.env_id
        WHERE r.run_seq = ANY($1::int[]) AND r.seq <= $2 AND r.task_id > $3 AND $4::int IS NULL AND r.task_index IS NOT NULL AND ${EFFECTIVE}
-         AND (${scope.where?.sql ?? 'TRUE'}) ORDER BY r.task_id, r.seq`,
-      [scope.runSeqs, scope.asOf, scope.afterTask, null, ...(scope.where?.values ?? [])],
+         AND (${selection.where?.sql ?? 'TRUE'}) ORDER BY r.task_id, r.seq`,
+      [selection.runSeqs, selection.asOf, selection.afterTask, null, ...(selection.where?.values ?? [])],
     );
     for (;;) {
       const { rows } = await client.query<TaskReward>(`FETCH ${FETCH} FROM tasks`);
@@ -221,7 +221,10 @@ export async function selectTaskNames(pool: pg.Pool, ids: readonly number[]): Pr
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/** The place in the order of arrival that an export goes up to. A statement that has not committed yet may have a lower one; it is not in it. */
+/**
+ * The last rollout that an export includes, by order of arrival. An uncommitted statement may have a lower number; its rollouts are not
+ * included.
+ */
 export async function latestSeq(pool: pg.Pool): Promise<string> {
   const { rows } = await pool.query<{ seq: string }>('SELECT COALESCE(max(seq), 0)::text AS seq FROM rollout_heads');
   return rows[0]!.seq;
@@ -244,14 +247,14 @@ export interface MessageRow {
 }
 
 /** Messages of rollouts that are not sealed, in their order. Plan: per rollout an Index Scan of its partition's primary key. */
-export async function selectMessagesOf(pool: pg.Pool, places: readonly { seq: string; day: string }[]): Promise<MessageRow[]> {
+export async function selectMessagesOf(pool: pg.Pool, locations: readonly { seq: string; day: string }[]): Promise<MessageRow[]> {
   const { rows } = await pool.query<MessageRow>({
     name: 'export-messages',
     text: `SELECT m.rollout_seq::text, m.index, m.type, m.name, m.call_id, m.content, m.content_reference, m.summary, m.reward, m.is_finished, m.blob_key,
         NULLIF(m.metadata::text, '{}') AS metadata, m.sent_at::text
       FROM unnest($1::bigint[], $2::date[]) AS h(seq, day) JOIN rollout_messages m ON m.day = h.day AND m.rollout_seq = h.seq
       ORDER BY m.rollout_seq, m.index, m.event_id`,
-    values: [places.map(({ seq }) => seq), places.map(({ day }) => day)],
+    values: [locations.map(({ seq }) => seq), locations.map(({ day }) => day)],
   });
   return rows;
 }

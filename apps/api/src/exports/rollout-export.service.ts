@@ -23,11 +23,11 @@ import {
 } from './rollout-export.sql.ts';
 
 const URL_LIFETIME_S = 3_600;
-/** Of an organisation, that wait or are being written. */
+/** Maximum per organisation of waiting and running exports. */
 const MAX_ACTIVE = 20;
 const MAX_LISTED = 200;
 
-/** Rollouts of a query as files, written in the background into the object store. */
+/** Exports of the rollouts of a query, written in the background into the object store. */
 @Injectable()
 export class RolloutExportService {
   constructor(
@@ -37,7 +37,7 @@ export class RolloutExportService {
     @Inject(BLOB_STORE) private readonly blobs: BlobStore,
   ) {}
 
-  /** Throws `run_not_found`, `invalid_query`, and `capacity_exhausted` when too many wait already. */
+  /** Throws `run_not_found`, `invalid_query`, and `capacity_exhausted` when too many exports wait. */
   async create(caller: Caller, { run, ...request }: CreateRolloutExport): Promise<RolloutExportView> {
     const { pool } = this.database;
     const runSeq = run === undefined ? null : await this.runs.seqOf(caller, run);
@@ -45,7 +45,10 @@ export class RolloutExportService {
     const runSeqs = found.map(({ seq }) => seq);
     const { text } = rolloutQuery(request.query, runSeqs, CONDITION_PARAMETER);
     if ((await countActive(pool, caller.orgId)) >= MAX_ACTIVE) {
-      throw new PalestraError('capacity_exhausted', { detail: `${MAX_ACTIVE} exports wait already.`, retryAfterSeconds: 10 });
+      throw new PalestraError('capacity_exhausted', {
+        detail: `${MAX_ACTIVE} exports of this organisation wait already. Try again when one has finished.`,
+        retryAfterSeconds: 10,
+      });
     }
     const row = await insertExport(pool, {
       org_id: caller.orgId,
@@ -69,7 +72,7 @@ export class RolloutExportService {
     return { exports: await Promise.all(rows.map((row) => this.#view(row))) };
   }
 
-  /** null when the organisation has none of that id. */
+  /** null when the organisation has no export with that id. */
   async find(caller: Caller, id: string): Promise<RolloutExportView | null> {
     const row = await this.#row(caller, id);
     return row && this.#view(row);
@@ -85,12 +88,13 @@ export class RolloutExportService {
     return { blob: await this.blobs.get(file.key), fileName: fileNameOf(name) };
   }
 
-  /** Cancels it if it is being written, and erases its files. Throws `export_not_found`. */
+  /** Cancels a running export and erases its files. Throws `export_not_found`. */
   async delete(caller: Caller, id: string): Promise<void> {
     const row = await this.#row(caller, id);
     if (!row) throw new PalestraError('export_not_found');
     const prefix = exportPrefix(caller.orgId, row.id);
-    // Whoever writes it finds out by its next file, which is taken away later with whatever could not be deleted now.
+    // The process that writes it notices at its next file. The declared prefix lets the garbage collection delete that file and any that
+    // could not be deleted now.
     await declareObjects(this.database.pool, [{ blob_key: prefix, rollout_seq: '0' }], true);
     await deleteExport(this.database.pool, caller.orgId, row.id);
     await this.blobs.deletePrefix(prefix);

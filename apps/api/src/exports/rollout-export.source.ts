@@ -6,7 +6,7 @@ import type pg from 'pg';
 import { selectQueryRows, withTexts } from '../rollouts/query-rows.sql.ts';
 import { lensColumns } from './lens-columns.ts';
 import { groupId, narrowRollout } from './narrow-rollout.ts';
-import type { ExportMessages, MessagePlace } from './rollout-export.messages.ts';
+import type { ExportMessages, MessageLocation } from './rollout-export.messages.ts';
 import {
   type Condition,
   type DetailRow,
@@ -20,68 +20,68 @@ import {
 
 const NARROW_PAGE = 500;
 const PAGE = 250;
-/** Bytes of messages that are read at a time; one rollout may be more. */
+/** Bytes of messages in memory; one rollout may have more. */
 const MESSAGE_BYTES = 8 * 1024 * 1024;
 
-/** What is exported. */
-export interface ExportScope {
+/** The rollouts to export. */
+export interface ExportSelection {
   org: { id: string; name: string };
   /** Ascending. */
   runSeqs: readonly number[];
   asOf: string;
   where: Condition | null;
-  /** Of regexes, which the database does not see. */
+  /** The filter of regexes, which the database cannot evaluate. */
   postFilter: CompiledQuery['postFilter'];
   redact: boolean;
   lens: Lens;
 }
 
-/** Where a stream goes on: in a run, after the row of that keyset; or after a task. */
+/** Position of a stream: in a run after the row of the keyset, or after a task. */
 export type ExportCursor = { run: number; at: string[] } | { task: number };
 
-/** A narrow row with what is needed to find its messages. */
-type Placed = ExportedRow & { place: MessagePlace & { bytes: number }; runSeq: number; phaseCode: number };
+/** A narrow row with the location of its messages. */
+type LocatedRow = ExportedRow & { location: MessageLocation & { bytes: number }; runSeq: number; phaseCode: number };
 
 interface LearnableTask {
   id: number;
   n: number;
   solved: number;
-  /** A rollout of it. */
+  /** A rollout of the task. */
   example: string;
 }
 
-/** The rollouts of a scope, read page by page as somebody asks for them. Nothing is kept between pages. */
+/** Reads the selected rollouts page by page on demand. Nothing is kept between pages. */
 export class ExportSource {
   constructor(
     private readonly pool: pg.Pool,
     private readonly messages: ExportMessages,
-    private readonly scope: ExportScope,
+    private readonly selection: ExportSelection,
     private readonly signal: AbortSignal,
   ) {}
 
   async *narrow(from: ExportCursor | null): AsyncGenerator<Positioned<ExportedRow, ExportCursor>> {
-    for await (const row of this.#placed('arrival', from, NARROW_PAGE)) yield { row: this.#shown(row), cursor: arrivalOf(row) };
+    for await (const row of this.#located('arrival', from, NARROW_PAGE)) yield { row: this.#redacted(row), cursor: arrivalOf(row) };
   }
 
   async *rollouts(from: ExportCursor | null): AsyncGenerator<Positioned<ExportedRollout, ExportCursor>> {
-    for await (const batch of batches(this.#placed('arrival', from, PAGE), ({ place }) => place.bytes)) {
-      const messages = await this.#read(batch.map(({ place }) => place));
-      for (const row of batch) yield { row: this.#whole(row, messages), cursor: arrivalOf(row) };
+    for await (const batch of batches(this.#located('arrival', from, PAGE), ({ location }) => location.bytes)) {
+      const messages = await this.#read(batch.map(({ location }) => location));
+      for (const row of batch) yield { row: this.#withMessages(row, messages), cursor: arrivalOf(row) };
     }
   }
 
   async *pairs(from: ExportCursor | null): AsyncGenerator<Positioned<PairOf<ExportedRollout>, ExportCursor>> {
-    const pairs = preferencePairs(this.#placed('group', from, NARROW_PAGE));
-    for await (const batch of batches(pairs, ({ chosen, rejected }) => chosen.place.bytes + rejected.place.bytes)) {
-      const messages = await this.#read(batch.flatMap(({ chosen, rejected }) => [chosen.place, rejected.place]));
+    const pairs = preferencePairs(this.#located('group', from, NARROW_PAGE));
+    for await (const batch of batches(pairs, ({ chosen, rejected }) => chosen.location.bytes + rejected.location.bytes)) {
+      const messages = await this.#read(batch.flatMap(({ chosen, rejected }) => [chosen.location, rejected.location]));
       for (const { chosen, rejected, group_n } of batch) {
-        const row = { chosen: this.#whole(chosen, messages), rejected: this.#whole(rejected, messages), group_n };
+        const row = { chosen: this.#withMessages(chosen, messages), rejected: this.#withMessages(rejected, messages), group_n };
         yield { row, cursor: afterGroupOf(chosen) };
       }
     }
   }
 
-  /** Tasks that are sometimes solved, with the question as the first of their rollouts was asked it. */
+  /** Tasks that are solved sometimes, with the prompt of their first rollout. */
   async *tasks(from: ExportCursor | null): AsyncGenerator<Positioned<CurriculumTask, ExportCursor>> {
     const afterTask = from && 'task' in from ? from.task : 0;
     for await (const batch of batches(this.#learnable(afterTask), () => 1)) {
@@ -101,8 +101,8 @@ export class ExportSource {
         const { environment, split, task_index } = names.get(id)!;
         const detail = details.get(example);
         if (!detail || environment === null || task_index === null) continue;
-        const messages = (await this.#read([placeOf(detail)])).get(example)!;
-        const { prompt } = splitTurns(this.scope.redact ? redactMessages(messages) : messages);
+        const messages = (await this.#read([locationOf(detail)])).get(example)!;
+        const { prompt } = splitTurns(this.selection.redact ? redactMessages(messages) : messages);
         if (prompt.length === 0) continue;
         yield {
           row: { prompt, env_name: environment, split: split ?? 'train', task_index, solve_rate: solved / n, n },
@@ -113,7 +113,7 @@ export class ExportSource {
   }
 
   async *#learnable(afterTask: number): AsyncGenerator<LearnableTask> {
-    const { runSeqs, asOf, where } = this.scope;
+    const { runSeqs, asOf, where } = this.selection;
     let task = null as LearnableTask | null;
     for await (const page of taskRewards(this.pool, { runSeqs, asOf, afterTask, where })) {
       this.signal.throwIfAborted();
@@ -131,19 +131,19 @@ export class ExportSource {
     if (task && isLearnable(task.solved / task.n)) yield task;
   }
 
-  /** null: no regex, everything is in it. */
+  /** null: no regex, all are accepted. */
   async #acceptedSeqs(seqs: readonly string[]): Promise<Set<string> | null> {
-    if (!this.scope.postFilter) return null;
+    if (!this.selection.postFilter) return null;
     const accepted = new Set<string>();
     for (let at = 0; at < seqs.length; at += PAGE) {
-      const rows = (await selectDetails(this.pool, seqs.slice(at, at + PAGE))).map((row) => this.#place(row, 0, undefined));
-      for (const { place } of await this.#accepted(rows)) accepted.add(place.seq);
+      const rows = (await selectDetails(this.pool, seqs.slice(at, at + PAGE))).map((row) => this.#locate(row, 0, undefined));
+      for (const { location } of await this.#accepted(rows)) accepted.add(location.seq);
     }
     return accepted;
   }
 
-  async *#placed(order: ExportOrder, from: ExportCursor | null, limit: number): AsyncGenerator<Placed> {
-    const { runSeqs, asOf, where } = this.scope;
+  async *#located(order: ExportOrder, from: ExportCursor | null, limit: number): AsyncGenerator<LocatedRow> {
+    const { runSeqs, asOf, where } = this.selection;
     const start = from && 'run' in from ? from : null;
     for (const runSeq of runSeqs.filter((seq) => start === null || seq >= start.run)) {
       let after = start?.run === runSeq ? start.at : null;
@@ -158,74 +158,74 @@ export class ExportSource {
     }
   }
 
-  async #withGroups(runSeq: number, page: readonly DetailRow[]): Promise<Placed[]> {
+  async #withGroups(runSeq: number, page: readonly DetailRow[]): Promise<LocatedRow[]> {
     const keys = [...new Set(page.flatMap(({ group_key }) => group_key ?? []))];
-    const rewards = keys.length === 0 ? [] : await selectGroupRewards(this.pool, runSeq, this.scope.asOf, keys);
+    const rewards = keys.length === 0 ? [] : await selectGroupRewards(this.pool, runSeq, this.selection.asOf, keys);
     const groups = new Map(rewards.map((group) => [groupId(group), group]));
-    return page.map((row) => this.#place(row, runSeq, row.group_key === null ? undefined : groups.get(groupId(row))));
+    return page.map((row) => this.#locate(row, runSeq, row.group_key === null ? undefined : groups.get(groupId(row))));
   }
 
-  #place(row: DetailRow, runSeq: number, group: Parameters<typeof narrowRollout>[2]): Placed {
-    // A copy of so many fields would be slow to make, and slower to read.
-    const { org, lens } = this.scope;
+  #locate(row: DetailRow, runSeq: number, group: Parameters<typeof narrowRollout>[2]): LocatedRow {
+    // Changes the object in place, because a copy of so many fields is slow.
+    const { org, lens } = this.selection;
     return Object.assign(narrowRollout(row, org.name, group), lensColumns(lens, row), {
-      place: placeOf(row),
+      location: locationOf(row),
       runSeq,
       phaseCode: row.phase,
     });
   }
 
-  async #accepted(rows: readonly Placed[]): Promise<readonly Placed[]> {
-    const filter = this.scope.postFilter;
+  async #accepted(rows: readonly LocatedRow[]): Promise<readonly LocatedRow[]> {
+    const filter = this.selection.postFilter;
     if (!filter) return rows;
-    const accepted: Placed[] = [];
-    for await (const batch of batches(rows, ({ place }) => place.bytes)) {
-      const places = batch.map(({ place }) => place);
+    const accepted: LocatedRow[] = [];
+    for await (const batch of batches(rows, ({ location }) => location.bytes)) {
+      const locations = batch.map(({ location }) => location);
       const found = await selectQueryRows(
         this.pool,
-        places.map(({ seq }) => seq),
+        locations.map(({ seq }) => seq),
       );
-      const messages = needsTexts(filter.query) ? await this.#read(places) : null;
+      const messages = needsTexts(filter.query) ? await this.#read(locations) : null;
       for (const row of batch) {
-        // One that has been erased meanwhile is in neither.
-        const asked = found.get(row.place.seq);
-        if (asked && filter.accepts(messages ? withTexts(asked, messages.get(row.place.seq)!) : asked)) accepted.push(row);
+        // A rollout that was erased meanwhile is in neither.
+        const candidate = found.get(row.location.seq);
+        if (candidate && filter.accepts(messages ? withTexts(candidate, messages.get(row.location.seq)!) : candidate)) accepted.push(row);
       }
     }
     return accepted;
   }
 
-  #read(places: readonly MessagePlace[]): Promise<Map<string, ExportedMessage[]>> {
+  #read(locations: readonly MessageLocation[]): Promise<Map<string, ExportedMessage[]>> {
     this.signal.throwIfAborted();
-    return this.messages.read(this.pool, this.scope.org.id, places);
+    return this.messages.read(this.pool, this.selection.org.id, locations);
   }
 
-  #shown(row: Placed): ExportedRow {
-    return this.scope.redact ? redactNarrow(row) : row;
+  #redacted(row: LocatedRow): ExportedRow {
+    return this.selection.redact ? redactNarrow(row) : row;
   }
 
-  #whole(row: Placed, messages: Map<string, ExportedMessage[]>): ExportedRollout {
-    const own = messages.get(row.place.seq)!;
-    return Object.assign(this.#shown(row), { messages: this.scope.redact ? redactMessages(own) : own });
+  #withMessages(row: LocatedRow, messages: Map<string, ExportedMessage[]>): ExportedRollout {
+    const ownMessages = messages.get(row.location.seq)!;
+    return Object.assign(this.#redacted(row), { messages: this.selection.redact ? redactMessages(ownMessages) : ownMessages });
   }
 }
 
-const placeOf = (row: DetailRow) => ({ seq: row.seq, id: row.id, day: row.day, sealed: row.sealed, bytes: Number(row.bytes) });
+const locationOf = (row: DetailRow) => ({ seq: row.seq, id: row.id, day: row.day, sealed: row.sealed, bytes: Number(row.bytes) });
 
-function keysetOf({ place, group_key, phaseCode, step }: Placed, order: ExportOrder): string[] {
-  return order === 'arrival' ? [place.seq] : [group_key!, String(phaseCode), String(step ?? -1), place.seq];
+function keysetOf({ location, group_key, phaseCode, step }: LocatedRow, order: ExportOrder): string[] {
+  return order === 'arrival' ? [location.seq] : [group_key!, String(phaseCode), String(step ?? -1), location.seq];
 }
 
-const arrivalOf = (row: Placed): ExportCursor => ({ run: row.runSeq, at: keysetOf(row, 'arrival') });
+const arrivalOf = (row: LocatedRow): ExportCursor => ({ run: row.runSeq, at: keysetOf(row, 'arrival') });
 
 const LAST_SEQ = '9223372036854775807';
 
-/** After the whole group, of which a pair is all there is. */
-function afterGroupOf(row: Placed): ExportCursor {
+/** After the whole group, because a group has one pair. */
+function afterGroupOf(row: LocatedRow): ExportCursor {
   return { run: row.runSeq, at: [...keysetOf(row, 'group').slice(0, -1), LAST_SEQ] };
 }
 
-/** Items whose messages may be in memory together. */
+/** Batches of items whose messages fit into memory together. */
 async function* batches<T>(items: AsyncIterable<T> | Iterable<T>, bytesOf: (item: T) => number): AsyncGenerator<T[]> {
   let batch: T[] = [];
   let bytes = 0;

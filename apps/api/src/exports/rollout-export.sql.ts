@@ -3,34 +3,34 @@ import type { CreateRolloutExport } from '@palestra/protocol';
 import type pg from 'pg';
 import type { ExportCursor } from './rollout-export.source.ts';
 
-/** What was asked for, as it is carried out: names became keys, the query its canonical spelling. */
+/** The request in the form in which it runs: names replaced by keys, the query in canonical form. */
 export interface ExportRequest extends Omit<CreateRolloutExport, 'run'> {
   canonical_query: string;
   run_name: string | null;
-  /** Of `run`, or of all that there were. */
+  /** Keys of `run`, or of all runs. */
   run_seqs: number[];
   org_name: string;
 }
 
 export interface ExportFile {
   key: string;
-  /** Of a finished export; a shard's depends on how many there are in the end. */
+  /** Name in a finished export; a shard's name depends on their number. */
   name: string | null;
   rows: number;
   size: number;
 }
 
-/** All that an export needs to go on after its last finished file. */
+/** State to continue an export after its last finished file. */
 export interface ExportProgress {
-  /** Of whoever is writing it. */
+  /** Lease of the process that writes it. */
   lease: string;
   position: ExportCursor | null;
   figures: ExportFigures;
-  /** Rows that are in no file because nothing can be learned from them. */
+  /** Rows that are in no file because they have no use for training. */
   skipped: number;
   /** Failures since the last finished file. */
   attempts: number;
-  /** ISO 8601; nobody tries again before. */
+  /** ISO 8601; no attempt before this time. */
   not_before: string | null;
 }
 
@@ -92,20 +92,20 @@ export async function countActive(pool: Queryable, orgId: string): Promise<numbe
   return rows[0]!.n;
 }
 
-/** False when it was gone already. */
+/** False when it did not exist. */
 export async function deleteExport(pool: Queryable, orgId: string, id: string): Promise<boolean> {
   const { rowCount } = await pool.query('DELETE FROM rollout_exports WHERE id = $1 AND org_id = $2', [id, orgId]);
   return rowCount === 1;
 }
 
-/** `$1`: a running export of which nothing was heard for so many milliseconds is lost. */
+/** `$1`: a running export without a heartbeat for this many milliseconds is lost. */
 const LOST = `state = 'running' AND updated_at < now() - $1 * interval '1 ms'`;
-/** One export of an organisation is written at a time, so that it cannot take all lanes. */
+/** Only one export of an organisation is written at a time, so that it cannot take all writers. */
 const WAITING = `(state = 'pending' AND COALESCE((cursor->>'not_before')::timestamptz, '-infinity') <= now() OR ${LOST})
           AND NOT EXISTS (SELECT FROM rollout_exports o WHERE o.org_id = e.org_id AND o.id <> e.id
             AND o.state = 'running' AND o.updated_at >= now() - $1 * interval '1 ms')`;
 
-/** Whether there is one that `claimExport` would take. */
+/** Whether `claimExport` would find one. */
 export async function anyWaiting(pool: Queryable, lostAfterMs: number): Promise<boolean> {
   const { rows } = await pool.query<{ waiting: boolean }>(`SELECT EXISTS (SELECT FROM rollout_exports e WHERE ${WAITING}) AS waiting`, [
     lostAfterMs,
@@ -114,8 +114,9 @@ export async function anyWaiting(pool: Queryable, lostAfterMs: number): Promise<
 }
 
 /**
- * Takes the export that has waited longest: a new one, one that made room for others, or one of which nothing was heard for `lostAfterMs`.
- * From then on only the holder of `lease` can change it. Two that are claimed in the same moment may be of one organisation. Plan: a scan of a small table, row locks skipped.
+ * Claims the export that has waited longest: a new one, one that yielded, or one without a heartbeat for `lostAfterMs`. Then only the
+ * holder of `lease` can change it. Two exports claimed at the same moment may be of one organisation. Plan: a scan of a small table, row
+ * locks skipped.
  */
 export async function claimExport(pool: Queryable, lease: string, lostAfterMs: number): Promise<ExportRow | null> {
   const { rows } = await pool.query<ExportRow>(
@@ -130,7 +131,7 @@ export async function claimExport(pool: Queryable, lease: string, lostAfterMs: n
   return rows[0] ?? null;
 }
 
-/** Whether another organisation waits while all lanes may be taken. */
+/** Whether another organisation waits while all writers may be busy. */
 export async function othersWait(pool: Queryable, orgId: string, lostAfterMs: number): Promise<boolean> {
   const { rows } = await pool.query<{ waiting: boolean }>(
     `SELECT EXISTS (SELECT FROM rollout_exports e WHERE org_id <> $2 AND ${WAITING}) AS waiting`,
@@ -139,7 +140,7 @@ export async function othersWait(pool: Queryable, orgId: string, lostAfterMs: nu
   return rows[0]!.waiting;
 }
 
-/** What changed since the last call; false when it is not ours any more: cancelled, or somebody else thought us dead. */
+/** Stores changes and the heartbeat. False when this process no longer owns the export: it was cancelled, or taken over. */
 export async function saveExport(
   pool: Queryable,
   id: string,

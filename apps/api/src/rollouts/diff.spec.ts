@@ -4,15 +4,15 @@ import { type Action, align } from './diff.ts';
 
 const actions = (text: string): Action[] =>
   [...text].map((hash, index) => ({ index, kind: 'call', tool: hash, error: false, reward: null, hash }));
-const shown = (a: string, b: string) => align(actions(a), actions(b)).map((row) => `${row.a?.hash ?? '-'}${row.b?.hash ?? '-'}`);
+const alignedHashes = (a: string, b: string) => align(actions(a), actions(b)).map((row) => `${row.a?.hash ?? '-'}${row.b?.hash ?? '-'}`);
 
-test('aligns what both did', () => {
-  expect(shown('abcd', 'abxd')).toEqual(['aa', 'bb', 'c-', '-x', 'dd']);
-  expect(shown('', 'ab')).toEqual(['-a', '-b']);
-  expect(shown('abc', 'abc')).toEqual(['aa', 'bb', 'cc']);
+test('aligns the actions of both rollouts', () => {
+  expect(alignedHashes('abcd', 'abxd')).toEqual(['aa', 'bb', 'c-', '-x', 'dd']);
+  expect(alignedHashes('', 'ab')).toEqual(['-a', '-b']);
+  expect(alignedHashes('abc', 'abc')).toEqual(['aa', 'bb', 'cc']);
 });
 
-test('loses nothing, keeps both orders, and is never the worse for more in common', () => {
+test('loses no action, keeps both orders, and is symmetric', () => {
   const text = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: 30 });
   fc.assert(
     fc.property(text, text, (a, b) => {

@@ -2,19 +2,19 @@ import { canonicalArgsHash, MESSAGE_FLAGS } from '@palestra/rollouts';
 import type { StoredMessageRow } from '../store/storage/transcript-reader.service.ts';
 
 export interface Action {
-  /** Of its message. */
+  /** Index of its message. */
   index: number;
   kind: 'call' | 'answer';
   tool: string | null;
-  /** Its result is an error. */
+  /** Whether its result is an error. */
   error: boolean;
-  /** Of its result. */
+  /** Reward of its result. */
   reward: number | null;
-  /** The same for the same behaviour. */
+  /** Equal for equal behaviour. */
   hash: string;
 }
 
-/** What the policy did: each call with its outcome, and what it said at the end. `messages` in order. */
+/** The actions of the policy: each call with its outcome, and the final answer. `messages`: in their order. */
 export function actionsOf(messages: readonly StoredMessageRow[]): Action[] {
   const actions: Action[] = [];
   const byCall = new Map<string, Action>();
@@ -53,10 +53,10 @@ export interface DiffRow {
   same: boolean;
 }
 
-/** Actions side by side by a longest common subsequence; quadratic, so the caller bounds both sides. */
+/** Aligns actions by a longest common subsequence. Quadratic, so the caller must bound both sides. */
 export function align(a: readonly Action[], b: readonly Action[]): DiffRow[] {
   const width = b.length + 1;
-  // Length of the longest common subsequence of what follows a[i] and b[j].
+  // Length of the longest common subsequence of the actions from a[i] and b[j] on.
   const longest = new Uint16Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i -= 1)
     for (let j = b.length - 1; j >= 0; j -= 1)

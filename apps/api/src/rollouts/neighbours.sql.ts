@@ -19,9 +19,9 @@ export interface Neighbours {
 const one = (from: string) =>
   `(SELECT json_build_object('id', o.id, 'step', o.step, 'sample', ${sampleSql('o')}, 'reward', o.reward) FROM ${from})`;
 const group = 'rollouts o WHERE o.run_seq = $1 AND o.group_key = $2 AND o.phase = $3 AND COALESCE(o.step, -1) = $4';
-const place = '(COALESCE(o.sample_idx, 2147483647), o.seq)';
-const own = '(COALESCE($5::int, 2147483647), $6::bigint)';
-/** The step of the task's next group, then the sample in it that is nearest. */
+const position = '(COALESCE(o.sample_idx, 2147483647), o.seq)';
+const ownPosition = '(COALESCE($5::int, 2147483647), $6::bigint)';
+/** The step of the task's next group, then the sample in it with the nearest number. */
 const step = (
   beyond: '<' | '>',
   order: string,
@@ -29,18 +29,27 @@ const step = (
   SELECT g.group_key, g.step FROM rollout_groups g WHERE g.run_seq = $1 AND g.task_id = $7 AND g.phase = $3 AND g.step ${beyond} $4 AND $4 >= 0 AND g.step >= 0 ORDER BY g.step ${order} LIMIT 1)
   ORDER BY abs(COALESCE(o.sample_idx, 0) - COALESCE($5::int, 0)), o.seq LIMIT 1`;
 
-/** Plan: rollouts_run_group_idx within the group; rollout_groups_task_idx for the step beside, then rollouts_run_group_idx again. */
+/** Plan: rollouts_run_group_idx within the group; rollout_groups_task_idx for the adjacent step, then rollouts_run_group_idx again. */
 const NEIGHBOURS = `SELECT
-  ${one(`${group} AND ${place} < ${own} ORDER BY COALESCE(o.sample_idx, 2147483647) DESC, o.seq DESC LIMIT 1`)} AS previous_sample,
-  ${one(`${group} AND ${place} > ${own} ORDER BY COALESCE(o.sample_idx, 2147483647), o.seq LIMIT 1`)} AS next_sample,
+  ${one(`${group} AND ${position} < ${ownPosition} ORDER BY COALESCE(o.sample_idx, 2147483647) DESC, o.seq DESC LIMIT 1`)} AS previous_sample,
+  ${one(`${group} AND ${position} > ${ownPosition} ORDER BY COALESCE(o.sample_idx, 2147483647), o.seq LIMIT 1`)} AS next_sample,
   ${one(`${group} AND o.seq <> $6 AND o.reward > COALESCE($8::float8, '-Infinity') ORDER BY o.reward DESC, o.seq LIMIT 1`)} AS best_sample,
   ${one(step('<', 'DESC'))} AS previous_step, ${one(step('>', 'ASC'))} AS next_step`;
 
-export async function selectNeighbours(pool: pg.Pool, of: RolloutRecord): Promise<Neighbours> {
+export async function selectNeighbours(pool: pg.Pool, rollout: RolloutRecord): Promise<Neighbours> {
   const { rows } = await pool.query<Neighbours>({
     name: 'rollout-neighbours',
     text: NEIGHBOURS,
-    values: [of.run_seq, of.group_key, of.phase, of.step ?? -1, of.sample_idx, of.seq, of.task_id, of.reward],
+    values: [
+      rollout.run_seq,
+      rollout.group_key,
+      rollout.phase,
+      rollout.step ?? -1,
+      rollout.sample_idx,
+      rollout.seq,
+      rollout.task_id,
+      rollout.reward,
+    ],
   });
   return rows[0]!;
 }

@@ -1,10 +1,13 @@
 import { MESSAGE_FLAGS, type MessageSkeleton, missingRanges } from '@palestra/rollouts';
 
-/** Columns of a rollout's messages: 10 000 of them are about 400 kB. `durations`: true milliseconds of calls by message index. */
+/**
+ * Columns of a rollout's messages: 10 000 messages take about 400 kB. `durations`: latency of calls from the ledger, by message index,
+ * milliseconds.
+ */
 export function outlineOf(messages: readonly MessageSkeleton[], durations: ReadonlyMap<number, number | null>) {
-  const types = new Codes();
-  const names = new Codes();
-  const pair = pairs(messages);
+  const types = new Dictionary();
+  const names = new Dictionary();
+  const pair = pairedIndexes(messages);
   return {
     total: messages.length,
     index: messages.map(({ index }) => index),
@@ -24,8 +27,8 @@ export function outlineOf(messages: readonly MessageSkeleton[], durations: Reado
 const errorOf = (flags: number): number =>
   (flags & MESSAGE_FLAGS.error ? 1 : 0) | (flags & MESSAGE_FLAGS.parseError ? 2 : 0) | (flags & MESSAGE_FLAGS.nudge ? 4 : 0);
 
-/** A result belongs to the latest call of its id. */
-function pairs(messages: readonly MessageSkeleton[]): (number | null)[] {
+/** The index of each call's result, and of each result's call: a result belongs to the latest call with its id. */
+function pairedIndexes(messages: readonly MessageSkeleton[]): (number | null)[] {
   const pair: (number | null)[] = messages.map(() => null);
   const calls = new Map<string, number>();
   messages.forEach(({ type, callId }, at) => {
@@ -39,8 +42,8 @@ function pairs(messages: readonly MessageSkeleton[]): (number | null)[] {
   return pair;
 }
 
-/** Words by the order in which they come. */
-class Codes {
+/** Codes of words, in the order of their first use. */
+class Dictionary {
   readonly words: string[] = [];
   readonly #codes = new Map<string, number>();
 
@@ -52,7 +55,7 @@ class Codes {
   }
 }
 
-/** Message times are those of the upload when they were all stamped in one go (dashboard.md 2.6). */
+/** Whether the message times are those of the upload: then all messages have nearly the same time, less than 5 ms per message. */
 export function timeKind(messages: readonly MessageSkeleton[]): 'live' | 'upload' {
   const times = messages.map(({ sentAt }) => sentAt);
   const span = times.reduce((a, b) => Math.max(a, b), -Infinity) - times.reduce((a, b) => Math.min(a, b), Infinity);

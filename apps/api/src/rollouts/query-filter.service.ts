@@ -3,9 +3,9 @@ import { needsTexts, type PostFilter } from '@palestra/query';
 import { Database } from '../platform/database/database.ts';
 import { TranscriptReader } from '../store/storage/transcript-reader.service.ts';
 import { selectQueryRows, withTexts } from './query-rows.sql.ts';
-import { selectPlaces } from './rollout-place.sql.ts';
+import { selectTranscriptLocations } from './transcript-location.sql.ts';
 
-/** Decides what the database could not: which of the rollouts that it let through a query with regexes finds. */
+/** Applies the part of a query that the database cannot evaluate, such as a regex, to the rollouts that the database returned. */
 @Injectable()
 export class QueryFilter {
   constructor(
@@ -13,13 +13,13 @@ export class QueryFilter {
     private readonly transcripts: TranscriptReader,
   ) {}
 
-  /** Those that the filter accepts; the caller bounds how many are asked for. */
+  /** The rollouts that the filter accepts. The caller bounds their number. */
   async accepted(filter: PostFilter, seqs: readonly string[]): Promise<Set<string>> {
     const rows = await selectQueryRows(this.database.pool, seqs);
     if (needsTexts(filter.query)) {
-      for (const place of await selectPlaces(this.database.pool, seqs)) {
-        const row = rows.get(place.seq);
-        if (row) rows.set(place.seq, withTexts(row, await this.transcripts.messages(place)));
+      for (const location of await selectTranscriptLocations(this.database.pool, seqs)) {
+        const row = rows.get(location.seq);
+        if (row) rows.set(location.seq, withTexts(row, await this.transcripts.messages(location)));
       }
     }
     return new Set([...rows].flatMap(([seq, row]) => (filter.accepts(row) ? [seq] : [])));

@@ -4,8 +4,8 @@ import type pg from 'pg';
 import { wordOf } from '../store/codes.ts';
 import { storeSchema } from './rollout-query.ts';
 
-type AsItIs = Exclude<keyof QueryRow, 'phase' | 'stop' | 'state' | 'flags' | 'prov' | 'group' | 'messages'>;
-type Row = Pick<QueryRow, AsItIs> & {
+type UnchangedField = Exclude<keyof QueryRow, 'phase' | 'stop' | 'state' | 'flags' | 'prov' | 'group' | 'messages'>;
+type Row = Pick<QueryRow, UnchangedField> & {
   seq: string;
   phase: number | null;
   stop: number;
@@ -19,7 +19,7 @@ type Row = Pick<QueryRow, AsItIs> & {
 const { fields, flagBits, provShifts } = storeSchema;
 const list = (from: string) => `COALESCE((SELECT json_agg(${from}), '[]')`;
 
-/** The expressions of `storeSchema`: where the database decides one half of a query and a filter the other, both see the same. */
+/** The same expressions as `storeSchema`, so that the database and the filter see the same values when each evaluates a part of a query. */
 const QUERY_ROWS = `
 SELECT r.seq::text, ${fields.id} AS id, ${fields.name} AS name, ${fields.run_id} AS "runId", ${fields.run_name} AS "runName",
   ${fields.env} AS env, ${fields.split} AS split, ${fields.phase} AS phase, ${fields.task_key} AS "taskKey",
@@ -37,7 +37,10 @@ SELECT r.seq::text, ${fields.id} AS id, ${fields.name} AS name, ${fields.run_id}
   ${list(`json_build_object('name', x.tool, 'failed', x.errors > 0)) FROM rollout_tools x WHERE x.rollout_seq = r.seq`)} AS tools
 FROM rollouts r WHERE r.seq = ANY($1::bigint[])`;
 
-/** Rollouts as the filter of a query reads them, by `seq`; of their messages only which tools were called. Plan: rollouts_pkey, per row primary keys. */
+/**
+ * Rollouts for the filter of a query, by `seq`; of their messages only the names of called tools. Plan: rollouts_pkey, per row primary
+ * keys.
+ */
 export async function selectQueryRows(pool: pg.Pool, seqs: readonly string[]): Promise<Map<string, QueryRow>> {
   const { rows } = await pool.query<Row>({ name: 'query-rows', text: QUERY_ROWS, values: [seqs] });
   return new Map(rows.map((row) => [row.seq, queryRow(row)]));
@@ -55,7 +58,7 @@ function queryRow({ tools, ...row }: Row): QueryRow {
   };
 }
 
-/** The same with the texts of its messages. Which tools were called, and which calls failed, is known already. */
+/** Adds the texts of messages. The row already has the called tools and their failures. */
 export const withTexts = (row: QueryRow, texts: readonly { type: string; content: string | null }[]): QueryRow => ({
   ...row,
   messages: [

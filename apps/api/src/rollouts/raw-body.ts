@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { BlobError, type BlobStore, type ByteRange } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 
-/** Bytes as they are, of which a browser never makes a page (dashboard.md section 9). */
+/** Headers for stored bytes, which a browser must not render as a page. */
 const SAFE_HEADERS = {
   'x-content-type-options': 'nosniff',
   'content-security-policy': "sandbox; default-src 'none'",
@@ -14,12 +14,12 @@ const SAFE_HEADERS = {
 export interface RawBody {
   size: number;
   contentType: string;
-  /** Set: browsers save it under that name instead of showing it. */
+  /** If set, browsers save the body with this name instead of showing it. */
   fileName?: string;
   read(range: ByteRange): Promise<Uint8Array | NodeJS.ReadableStream>;
 }
 
-/** Answers the whole body or the part that `Range` names (RFC 9110, 14.2: one range; more than one is answered with everything). */
+/** Sends the body, or the part in the `Range` header (RFC 9110 section 14.2). Several ranges get the whole body. */
 export async function sendRaw(request: FastifyRequest, reply: FastifyReply, body: RawBody): Promise<void> {
   const range = rangeOf(request.headers.range, body.size);
   reply.headers(SAFE_HEADERS).type(body.contentType);
@@ -37,7 +37,7 @@ export async function sendRaw(request: FastifyRequest, reply: FastifyReply, body
   await reply.send(part instanceof Uint8Array ? Buffer.from(part) : part);
 }
 
-/** Null: the whole. `none`: there are no such bytes. */
+/** null = the whole body; `none` = the range is outside of the body. */
 function rangeOf(header: string | undefined, size: number): { start: number; end: number } | 'none' | null {
   const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.trim() ?? '');
   if (!match || (match[1] === '' && match[2] === '')) return null;
@@ -56,7 +56,7 @@ export function textBody(text: string): RawBody {
   };
 }
 
-/** An object of the store. Throws `missing` when it is not there. */
+/** An object of the object store. Throws `missing` if it does not exist. */
 export async function blobBody(blobs: BlobStore, key: string, missing: () => PalestraError): Promise<RawBody> {
   const info = await blobs.head(key).catch((error: unknown) => {
     if (error instanceof BlobError && error.kind === 'not_found') throw missing();

@@ -8,10 +8,10 @@ import type { RolloutSnapshot } from './rollout-snapshot.ts';
 import { TranscriptReader } from '../store/storage/transcript-reader.service.ts';
 
 const OBJECT = /^[0-9a-f]{64}\.(png|jpeg|gif|webp|svg|txt)$/;
-/** What a page may show; everything else is saved. */
-const SHOWN: Record<string, string> = { png: 'image/png', jpeg: 'image/jpeg', gif: 'image/gif', webp: 'image/webp' };
+/** Image types that a page may show; browsers save others. */
+const IMAGE_TYPES: Record<string, string> = { png: 'image/png', jpeg: 'image/jpeg', gif: 'image/gif', webp: 'image/webp' };
 
-/** Bodies of messages and the objects that were taken out of them. */
+/** Bodies of messages, and objects that were extracted from them. */
 @Injectable()
 export class RolloutBodyService {
   constructor(
@@ -19,7 +19,7 @@ export class RolloutBodyService {
     @Inject(BLOB_STORE) private readonly blobs: BlobStore,
   ) {}
 
-  /** Of the first message of that index, or the one of that event. Throws `message_not_found`. */
+  /** The body of the first message with the index, or of the one with the event id. Throws `message_not_found`. */
   async body({ head }: RolloutSnapshot, index: string, eventId: string | undefined): Promise<RawBody> {
     const missing = () => new PalestraError('message_not_found');
     if (!/^\d{1,9}$/.test(index)) throw missing();
@@ -35,7 +35,9 @@ export class RolloutBodyService {
     const extension = OBJECT.exec(name)?.[1];
     if (extension === undefined) throw missing();
     const body = await blobBody(this.blobs, objectKey(orgId, head.id, name), missing);
-    const shown = SHOWN[extension];
-    return shown === undefined ? { ...body, contentType: 'application/octet-stream', fileName: name } : { ...body, contentType: shown };
+    const imageType = IMAGE_TYPES[extension];
+    return imageType === undefined
+      ? { ...body, contentType: 'application/octet-stream', fileName: name }
+      : { ...body, contentType: imageType };
   }
 }

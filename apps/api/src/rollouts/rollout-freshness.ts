@@ -24,5 +24,5 @@ class RolloutFreshness extends Freshness {
   }
 }
 
-/** The route reads one rollout, by its parameter `id`, which the handler gets as `@OfRollout()`. */
+/** For routes that read the rollout of parameter `id`. The handler gets it by `@OfRollout()`. */
 export const ReadsRollout = () => UseInterceptors(RolloutFreshness);

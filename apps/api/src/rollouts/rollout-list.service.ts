@@ -18,9 +18,9 @@ import {
   selectRollouts,
 } from './rollout.sql.ts';
 
-/** Counting stops here: a list says "10k+" then. */
-const COUNTED = 10_000;
-/** Rollouts that a regex looks into at a time, and how long one page may take (dashboard.md 6.3). */
+/** Counting stops here: a list then shows "10k+". */
+const MAX_COUNT = 10_000;
+/** Rollouts per batch of a regex search, and the time limit of a page. */
 const REGEX_BATCH = 100;
 const REGEX_MS = 5_000;
 
@@ -34,16 +34,16 @@ export interface ListRequest {
   cursor?: string;
 }
 
-/** `more`: where the next page goes on; null at the end. */
+/** `more`: start of the next page; null at the end. */
 interface Rows {
   rows: RolloutPageRow[];
   more: Keyset | null;
 }
 
-/** A list as its reader saw it, and a rollout that was opened from it. */
+/** A list and a rollout that was opened from it. */
 export type BesideRequest = Pick<ListRequest, 'runSeqs' | 'q' | 'sort' | 'order'> & { seq: string };
 
-/** Pages of rollouts in any order, filtered by the query language. */
+/** Pages of rollouts in any order, with a filter of the query language. */
 @Injectable()
 export class RolloutListService {
   constructor(
@@ -56,28 +56,31 @@ export class RolloutListService {
     const page: RolloutPage = { ...request, where: query?.where, after: keysetOf(request), limit: request.limit + 1 };
     const [{ rows, more }, total] = await Promise.all([
       this.#rows(page, query, request.limit),
-      countRollouts(this.database.pool, request.runSeqs, query?.where, COUNTED + 1),
+      countRollouts(this.database.pool, request.runSeqs, query?.where, MAX_COUNT + 1),
     ]);
     return {
       rollouts: rows.map(presentRolloutRow),
-      total: Math.min(total, COUNTED),
-      total_is: total > COUNTED || query?.compiled.postFilter ? 'at_least' : 'exact',
+      total: Math.min(total, MAX_COUNT),
+      total_is: total > MAX_COUNT || query?.compiled.postFilter ? 'at_least' : 'exact',
       next: more === null ? null : encodeCursor([request.sort, request.order, more.value, more.seq]),
       query: query?.text ?? null,
     };
   }
 
-  /** The rows before and after a rollout, which need not be in the list itself; `incomplete` when a regex had too little time to find them. */
+  /**
+   * The rows before and after a rollout, which need not be in the list. `incomplete`: the time limit of a regex passed before they were
+   * found.
+   */
   async beside({ seq, ...list }: BesideRequest): Promise<{ previous?: RolloutPageRow; next?: RolloutPageRow; incomplete: boolean }> {
     const query = queryOf(list);
     const after = await selectKeyset(this.database.pool, seq, list);
     const one = (backwards: boolean) => this.#rows({ ...list, where: query?.where, after, limit: 2, backwards }, query, 1);
     const [previous, next] = await Promise.all([one(true), one(false)]);
-    const given = (side: typeof next) => side.rows.length === 0 && side.more !== null;
+    const isCut = (side: typeof next) => side.rows.length === 0 && side.more !== null;
     return {
       ...(previous.rows[0] && { previous: previous.rows[0] }),
       ...(next.rows[0] && { next: next.rows[0] }),
-      incomplete: given(previous) || given(next),
+      incomplete: isCut(previous) || isCut(next),
     };
   }
 
@@ -91,11 +94,11 @@ export class RolloutListService {
     return { rows: rows.slice(0, limit), more: rows.length > limit ? keysetAt(rows[limit - 1]!) : null };
   }
 
-  /** Rows that a regex accepts. A page may hold fewer than asked, or none, when its time is over: `next` goes on from there. */
+  /** Rows that a regex accepts. A page has fewer rows than requested, or none, when its time limit has passed; `next` continues there. */
   async #filtered(page: RolloutPage, filter: PostFilter, limit: number): Promise<Rows> {
     const deadline = performance.now() + REGEX_MS;
     const accepted: RolloutPageRow[] = [];
-    let { after, offset: left = 0 } = page;
+    let { after, offset: skips = 0 } = page;
     for (;;) {
       const candidates = await selectRollouts(this.database.pool, { ...page, after, offset: 0, limit: REGEX_BATCH });
       const found = await this.filter.accepted(
@@ -105,7 +108,7 @@ export class RolloutListService {
       for (const row of candidates) {
         after = keysetAt(row);
         if (!found.has(row.seq)) continue;
-        if (left > 0) left -= 1;
+        if (skips > 0) skips -= 1;
         else accepted.push(row);
         if (accepted.length === limit) return { rows: accepted, more: after };
       }

@@ -25,7 +25,7 @@ const run = (column: string) => one(column, 'runs', 'u', 'u.seq = r.run_seq');
 const group = (expression: string) =>
   `(SELECT ${expression} FROM rollout_groups g WHERE g.run_seq = r.run_seq AND g.group_key = r.group_key AND g.phase = r.phase AND g.step = COALESCE(r.step, -1))`;
 const VARIANCE = '(g.sum_squares - g.sum * g.sum / g.scored) / (g.scored - 1)';
-// Sums leave a remainder where all rewards are equal; the tolerance is that of zero variance (dashboard.md 3.1).
+// Sums leave a remainder if all rewards are equal; the tolerance is that of zero variance (docs/reference/metrics.md#canonical-metrics).
 const STD = `CASE WHEN g.scored < 2 THEN NULL WHEN g.max - g.min <= 1e-6 THEN 0 ELSE sqrt(GREATEST(${VARIANCE}, 0)) END`;
 
 const MESSAGES = 'rollout_messages mm JOIN rollout_heads h ON h.seq = mm.rollout_seq AND h.day = mm.day';
@@ -89,24 +89,24 @@ export const storeSchema: QuerySchema = {
     `EXISTS (SELECT FROM rollout_tools x WHERE x.rollout_seq = r.seq ${failed ? 'AND x.errors > 0' : ''} AND ${test('x.tool')})`,
   textExists: ({ kind, text, ignoreCase, types }, bind) => {
     if (kind === 'phrase') return `r.seq IN (SELECT s.rollout_seq FROM rollout_search s WHERE ${searchCondition(text, types, bind)})`;
-    // Sealed messages are not in the table: only the caller's filter can tell.
-    const place = types === null ? '' : ` AND mm.type = ANY(${bind(types)})`;
+    // Sealed messages are not in the table; only the caller's filter can search them.
+    const ofType = types === null ? '' : ` AND mm.type = ANY(${bind(types)})`;
     const found = `mm.content ${ignoreCase ? 'ILIKE' : 'LIKE'} ${bind(likePattern(text))}`;
-    // OFFSET 0: looked up rollout by rollout. Otherwise the planner may join, and read all messages of all runs for one page.
-    const messages = `SELECT FROM ${MESSAGES} WHERE mm.rollout_seq = r.seq${place} AND ${found} OFFSET 0`;
+    // OFFSET 0 forces one look-up per rollout. Otherwise the planner may join and read the messages of all runs for one page.
+    const messages = `SELECT FROM ${MESSAGES} WHERE mm.rollout_seq = r.seq${ofType} AND ${found} OFFSET 0`;
     return `EXISTS (SELECT FROM rollout_heads h WHERE h.seq = r.seq AND h.sealed_at IS NOT NULL) OR EXISTS (${messages})`;
   },
 };
 
-/** Messages of those types in which the words of `text` stand in a row; the run is added by `inRuns`. */
+/** Messages of these types with the words of `text` in sequence; `inRuns` adds the runs. */
 function searchCondition(text: string, types: readonly string[] | null, bind: (value: unknown) => string): string {
   const words = `phraseto_tsquery('simple', ${plainWords(bind(text))})`;
-  const scope = `${bind(RUNS)}::tsquery`;
-  const places = types === null ? scope : `${scope} && ${bind(anyWord(types.map(typeWord)))}::tsquery`;
-  return foundBy(places, words);
+  const inRuns = `${bind(RUNS)}::tsquery`;
+  const marks = types === null ? inRuns : `${inRuns} && ${bind(anyWord(types.map(typeWord)))}::tsquery`;
+  return foundBy(marks, words);
 }
 
-/** Stands for the runs of the statement until `inRuns` fills them in. */
+/** Placeholder for the runs of the statement, until `inRuns` replaces it. */
 const RUNS = Symbol('the runs of the statement');
 const quoted = (word: string) => `'${word.replaceAll("'", "''").replaceAll('\\', '\\\\')}'`;
 const anyWord = (words: readonly string[]) => words.map(quoted).join(' | ');
@@ -115,22 +115,25 @@ const anyWord = (words: readonly string[]) => words.map(quoted).join(' | ');
 export const runsQuery = (runSeqs: readonly number[]): string => anyWord(runSeqs.map(runWord));
 
 export interface RolloutQuery {
-  /** In its canonical spelling. */
+  /** The canonical text of the query. */
   text: string;
-  /** A condition on `r`, its parameters numbered from the asked one. */
+  /** A condition on `r`. Its parameters are numbered from `firstParameter`. */
   where: { sql: string; values: readonly unknown[] };
   compiled: CompiledQuery;
 }
 
-/** Throws `invalid_query`, which names the word that is wrong and what was probably meant. */
+/** Throws `invalid_query` with the wrong word and a suggestion. */
 export function rolloutQuery(text: string, runSeqs: readonly number[], firstParameter: number): RolloutQuery {
-  return made(() => parseQuery(text), runSeqs, firstParameter);
+  return compile(() => parseQuery(text), runSeqs, firstParameter);
 }
 
-/** Rollouts of a query of which some message has the regex; an `in:` of the query is of its own texts. Throws as `rolloutQuery`. */
+/**
+ * The query, restricted to rollouts with a message that matches the regex. An `in:` of the query applies to its own texts only. Throws as
+ * `rolloutQuery`.
+ */
 export function regexQuery(pattern: string, text: string, runSeqs: readonly number[], firstParameter: number): RolloutQuery {
   const at = { position: 0, length: pattern.length };
-  return made(
+  return compile(
     () => {
       const within = parseQuery(text);
       const refuse = (message: string) => new QueryError(message, { ...at, token: pattern });
@@ -144,7 +147,7 @@ export function regexQuery(pattern: string, text: string, runSeqs: readonly numb
   );
 }
 
-function made(read: () => Query, runSeqs: readonly number[], firstParameter: number): RolloutQuery {
+function compile(read: () => Query, runSeqs: readonly number[], firstParameter: number): RolloutQuery {
   try {
     const query = read();
     const compiled = compileQuery(query, storeSchema, { now: Date.now(), firstParameter });

@@ -40,7 +40,7 @@ export class RolloutReadsController {
   @Get('rollouts/:id/beside')
   @ReadsRollout()
   @Api({
-    summary: 'The rollouts before and after this one in a list of its run',
+    summary: 'Rollouts before and after this one in a list of its run',
     query: rolloutBesideQuerySchema,
     response: rolloutBesideSchema,
     errors: ['rollout_not_found', 'invalid_query'],
@@ -64,7 +64,7 @@ export class RolloutReadsController {
   @ReadsRollout()
   @Shareable()
   @Api({
-    summary: 'True latency and failure of calls, from the session ledger',
+    summary: 'Latency and failure of calls, from the session ledger',
     response: rolloutCallsSchema,
     errors: ['rollout_not_found'],
   })
@@ -76,7 +76,7 @@ export class RolloutReadsController {
   @ReadsRollout()
   @Shareable()
   @Api({
-    summary: 'The whole text of a message; takes Range',
+    summary: 'The whole text of a message; supports Range',
     query: messageBodyQuerySchema,
     text: true,
     errors: ['rollout_not_found', 'message_not_found', 'range_not_satisfiable'],
@@ -95,7 +95,7 @@ export class RolloutReadsController {
   @ReadsRollout()
   @Shareable()
   @Api({
-    summary: 'An image or another object of a rollout; takes Range',
+    summary: 'An image or another object of a rollout; supports Range',
     text: true,
     errors: ['rollout_not_found', 'file_not_found', 'range_not_satisfiable'],
   })
@@ -111,7 +111,7 @@ export class RolloutReadsController {
   @Get('diff')
   @CacheByResponse()
   @Api({
-    summary: 'What two rollouts did, side by side',
+    summary: 'Actions of two rollouts, side by side',
     query: rolloutDiffQuerySchema,
     response: rolloutDiffSchema,
     errors: ['rollout_not_found'],

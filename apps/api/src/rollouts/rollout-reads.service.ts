@@ -15,11 +15,11 @@ import { RolloutService } from './rollout.service.ts';
 import { SkeletonCache } from './skeleton-cache.ts';
 import { TranscriptReader } from '../store/storage/transcript-reader.service.ts';
 
-/** Actions of one side of a comparison. */
+/** Actions per side of a comparison. */
 const MAX_ACTIONS = 2_000;
-const ALONE: Neighbours = { previous_sample: null, next_sample: null, best_sample: null, previous_step: null, next_step: null };
+const NO_NEIGHBOURS: Neighbours = { previous_sample: null, next_sample: null, best_sample: null, previous_step: null, next_step: null };
 
-/** What the rollout viewer reads beside the messages themselves. */
+/** Reads of the rollout viewer, besides the messages. */
 @Injectable()
 export class RolloutReadsService {
   constructor(
@@ -33,16 +33,16 @@ export class RolloutReadsService {
   readonly #skeletons = new SkeletonCache(async (head) => (await this.transcripts.skeletons([head])).get(head.seq) ?? []);
 
   async header({ head, record, orgName }: RolloutSnapshot) {
-    // Neighbours are found by groups, which are made with the rollups of their step.
+    // Neighbours are found by groups, which are written with the figures of their step.
     if (record !== null) await this.settler.settle([record.run_seq]);
     const [messages, neighbours] = await Promise.all([
       this.#skeletons.of(head),
-      record === null ? ALONE : selectNeighbours(this.database.pool, record),
+      record === null ? NO_NEIGHBOURS : selectNeighbours(this.database.pool, record),
     ]);
     return { ...presentHeader(head, record, orgName, messages), neighbours, time_kind: timeKind(messages) };
   }
 
-  /** Those beside it in a list of its run, in the order that the list's reader saw. */
+  /** The rollouts before and after it in a list of its run, in the order of the list. */
   async beside({ record }: RolloutSnapshot, list: Pick<ListRequest, 'q' | 'sort' | 'order'>) {
     if (record === null) return { previous: null, next: null, incomplete: false };
     await this.settler.settle([record.run_seq]);
@@ -74,7 +74,7 @@ export class RolloutReadsService {
     return {
       a: left.row,
       b: right.row,
-      rows: rows.map((row) => ({ a: row.a && shown(row.a), b: row.b && shown(row.b), same: row.same })),
+      rows: rows.map((row) => ({ a: row.a && presentAction(row.a), b: row.b && presentAction(row.b), same: row.same })),
       first_divergence: first < 0 ? null : first,
       same: rows.filter(({ same }) => same).length,
       truncated: Math.max(left.actions.length, right.actions.length) > MAX_ACTIONS,
@@ -83,11 +83,14 @@ export class RolloutReadsService {
 
   async #side(caller: Caller, id: string) {
     const { head, record } = await this.rollouts.find(caller, id);
-    if (record === null) throw new PalestraError('rollout_not_found', { detail: 'The rollout’s start event has not come yet.' });
+    if (record === null)
+      throw new PalestraError('rollout_not_found', {
+        detail: 'The start event of the rollout has not arrived yet. Try again after its upload.',
+      });
     return { row: presentRolloutRow(record), actions: actionsOf(await this.transcripts.messages(head)) };
   }
 }
 
 const neighbourOf = (row: RolloutRecord | undefined): Neighbour | null =>
   row === undefined ? null : { id: row.id, step: row.step, sample: row.sample, reward: row.reward };
-const shown = ({ index, kind, tool, error, reward }: Action) => ({ index, kind, tool, error, reward });
+const presentAction = ({ index, kind, tool, error, reward }: Action) => ({ index, kind, tool, error, reward });

@@ -55,13 +55,13 @@ export function presentRolloutRow(record: RolloutRecord): RolloutRow {
   };
 }
 
-/** `unknown` is no reason: null, as for a rollout that told nothing. */
+/** null for `unknown`, as for a rollout without a stop reason. */
 function stopOf(code: number | null): string | null {
   const stop = wordOf(STOP_REASONS, code);
   return stop === 'unknown' ? null : stop;
 }
 
-/** A message under the names of the upload; `content` is always a string there, so null is only for one that had none. */
+/** A message with the field names of the upload. `content` is a string, or null if the upload had none. */
 export function presentMessage(row: StoredMessageRow): RolloutMessageView {
   return {
     eventId: row.event_id,
@@ -81,18 +81,18 @@ export function presentMessage(row: StoredMessageRow): RolloutMessageView {
   };
 }
 
-/** Bodies up to here are in pages of messages whole, bytes; of larger ones so many characters. */
+/** Pages of messages have bodies up to this size, bytes; larger ones are cut to `PREVIEW_CHARACTERS`. */
 const INLINE_BYTES = 16_384;
 const PREVIEW_CHARACTERS = 512;
 
-/** The same with a large body cut, for pages that show a thousand messages. */
+/** As `presentMessage`, but cuts a large body, for pages with a thousand messages. */
 export function presentPreview(row: StoredMessageRow): RolloutMessageView {
   const view = presentMessage(row);
   const bytes = row.blob_key === null ? Buffer.byteLength(row.content ?? '') : row.bytes;
   return bytes <= INLINE_BYTES ? view : { ...view, content: (row.content ?? '').slice(0, PREVIEW_CHARACTERS), body_bytes: bytes };
 }
 
-/** What is known of a rollout before its start event came: messages without a run. */
+/** A rollout before its start event arrived: messages without a run. */
 function presentOrphan(head: RolloutHead): RolloutRow {
   const lastEventAgeMs = Date.now() - head.last_at.getTime();
   return {
@@ -135,10 +135,10 @@ function presentOrphan(head: RolloutHead): RolloutRow {
   };
 }
 
-/** Of a rollout that was not normalised nobody knows whether more is on its way. */
+/** A rollout that is not normalised yet may be incomplete. */
 export const hasGaps = (record: RolloutRecord | null): boolean => record === null || record.gaps > 0;
 
-/** Everything but the messages, which are given in order. */
+/** Everything except the messages. `messages`: in their order. */
 export function presentHeader(
   head: RolloutHead,
   record: RolloutDetail | null,

@@ -19,7 +19,7 @@ export class RolloutService {
     private readonly eraser: EraseService,
   ) {}
 
-  /** The whole rollout without paging: readers expect it in one answer (openreward-wire.md 13.5). */
+  /** The whole rollout without paging, as readers expect it (docs/reference/ors.md#rest-endpoints). */
   async get(caller: Caller, id: string): Promise<RolloutView> {
     const { head, record } = await this.find(caller, id);
     const messages = await this.transcripts.messages(head);
@@ -40,7 +40,7 @@ export class RolloutService {
     if (!isUuid(id) || !(await this.eraser.eraseRollout(caller.orgId, id))) throw new PalestraError('rollout_not_found');
   }
 
-  /** The rollout as it is now, its narrow row made from everything that was acknowledged. Throws `rollout_not_found`. */
+  /** The current rollout: its narrow row is derived from all acknowledged events first. Throws `rollout_not_found`. */
   async find(caller: Caller, id: string): Promise<{ head: RolloutHead; record: RolloutDetail | null }> {
     let head = isUuid(id) ? await selectHead(this.database.pool, caller.orgId, id) : null;
     if (!head) throw new PalestraError('rollout_not_found');

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { JsonObject } from '@palestra/protocol';
 import { sampleSql } from './sample.sql.ts';
 
-/** A narrow row with the names that its numbers stand for, as `RolloutRecord`. */
+/** Columns of a narrow row with the names for its codes, as `RolloutRecord`. */
 export const ROLLOUT_COLUMNS = `
   r.seq, r.id, r.run_seq, r.env_id, r.task_id, m.rollout_name, e.environment, e.variant, e.environment_id, r.split, r.step, r.policy_step, r.task_index,
   r.group_key, r.sample_idx, ${sampleSql('r')} AS sample, r.phase, r.reward, r.reward_reported, r.max_reward, r.messages, r.calls, r.call_errors, r.turns, r.tokens_out, r.tokens_tool,
@@ -25,7 +25,7 @@ export interface RolloutRecord {
   policy_step: number | null;
   task_index: number | null;
   group_key: string | null;
-  /** As told or inferred; `sample`: also where only the order of arrival tells it. */
+  /** Reported or inferred; `sample` also falls back to the order of arrival. */
   sample_idx: number | null;
   sample: number | null;
   phase: number;
@@ -56,8 +56,8 @@ export interface RolloutRecord {
 }
 
 /**
- * Sorts that an index answers at any depth; rows without a value are below every value. Unscored ones come last in both directions: an
- * index each, since nobody looks for the worst rollout among those that have no reward.
+ * Sorts for which an index reads any page. Rows without a value sort below all values, except unscored ones, which come last in both
+ * directions and therefore have two indexes.
  */
 export const rolloutSorts = {
   created_at: { column: 'r.seq', type: 'bigint' },
@@ -69,21 +69,21 @@ export const rolloutSorts = {
 } as const;
 export type RolloutSort = keyof typeof rolloutSorts;
 
-/** Where a page ended: the sort's value there, as text, and the row. */
+/** The position after a page: the sort's value as text, and the row. */
 export interface Keyset {
   value: string;
   seq: string;
 }
 
 export interface RolloutPage {
-  /** Runs to look in; all of one organisation. */
+  /** Runs to search, all of one organisation. */
   runSeqs: readonly number[];
   sort: RolloutSort;
   order: 'asc' | 'desc';
   limit: number;
   offset?: number;
   after?: Keyset;
-  /** From the keyset's place towards the beginning, nearest first. */
+  /** From the keyset towards the beginning, nearest first. */
   backwards?: boolean;
   /** A condition on `r` whose parameters are `values`, numbered from `firstParameter`. */
   where?: { sql: string; values: readonly unknown[] };
@@ -98,15 +98,15 @@ function sortColumn({ sort, order }: Pick<RolloutPage, 'sort' | 'order'>): strin
   return order === 'asc' && 'ascending' in columns ? columns.ascending : columns.column;
 }
 
-/** Where a rollout stands in lists of that order. Plan: rollouts_pkey. */
+/** The position of a rollout in lists of this order. Plan: rollouts_pkey. */
 export async function selectKeyset(pool: pg.Pool, seq: string, order: Pick<RolloutPage, 'sort' | 'order'>): Promise<Keyset | undefined> {
   const { rows } = await pool.query<Keyset>(`SELECT (${sortColumn(order)})::text AS value, r.seq FROM rollouts r WHERE r.seq = $1`, [seq]);
   return rows[0];
 }
 
 /**
- * A page of rollouts. Plan, without a condition and in one run: Index Scan (backwards) of the sort's index from the keyset's place, then for
- * the page's rows one probe each of rollout_environments_pkey and rollout_meta_pkey; the same at any depth.
+ * A page of rollouts. Plan, without a condition and in one run: Index Scan (backwards) of the sort's index from the keyset, then for each
+ * row one probe of rollout_environments_pkey and rollout_meta_pkey; the same at any depth.
  */
 export async function selectRollouts(pool: pg.Pool, page: RolloutPage): Promise<RolloutPageRow[]> {
   const { type } = rolloutSorts[page.sort];
@@ -125,9 +125,9 @@ export async function selectRollouts(pool: pg.Pool, page: RolloutPage): Promise<
 }
 
 /**
- * At most `limit` of them are counted: a figure of "10k+" costs no more than that. Runs of which the rollups know many more are not counted at
- * all: ten thousand index entries a page, with their rows where no vacuum has been, cost more than the page. Plan: step_rollups_pkey, a row a
- * step; only where that is not enough, Index Only Scan using one of the run's indexes.
+ * Counts at most `limit` rollouts, because a list shows "10k+" beyond. If the roll-ups have many more, nothing is counted, because ten
+ * thousand index entries cost more than the page. Plan: step_rollups_pkey, one row per step; if that is not enough, Index Only Scan using
+ * an index of the run.
  */
 export async function countRollouts(
   pool: pg.Pool,
@@ -145,7 +145,7 @@ export async function countRollouts(
   return rows[0]!.total;
 }
 
-/** A rollout as it was received; it has no narrow row before its start event came. */
+/** A rollout as received. It has no narrow row before its start event arrives. */
 export interface RolloutHead {
   seq: string;
   id: string;
@@ -176,9 +176,9 @@ export async function selectHead(pool: pg.Pool, orgId: string, id: string): Prom
   return rows[0] ?? null;
 }
 
-/** One rollout with what its values come from, read at the same moment: a verdict never stands without its rule. */
+/** A rollout with the rules of its values, from one snapshot, so that a verdict always has its rule. */
 export interface RolloutDetail extends RolloutRecord {
-  /** Names of rules by what they tell. */
+  /** Names of rules, by the field that they set. */
   rules: Record<string, string> | null;
 }
 

@@ -10,7 +10,7 @@ import { RolloutSnapshots } from './rollout-snapshot.ts';
 import { RolloutController } from './rollout.controller.ts';
 import { RolloutService } from './rollout.service.ts';
 
-/** Rollouts one by one, and lists of them. */
+/** Single rollouts and lists of rollouts. */
 @Module({
   imports: [StoreModule, IngestModule],
   controllers: [RolloutController, RolloutReadsController],

@@ -1,9 +1,10 @@
-/** In a larger group nobody looks for a sample by its number. */
+/** In larger groups the sample is not computed. */
 const MAX_SAMPLES = 512;
 
 /**
- * The sample of a rollout of the table's alias: as it is told, else the place in which it came into its group (dashboard.md 2.3). The latter
- * is not stored, since it changes when one that came before is told late, or goes. Plan: rollouts_run_group_idx, bounded.
+ * The sample of a rollout of the table's alias: the reported number, else the order of arrival in its group
+ * (docs/reference/metrics.md#fill-rules). The order is not stored, because a late or deleted rollout changes it. Plan:
+ * rollouts_run_group_idx, bounded.
  */
 export const sampleSql = (row: string): string =>
   `COALESCE(${row}.sample_idx, CASE WHEN ${row}.group_key IS NOT NULL THEN NULLIF((SELECT count(*) FROM (SELECT FROM rollouts earlier

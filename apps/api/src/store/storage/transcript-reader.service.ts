@@ -17,7 +17,7 @@ import {
 export type StoredMessageRow = Omit<TranscriptMessage, 'sent_at'> & { sent_at: string };
 
 /** What is needed of a head to find its messages. `sealed` is a hint that saves a query: a rollout may be sealed at any moment. */
-export interface TranscriptPlace {
+export interface TranscriptLocation {
   seq: string;
   day: string;
   sealed: boolean;
@@ -38,7 +38,7 @@ export class TranscriptReader {
   ) {}
 
   /** Messages by index, equal ones by event id; all of them without a `limit`. */
-  messages(place: TranscriptPlace, { from = 0, limit }: { from?: number; limit?: number } = {}): Promise<StoredMessageRow[]> {
+  messages(place: TranscriptLocation, { from = 0, limit }: { from?: number; limit?: number } = {}): Promise<StoredMessageRow[]> {
     return this.#steadily(place, async (pointer) => {
       if (pointer === null) return selectLiveMessages(this.database.pool, place, from, limit ?? null);
       const [live, sealed] = await Promise.all([
@@ -54,7 +54,7 @@ export class TranscriptReader {
   }
 
   /** What the normaliser needs of rollouts, sealed or not, by `seq`. */
-  async skeletons(places: readonly TranscriptPlace[]): Promise<Map<string, MessageSkeleton[]>> {
+  async skeletons(places: readonly TranscriptLocation[]): Promise<Map<string, MessageSkeleton[]>> {
     const { pool } = this.database;
     const live = await selectLiveSkeletons(pool, places);
     // In this order: a rollout that is sealed in between is found both ways.
@@ -71,7 +71,7 @@ export class TranscriptReader {
   }
 
   /** First system and first user message of each rollout, joined by a line break; null without any. */
-  async prompts(places: readonly TranscriptPlace[]): Promise<Map<string, string | null>> {
+  async prompts(places: readonly TranscriptLocation[]): Promise<Map<string, string | null>> {
     const { pool } = this.database;
     const found = await selectLivePrompts(pool, places);
     const pointers = await selectPointers(
@@ -84,7 +84,7 @@ export class TranscriptReader {
     return found;
   }
 
-  #mergedSkeletons(place: TranscriptPlace): Promise<MessageSkeleton[]> {
+  #mergedSkeletons(place: TranscriptLocation): Promise<MessageSkeleton[]> {
     return this.#steadily({ ...place, sealed: true }, async (pointer) => {
       const live = (await selectLiveSkeletons(this.database.pool, [place])).get(place.seq) ?? [];
       const sealed: KeyedSkeleton[] = [];
@@ -96,7 +96,7 @@ export class TranscriptReader {
   }
 
   /** Few rollouts begin with more messages than one chunk has before their task is told. */
-  async #promptOf(place: TranscriptPlace): Promise<string | null> {
+  async #promptOf(place: TranscriptLocation): Promise<string | null> {
     const first = new Map<string, StoredMessageRow>();
     for (const row of await this.messages({ ...place, sealed: true }, { limit: 200 })) {
       if (['system_message', 'user_message'].includes(row.type) && !first.has(row.type)) first.set(row.type, row);
@@ -105,7 +105,7 @@ export class TranscriptReader {
     return texts.length > 0 ? texts.join('\n') : null;
   }
 
-  async #steadily<T>(place: TranscriptPlace, read: (pointer: TranscriptPointer | null) => Promise<T>): Promise<T> {
+  async #steadily<T>(place: TranscriptLocation, read: (pointer: TranscriptPointer | null) => Promise<T>): Promise<T> {
     const pointerNow = async () => (await selectPointers(this.database.pool, [place.seq])).get(place.seq) ?? null;
     let pointer = place.sealed ? await pointerNow() : null;
     for (let look = 1; ; look += 1) {

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { MessageSkeleton } from '@palestra/rollouts';
 import type { TranscriptChunk } from '@palestra/rollouts/transcript';
-import type { StoredMessageRow, TranscriptPlace } from './transcript-reader.service.ts';
+import type { StoredMessageRow, TranscriptLocation } from './transcript-reader.service.ts';
 
 /** Where the sealed messages of a rollout are. */
 export interface TranscriptPointer {
@@ -24,7 +24,7 @@ export async function selectPointers(pool: Pick<pg.Pool, 'query'>, seqs: readonl
 /** Messages by index; equal indexes by event id, so that the order never changes between two reads. Plan: the partition's primary key. */
 export async function selectLiveMessages(
   pool: pg.Pool,
-  place: TranscriptPlace,
+  place: TranscriptLocation,
   from: number,
   limit: number | null,
 ): Promise<StoredMessageRow[]> {
@@ -45,7 +45,7 @@ type SkeletonTuple = [string, number, string, string | null, string | null, numb
  * One JSON array a rollout: parsing one text is several times as fast as rows. Plan: per rollout an Index Scan of its partition's
  * primary key.
  */
-export async function selectLiveSkeletons(pool: pg.Pool, places: readonly TranscriptPlace[]): Promise<Map<string, KeyedSkeleton[]>> {
+export async function selectLiveSkeletons(pool: pg.Pool, places: readonly TranscriptLocation[]): Promise<Map<string, KeyedSkeleton[]>> {
   const { rows } = await pool.query<{ seq: string; messages: SkeletonTuple[] | null }>({
     name: 'transcript-live-skeletons',
     text: `SELECT h.seq::text, (
@@ -63,7 +63,7 @@ function skeletonOf([eventId, index, type, name, callId, reward, isFinished, fla
 }
 
 /** First system and first user message of rollouts that are not sealed. Plan: as above. */
-export async function selectLivePrompts(pool: pg.Pool, places: readonly TranscriptPlace[]): Promise<Map<string, string | null>> {
+export async function selectLivePrompts(pool: pg.Pool, places: readonly TranscriptLocation[]): Promise<Map<string, string | null>> {
   const { rows } = await pool.query<{ seq: string; prompt: string | null }>(
     `SELECT h.seq::text, (
        SELECT string_agg(content, E'\\n' ORDER BY index) FROM (
