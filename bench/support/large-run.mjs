@@ -27,7 +27,8 @@ export async function fillLargeRun(client, orgId, { rollouts, steps }) {
   for (const text of inserts) await client.query(text, text.includes('$1') ? [WORDS] : []);
   await client.query(`SELECT setval(pg_get_serial_sequence('rollout_heads', 'seq'), (SELECT max(seq) FROM rollout_heads))`);
   const { runWord } = await import(path.join(root, 'apps/api/dist/store/derive/search/search-index.sql.js'));
-  await client.query(OTHER_WORDS(every), [runWord(run)]);
+  await client.query(OTHER_WORDS(every), [runWord(run), run]);
+  await client.query(OTHER_BLOCKS, [run]);
   await client.query('ANALYZE');
   await markSteps(client, run);
   return { run, messages: spoken * MESSAGES_EACH };
@@ -89,5 +90,9 @@ const MESSAGES = (every) => `
       FROM (SELECT k, abs(hashint8(seq * 10007 + i * 101 + k)::bigint) AS h FROM generate_series(1, ${WORDS_EACH}) k) w) t`;
 /** The others have one short message each in the index: something for search to leave out. */
 const OTHER_WORDS = (every) => `
-  INSERT INTO rollout_search (rollout_seq, index, words) SELECT seq, 0, to_tsvector('simple', 'rollout number ' || seq) || array_to_tsvector(ARRAY[$1::text])
+  INSERT INTO rollout_search (rollout_seq, block, index, words)
+  SELECT seq, $2::bigint << 32 | 1000000 + n / 256, 0, to_tsvector('simple', 'rollout number ' || seq) || array_to_tsvector(ARRAY[$1::text])
   FROM made WHERE n % ${every} <> 0`;
+const OTHER_BLOCKS = `
+  INSERT INTO rollout_search_blocks (block, words)
+  SELECT s.block, array_agg(DISTINCT one.word) FROM rollout_search s, unnest(tsvector_to_array(s.words)) AS one(word) WHERE s.block >> 32 = $1 GROUP BY s.block`;

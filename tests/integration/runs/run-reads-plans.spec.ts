@@ -38,8 +38,14 @@ beforeAll(async () => {
      SELECT day, seq, gen_random_uuid(), 0, 10, false, 'assistant_message', 1, 'word' || seq FROM rollout_heads WHERE messages = 0`,
   );
   await pool.query(
-    `INSERT INTO rollout_search (rollout_seq, index, words) SELECT h.seq, 0, array_to_tsvector(ARRAY[E'\\x01tassistant_message', E'\\x01r' || h.run_seq, 'word' || h.seq, 'common'])
+    `INSERT INTO rollout_search (rollout_seq, block, index, words)
+     SELECT h.seq, h.run_seq::bigint << 32 | row_number() OVER (PARTITION BY h.run_seq ORDER BY h.seq) / 256, 0,
+       array_to_tsvector(ARRAY[E'\\x01tassistant_message', E'\\x01r' || h.run_seq, 'word' || h.seq, 'common'])
      FROM rollout_heads h WHERE h.messages = 0`,
+  );
+  await pool.query(
+    `INSERT INTO rollout_search_blocks (block, words)
+     SELECT s.block, array_agg(DISTINCT one.word) FROM rollout_search s, unnest(tsvector_to_array(s.words)) AS one(word) GROUP BY s.block`,
   );
   await pool.query(
     `INSERT INTO rollout_tools (rollout_seq, run_seq, calls, errors, result_bytes, tool) SELECT seq, run_seq, 1, call_errors, 1, 'bash' FROM rollouts WHERE messages = 1`,

@@ -118,7 +118,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
       const [{ seq }] = await query(`SELECT (nextval(pg_get_serial_sequence('rollout_heads', 'seq')) + 1)::text AS seq`);
       // Whoever indexes the first message waits for this one, and writes its words when that is rolled back.
       await client.query('BEGIN');
-      await client.query(`INSERT INTO rollout_search (rollout_seq, index, words) VALUES ($1, 0, '')`, [seq]);
+      await client.query(`INSERT INTO rollout_search (rollout_seq, block, index, words) VALUES ($1, 0, 0, '')`, [seq]);
       const gone = await world.upload(2);
       expect((await world.head(gone)).seq).toBe(seq);
       const waits = `SELECT count(*)::int AS n FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`;

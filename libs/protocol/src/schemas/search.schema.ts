@@ -29,7 +29,7 @@ export const searchSchema = z.object({
     .array(z.object({ step: z.number().nullable(), hits: z.number() }))
     .nullable()
     .describe('Messages that hit, by step; on the first page of a text search.'),
-  steps_capped: z.boolean().describe('Counting stopped at 10 000 messages.'),
+  steps_capped: z.boolean().describe('There are more than were counted: counting stops after 10 000 messages, or after a moment.'),
   pending: z.boolean().describe('Rollouts have come that are not searchable yet; they will be in seconds.'),
   query: z.string().nullable().describe('`within` in its canonical spelling.'),
   incomplete: z.boolean(),

@@ -4,13 +4,31 @@ import { decodeCursor, encodeCursor, exactly, INT32, INT64 } from '../../platfor
 import { Database } from '../../platform/database/database.ts';
 import { ReadSettler } from '../../store/derive/read-settler.service.ts';
 import { QueryFilter } from '../../rollouts/query-filter.service.ts';
-import { regexQuery, rolloutQuery, runsQuery } from '../../rollouts/rollout-query.ts';
+import { regexQuery, rolloutQuery } from '../../rollouts/rollout-query.ts';
 import { FIRST_PARAMETER, selectRollouts } from '../../rollouts/rollout.sql.ts';
 import { type StoredMessageRow, TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
-import { countHits, FIRST_SEARCH_PARAMETER, hasUnsearched, type HitRow, selectHitHeads, selectHits, selectRunSeqs } from './search.sql.ts';
+import {
+  countSteps,
+  FIRST_SEARCH_PARAMETER,
+  hasUnsearched,
+  type HitPlace,
+  type HitRow,
+  selectBlocks,
+  selectHitHeads,
+  selectHits,
+  selectRunSeqs,
+} from './search.sql.ts';
 import { type Finder, regexFinder, type Snippet, snippetOf, wordFinder } from './snippet.ts';
 
+/** Messages that are counted by step, and how long counting takes at most. */
 const COUNTED = 10_000;
+const COUNT_MS = 20;
+/** One page of a search for words that rarely stand in a row, or of a query that few rollouts fit. */
+const PAGE_MS = 2_000;
+/** Blocks of the first statement and of later ones: it takes some .3 ms a block. */
+const FIRST_BLOCKS = 16;
+const MAX_BLOCKS = 64;
+const LISTED_BLOCKS = 2_000;
 /** Runs of one organisation that are searched together: the newest. */
 const MAX_RUNS = 1_000;
 /** One page of a regex (dashboard.md 6.3). */
@@ -40,28 +58,64 @@ export class SearchService {
   }
 
   async #byText(runSeqs: readonly number[], { q, within, limit, cursor }: SearchQuery) {
-    const { pool } = this.database;
     const query = within === undefined || within.trim() === '' ? null : rolloutQuery(within, runSeqs, FIRST_SEARCH_PARAMETER);
     if (query?.compiled.postFilter) throw invalid('within', 'A regex cannot be combined with a search: use mode=regex.', within!);
-    const page = { runs: runsQuery(runSeqs), text: q.replaceAll('\0', ' '), where: query?.where };
-    const [hits, steps] =
-      runSeqs.length === 0
-        ? [[], []]
-        : await Promise.all([
-            selectHits(pool, { ...page, after: afterOf(cursor), limit: limit + 1 }),
-            cursor === undefined ? countHits(pool, { ...page, limit: COUNTED }) : null,
-          ]);
-    const shown = hits.slice(0, limit);
-    const last = shown.at(-1);
+    const text = { runSeqs, text: q.replaceAll('\0', ' '), where: query?.where };
+    const { places, last } = await this.#places(text, { after: afterOf(cursor), limit, counted: cursor === undefined });
+    const shown = places.slice(0, limit);
+    const { pool } = this.database;
+    const [heads, steps] = await Promise.all([
+      selectHitHeads(
+        pool,
+        shown.map(({ seq }) => seq),
+      ),
+      cursor === undefined ? countSteps(pool, places.slice(0, COUNTED)) : null,
+    ]);
     const find = wordFinder(q);
-    const read = await Promise.all(shown.map(async (hit) => presentHit(hit, ...(await this.#messageOf(hit, find)))));
+    const read = await Promise.all(
+      shown.map(async ({ seq, index }) => {
+        const head = heads.get(seq);
+        if (head === undefined) return null;
+        const hit = { ...head, index };
+        return presentHit(hit, ...(await this.#messageOf(hit, find)));
+      }),
+    );
+    const end = places.length > limit ? shown.at(-1)! : last;
     return {
       hits: read.filter((hit) => hit !== null),
-      next: hits.length > limit && last ? encodeCursor(['text', last.seq, String(last.index)]) : null,
-      steps: steps && steps.map(({ step, hits: count }) => ({ step: step < 0 ? null : step, hits: count })),
-      steps_capped: steps !== null && steps.reduce((total, step) => total + step.hits, 0) >= COUNTED,
+      next: end && encodeCursor(['text', end.block, end.seq, String(end.index)]),
+      steps: steps && steps.map(({ step, hits }) => ({ step: step < 0 ? null : step, hits })),
+      steps_capped: steps !== null && (last !== null || places.length > COUNTED),
       query: query?.text ?? null,
     };
+  }
+
+  /**
+   * Where the text is, block by block: until there are more than `limit` places, and on the first page as many as can be counted in a moment.
+   * `last`: where the search stopped; null when it has seen every block.
+   */
+  async #places(text: Parameters<typeof selectHits>[1], page: { after: HitPlace | null; limit: number; counted: boolean }) {
+    const { pool } = this.database;
+    const start = performance.now();
+    const isEnough = (found: number) => {
+      const elapsedMs = performance.now() - start;
+      if (found <= page.limit) return elapsedMs > PAGE_MS;
+      return !page.counted || found > COUNTED || elapsedMs > COUNT_MS;
+    };
+    const places: HitPlace[] = [];
+    let from = page.after?.block ?? '0';
+    for (let size = FIRST_BLOCKS; text.runSeqs.length > 0;) {
+      const { blocks, total } = await selectBlocks(pool, text, from, LISTED_BLOCKS);
+      for (let at = 0; at < blocks.length; at += size, size = Math.min(2 * size, MAX_BLOCKS)) {
+        const some = blocks.slice(at, at + size);
+        places.push(...(await selectHits(pool, text, some, page.after)));
+        const isLast = at + size >= blocks.length && blocks.length === total;
+        if (!isLast && isEnough(places.length)) return { places, last: endOf(some.at(-1)!) };
+      }
+      if (blocks.length === total) break;
+      from = String(BigInt(blocks.at(-1)!) + 1n);
+    }
+    return { places, last: null };
   }
 
   /** The message of a hit: the one of that index that has the words. */
@@ -158,11 +212,14 @@ function presentHit(hit: HitRow, row: StoredMessageRow | null, snippet: Snippet)
   );
 }
 
-function afterOf(cursor: string | undefined): { seq: string; index: string } | null {
+function afterOf(cursor: string | undefined): HitPlace | null {
   if (cursor === undefined) return null;
-  const [, seq, index] = decodeCursor(cursor, exactly('text'), INT64, INT32);
-  return { seq: seq!, index: index! };
+  const [, block, seq, index] = decodeCursor(cursor, exactly('text'), INT64, INT64, INT32);
+  return { block: block!, seq: seq!, index: Number(index) };
 }
+
+/** Behind all messages of a block. */
+const endOf = (block: string): HitPlace => ({ block, seq: '9223372036854775807', index: 2_147_483_647 });
 
 /** Behind `passed` messages of that index: there may be several. */
 function behindOf(cursor: string | undefined): { seq: string; index: number; passed: number } | null {

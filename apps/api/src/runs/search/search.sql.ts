@@ -1,5 +1,7 @@
 import type pg from 'pg';
-import { foundBy, plainWords } from '../../store/derive/search/search-index.sql.ts';
+import { inTransaction } from '../../platform/database/transaction.ts';
+import { runsQuery } from '../../rollouts/rollout-query.ts';
+import { foundBy, plainWords, runWord } from '../../store/derive/search/search-index.sql.ts';
 
 export interface HitRow {
   seq: string;
@@ -14,49 +16,88 @@ export interface HitRow {
   reward: number | null;
 }
 
+/** Where a page ended: block, rollout and message. */
+export interface HitPlace {
+  block: string;
+  seq: string;
+  index: number;
+}
+
 /** Parameters before those of the query. */
-export const FIRST_SEARCH_PARAMETER = 6;
+export const FIRST_SEARCH_PARAMETER = 7;
 
 const MATCHES = foundBy('$1::tsquery', `phraseto_tsquery('simple', ${plainWords('$2')})`);
 const HEAD = 'h.day::text, h.sealed_at IS NOT NULL AS sealed, u.id AS run_id, u.name AS run_name, m.rollout_name';
 const NAMES = 'JOIN rollout_heads h ON h.seq = r.seq JOIN runs u ON u.seq = r.run_seq LEFT JOIN rollout_meta m ON m.rollout_seq = r.seq';
 
 /**
- * Messages in which the words stand, oldest rollout first. `$1`: the words that stand for the runs (search-index.sql.ts), without which a search
- * would see other organisations. Plan: Bitmap Index Scan of rollout_search_words_idx when they are rare, Index Scan of rollout_search_pkey from the keyset's place when
- * they are everywhere; one probe of rollouts_pkey a hit.
+ * Blocks that have all words of the text and one of the runs, from a block on, and how many there are. `$1`: words that stand for the runs (search-index.sql.ts).
+ * Plan: Bitmap Index Scan of rollout_search_blocks_words_idx, whatever the planner assumes of the words: no other index answers a condition on words, and the
+ * caller forbids sequential scans, which would read the words of every block.
  */
-export function searchSql(where: string | null): string {
-  return `SELECT f.seq::text AS seq, f.index, r.id, r.step, r.reward, ${HEAD} FROM (
-      SELECT s.rollout_seq AS seq, s.index FROM rollout_search s ${where === null ? '' : 'JOIN rollouts r ON r.seq = s.rollout_seq'}
-      WHERE ${MATCHES} AND ($3::bigint IS NULL OR (s.rollout_seq, s.index) > ($3, $4::int)) ${where === null ? '' : `AND (${where})`}
-      ORDER BY s.rollout_seq, s.index LIMIT $5) f
-    JOIN rollouts r ON r.seq = f.seq ${NAMES} WHERE u.deleted_at IS NULL ORDER BY f.seq, f.index`;
-}
+export const BLOCKS = `
+WITH word AS MATERIALIZED (SELECT tsvector_to_array(to_tsvector('simple', ${plainWords('$2')})) AS words),
+found AS MATERIALIZED (
+  SELECT b.block FROM rollout_search_blocks b WHERE b.words && $1::text[] AND b.words @> (SELECT words FROM word) AND cardinality((SELECT words FROM word)) > 0
+)
+SELECT block::text, count(*) OVER ()::int AS blocks FROM found WHERE block >= $3 GROUP BY block ORDER BY found.block LIMIT $4`;
 
-export interface SearchPage {
-  /** A `tsquery` of the words of the runs. */
-  runs: string;
+export interface SearchedText {
+  runSeqs: readonly number[];
   text: string;
-  after: { seq: string; index: string } | null;
-  limit: number;
-  where?: { sql: string; values: readonly unknown[] };
 }
 
-export async function selectHits(pool: pg.Pool, page: SearchPage): Promise<HitRow[]> {
-  const values = [page.runs, page.text, page.after?.seq ?? null, page.after?.index ?? null, page.limit];
-  const { rows } = await pool.query<HitRow>(searchSql(page.where?.sql ?? null), [...values, ...(page.where?.values ?? [])]);
+/** The first of the blocks in which messages may have the text, and how many there are in all. */
+export async function selectBlocks(
+  pool: pg.Pool,
+  { runSeqs, text }: SearchedText,
+  from: string,
+  limit: number,
+): Promise<{ blocks: string[]; total: number }> {
+  const { rows } = await inTransaction(pool, async (client) => {
+    await client.query('SET LOCAL enable_seqscan = off');
+    return client.query<{ block: string; blocks: number }>(BLOCKS, [runSeqs.map(runWord), text, from, limit]);
+  });
+  return { blocks: rows.map(({ block }) => block), total: rows[0]?.blocks ?? 0 };
+}
+
+/**
+ * Messages of these blocks in which the words stand, by block, rollout and index. `$1`: the words that stand for the runs, without which a search would see
+ * other organisations. Plan: per block an Index Scan of rollout_search_block_idx; OFFSET 0 keeps the planner from using the words.
+ */
+export function hitsSql(where: string | null): string {
+  return `SELECT s.block::text, s.rollout_seq::text AS seq, s.index FROM unnest($3::bigint[]) AS b(block)
+      CROSS JOIN LATERAL (SELECT m.block, m.rollout_seq, m.index, m.words FROM rollout_search m WHERE m.block = b.block OFFSET 0) s
+      ${where === null ? '' : 'JOIN rollouts r ON r.seq = s.rollout_seq'}
+    WHERE ${MATCHES} AND (s.block, s.rollout_seq, s.index) > ($4::bigint, $5::bigint, $6::int) ${where === null ? '' : `AND (${where})`}
+    ORDER BY s.block, s.rollout_seq, s.index`;
+}
+
+/** `where`: a condition on `r` with parameters from `FIRST_SEARCH_PARAMETER` on. */
+export async function selectHits(
+  pool: pg.Pool,
+  { runSeqs, text, where }: SearchedText & { where?: { sql: string; values: readonly unknown[] } },
+  blocks: readonly string[],
+  after: HitPlace | null,
+): Promise<HitPlace[]> {
+  const { rows } = await pool.query<HitPlace>(hitsSql(where?.sql ?? null), [
+    runsQuery(runSeqs),
+    text,
+    blocks,
+    after?.block ?? '0',
+    after?.seq ?? '0',
+    after?.index ?? 0,
+    ...(where?.values ?? []),
+  ]);
   return rows;
 }
 
-/** Hits by step, of `limit` messages at most. Plan: as above, without an order; one probe of rollouts_pkey a hit. */
-export async function countHits(pool: pg.Pool, page: Omit<SearchPage, 'after'>): Promise<{ step: number; hits: number }[]> {
+/** Hits by step. Plan: one probe of rollouts_pkey per rollout. */
+export async function countSteps(pool: pg.Pool, hits: readonly HitPlace[]): Promise<{ step: number; hits: number }[]> {
   const { rows } = await pool.query<{ step: number; hits: number }>(
-    `SELECT (SELECT COALESCE(r.step, -1) FROM rollouts r WHERE r.seq = f.seq) AS step, count(*)::int AS hits FROM (
-       SELECT s.rollout_seq AS seq FROM rollout_search s ${page.where ? 'JOIN rollouts r ON r.seq = s.rollout_seq' : ''}
-       WHERE ${MATCHES} AND $3::bigint IS NULL AND $4::int IS NULL ${page.where ? `AND (${page.where.sql})` : ''} LIMIT $5) f
-     GROUP BY 1 ORDER BY 1`,
-    [page.runs, page.text, null, null, page.limit, ...(page.where?.values ?? [])],
+    `SELECT COALESCE(r.step, -1) AS step, sum(f.hits)::int AS hits FROM (SELECT seq, count(*) AS hits FROM unnest($1::bigint[]) AS t(seq) GROUP BY seq) f
+     JOIN rollouts r ON r.seq = f.seq GROUP BY 1 ORDER BY 1`,
+    [hits.map(({ seq }) => seq)],
   );
   return rows;
 }

@@ -1,11 +1,12 @@
 import type pg from 'pg';
 import { eraseRecordedCalls } from './ledger-retention.sql.ts';
+import { MARK_BLOCKS_OF_GONE } from '../search-marks.sql.ts';
 import { KEEP_MARK } from '../step-marks.sql.ts';
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
 /** Tables whose rows belong to one rollout, by `rollout_seq`. tests/integration/store/sealing.spec.ts finds one that is missing here. */
-const OF_ROLLOUT = ['rollout_meta', 'rollout_transcripts', 'rollout_tools', 'rollout_calls', 'rollout_search', 'annotations'];
+const OF_ROLLOUT = ['rollout_meta', 'rollout_transcripts', 'rollout_tools', 'rollout_calls', 'annotations'];
 /** Tables whose rows belong to one run, by `run_seq`. */
 const OF_RUN = [
   'rollout_groups',
@@ -16,6 +17,7 @@ const OF_RUN = [
   'ingest_counters',
   'saved_views',
   'rollout_exports',
+  'rollout_search_runs',
 ];
 
 export interface ErasableRollout {
@@ -47,6 +49,10 @@ export async function eraseRollouts(client: Queryable, seqs: readonly string[], 
   }
   await client.query(
     `DELETE FROM rollout_messages m USING rollout_heads h WHERE h.seq = ANY($1::bigint[]) AND m.day = h.day AND m.rollout_seq = h.seq`,
+    [seqs],
+  );
+  await client.query(
+    `WITH gone AS (DELETE FROM rollout_search WHERE rollout_seq = ANY($1::bigint[]) RETURNING block) ${MARK_BLOCKS_OF_GONE}`,
     [seqs],
   );
   for (const table of OF_ROLLOUT) {

@@ -104,7 +104,7 @@ function Summary({ hits, first, more }: { hits: number; first: SearchPage; more:
       <span>
         <span className="strong">{total}</span> {exact === 1 ? 'message' : 'messages'}
       </span>
-      {first.steps_capped && <span className="chip">counting stopped at 10k</span>}
+      {first.steps_capped && <span className="chip">counting stopped</span>}
       {first.pending && <span className="chip">new rollouts are not searchable yet</span>}
       {first.incomplete && <span className="chip">incomplete</span>}
     </span>

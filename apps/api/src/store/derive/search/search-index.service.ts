@@ -1,7 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { BlobError } from '@palestra/blobs';
 import { TranscriptError } from '@palestra/rollouts/transcript';
-import type pg from 'pg';
 import type { Logger } from 'pino';
 import { Database } from '../../../platform/database/database.ts';
 import { LOGGER } from '../../../platform/tokens.ts';
@@ -9,38 +8,62 @@ import { isBlobFailure } from '../../bisect-batch.ts';
 import { inTransaction } from '../../../platform/database/transaction.ts';
 import { messageOf, TranscriptObjects } from '../../storage/transcript-objects.service.ts';
 import { selectPointers, type TranscriptPointer } from '../../storage/transcript.sql.ts';
+import { collectBlocks, markFullBlocks } from './search-blocks.sql.ts';
 import {
+  finishIndexing,
   holdRollout,
   indexMessages,
+  type IndexPosition,
   insertWords,
   type LateRollout,
   markSearched,
   type SearchedMessage,
   selectLate,
+  selectUnsearched,
+  type UnsearchedHead,
 } from './search-index.sql.ts';
 
 /** Rollouts of one round. */
 const BATCH = 200;
 const LATE_BATCH = 20;
+const BLOCKS = 50;
+/** Text of one statement: it takes about a second. */
+const STATEMENT_BYTES = 4 * 1024 * 1024;
 /** Messages of one statement. */
 const MESSAGES = 200;
 
 /** Makes messages searchable: from rows, and of rollouts whose start event came after they had been sealed from their transcripts. */
 @Injectable()
 export class SearchIndex {
+  #batch: { heads: readonly UnsearchedHead[]; from: IndexPosition | null } | null = null;
+
   constructor(
     private readonly database: Database,
     private readonly objects: TranscriptObjects,
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
-  /** One batch; answers whether there is more. */
+  /** One statement's worth of text; answers whether there is more. */
   async round(): Promise<boolean> {
-    if ((await indexMessages(this.database.pool, BATCH)) === BATCH) return true;
-    let written = false;
+    const collected = await collectBlocks(this.database.pool, BLOCKS);
+    if (await this.#indexBatch()) return true;
+    let written = collected === BLOCKS;
     for (const rollout of await selectLate(this.database.pool, LATE_BATCH)) if (await this.#indexLate(rollout)) written = true;
     // Rows that came after it was sealed, and its mark, are of the next batch.
     return written;
+  }
+
+  /** A batch that is too large for one statement goes on in the next round. */
+  async #indexBatch(): Promise<boolean> {
+    const { pool } = this.database;
+    const { heads, from } = this.#batch ?? { heads: await selectUnsearched(pool, BATCH, STATEMENT_BYTES), from: null };
+    this.#batch = null;
+    if (heads.length === 0) return false;
+    const rest = await indexMessages(pool, heads, from, STATEMENT_BYTES);
+    const open = rest === null ? heads.length : heads.findIndex(({ seq }) => seq === rest.seq);
+    await finishIndexing(pool, heads.slice(0, open));
+    if (rest) this.#batch = { heads: heads.slice(open), from: rest };
+    return true;
   }
 
   /** False: not now; an object store that is away leaves it to a later round. */
@@ -64,21 +87,29 @@ export class SearchIndex {
 
   /** All of its words or none: that there are some tells that it is done. */
   async #write(rollout: LateRollout, pointer: TranscriptPointer): Promise<void> {
+    const blocks = new Set<string>();
     await inTransaction(this.database.pool, async (client) => {
-      await this.#insert(client, rollout, pointer);
+      for await (const messages of this.#statements(pointer)) {
+        for (const block of await insertWords(client, rollout, messages)) blocks.add(block);
+      }
       if (!(await holdRollout(client, rollout.seq))) await client.query('ROLLBACK');
     });
+    await markFullBlocks(this.database.pool, [...blocks]);
   }
 
-  async #insert(client: pg.PoolClient, rollout: LateRollout, pointer: TranscriptPointer): Promise<void> {
+  async *#statements(pointer: TranscriptPointer): AsyncGenerator<SearchedMessage[]> {
     let open: SearchedMessage[] = [];
+    let characters = 0;
     for await (const line of this.objects.lines(pointer)) {
       const { event_id, index, type, name, summary, content } = messageOf(line);
-      open.push({ event_id, index, type, text: [name, summary, content].filter((part) => part !== null).join(' ') });
-      if (open.length < MESSAGES) continue;
-      await insertWords(client, rollout, open);
+      const text = [name, summary, content].filter((part) => part !== null).join(' ');
+      open.push({ event_id, index, type, text });
+      characters += text.length;
+      if (open.length < MESSAGES && characters < STATEMENT_BYTES) continue;
+      yield open;
       open = [];
+      characters = 0;
     }
-    if (open.length > 0) await insertWords(client, rollout, open);
+    if (open.length > 0) yield open;
   }
 }

@@ -1,5 +1,9 @@
 import type pg from 'pg';
+import { MARK_BLOCKS_OF_GONE } from '../../search-marks.sql.ts';
+import { markFullBlocks } from './search-blocks.sql.ts';
 
+/** What a message costs besides its text. */
+const MESSAGE_BYTES = 200;
 /** Only so much of a message is searched, characters (dashboard.md 4.2). */
 const MAX_CHARACTERS = 65_536;
 
@@ -25,29 +29,59 @@ export const foundBy = (places: string, words: string) => `numnode(${words}) > 0
 /** A rollout that was sealed before it was searchable, since its start event came later: its words are in no row any more. */
 const LATE = `h.sealed_at IS NOT NULL AND NOT EXISTS (SELECT FROM rollout_search s WHERE s.rollout_seq = h.seq)`;
 
+/** Words of a message, an SQL expression over the aggregated rows `m`; `run` is SQL, too. */
+const wordsOf = (run: string, text: string) =>
+  `array_to_tsvector(array_agg(DISTINCT E'\\x01t' || m.type) || (E'\\x01r' || ${run})) ||
+    to_tsvector('simple', ${plainWords(`left(string_agg(${text}, E'\\n' ORDER BY m.event_id), ${MAX_CHARACTERS})`)})`;
+
 /**
- * Indexes messages of some rollouts whose messages grew. Two clients may have given one index to two messages, of which one comes later: words of an
- * index are made again where it has several messages, and added to those of a transcript. Plan: Index Scan using rollout_heads_unsearched_idx; per
- * rollout an Index Scan of its partition's primary key and of rollout_search_pkey.
+ * Writes the rows of `text` (seq, run_seq, sealed, block, index, words), each with a block, and the words of these blocks. A message that has a block keeps it.
+ * New messages of a run fill its newest block: each takes one of 256 units per 256 words. Words of a sealed transcript stay beside those of later events.
+ * Plan: rollout_search_runs_pkey, conflict arbiter rollout_search_pkey.
+ */
+const WRITE = `
+rollout AS MATERIALIZED (SELECT DISTINCT seq, sealed FROM text),
+unit AS MATERIALIZED (
+  SELECT *, sum(weight) OVER (PARTITION BY run_seq ORDER BY seq, index) AS upto, sum(weight) OVER (PARTITION BY run_seq) AS added
+  FROM (SELECT *, CASE WHEN block IS NULL THEN 1 + length(words) / 256 ELSE 0 END AS weight FROM text) t
+), counter AS (
+  INSERT INTO rollout_search_runs AS c (run_seq, units) SELECT run_seq, added FROM unit WHERE added > 0 GROUP BY run_seq, added ORDER BY run_seq
+  ON CONFLICT (run_seq) DO UPDATE SET units = c.units + excluded.units RETURNING run_seq, units
+), word AS (
+  INSERT INTO rollout_search AS s (rollout_seq, block, index, words)
+  SELECT u.seq, COALESCE(u.block, u.run_seq::bigint << 32 | (c.units - u.added + u.upto - 1) / 256), u.index, u.words
+  FROM unit u LEFT JOIN counter c USING (run_seq) ORDER BY u.seq, u.index
+  ON CONFLICT (rollout_seq, index) DO UPDATE SET words = CASE WHEN (SELECT sealed FROM rollout WHERE seq = s.rollout_seq) THEN s.words || excluded.words ELSE excluded.words END
+    WHERE s.words <> excluded.words
+      AND NOT ((SELECT sealed FROM rollout WHERE seq = s.rollout_seq) AND tsvector_to_array(excluded.words) <@ tsvector_to_array(s.words))
+  RETURNING s.block, s.words
+), filled AS (
+  INSERT INTO rollout_search_blocks (block, words)
+  SELECT w.block, array_agg(DISTINCT one.word) FROM word w, unnest(tsvector_to_array(w.words)) AS one(word) GROUP BY w.block ORDER BY w.block RETURNING block
+)`;
+
+/**
+ * Indexes messages of some rollouts from a position ($2, $3) on, at most $4 bytes of text or one index. Two clients may have given one index to two messages, of which one
+ * comes later: words of an index are written again where it has several messages, and added to those of a transcript. Plan: per rollout an Index Scan
+ * of its partition's primary key and of rollout_search_pkey.
  */
 const INDEX = `
 WITH head AS MATERIALIZED (
-  SELECT seq, day, run_seq, revision, sealed_at IS NOT NULL AS sealed FROM rollout_heads h WHERE unsearched AND run_seq IS NOT NULL AND NOT (${LATE}) ORDER BY seq LIMIT $1
-), several AS MATERIALIZED (
-  SELECT h.seq, m.index FROM head h JOIN rollout_messages m ON m.day = h.day AND m.rollout_seq = h.seq GROUP BY h.seq, m.index HAVING count(*) > 1
-), word AS (
-  INSERT INTO rollout_search AS s (rollout_seq, index, words)
-  SELECT h.seq, m.index, array_to_tsvector(array_agg(DISTINCT E'\\x01t' || m.type) || (E'\\x01r' || h.run_seq)) ||
-    to_tsvector('simple', ${plainWords(`left(string_agg(concat_ws(' ', m.name, m.summary, m.content), E'\\n' ORDER BY m.event_id), ${MAX_CHARACTERS})`)})
-  FROM head h JOIN rollout_messages m ON m.day = h.day AND m.rollout_seq = h.seq
-  WHERE h.sealed OR (h.seq, m.index) IN (SELECT seq, index FROM several)
-    OR NOT EXISTS (SELECT FROM rollout_search s WHERE s.rollout_seq = h.seq AND s.index = m.index)
-  GROUP BY h.seq, h.run_seq, m.index ORDER BY h.seq, m.index
-  ON CONFLICT (rollout_seq, index) DO UPDATE SET words = CASE WHEN (SELECT sealed FROM head WHERE head.seq = s.rollout_seq) THEN s.words || excluded.words ELSE excluded.words END
-    WHERE s.words <> excluded.words
-      AND NOT ((SELECT sealed FROM head WHERE head.seq = s.rollout_seq) AND tsvector_to_array(excluded.words) <@ tsvector_to_array(s.words))
+  SELECT seq, day, run_seq, sealed_at IS NOT NULL AS sealed FROM rollout_heads WHERE seq = ANY($1::bigint[]) AND seq >= $2
+), message AS MATERIALIZED (
+  SELECT h.seq, h.run_seq, h.sealed, m.index, m.event_id, m.type, m.name, m.summary, m.content, m.bytes, count(*) OVER (PARTITION BY h.seq, m.index) AS several, s.block
+  FROM head h JOIN rollout_messages m ON m.day = h.day AND m.rollout_seq = h.seq LEFT JOIN rollout_search s ON s.rollout_seq = h.seq AND s.index = m.index
+  WHERE (h.seq, m.index) >= ($2::bigint, $3::int)
+), due AS MATERIALIZED (
+  SELECT *, sum(bytes + ${MESSAGE_BYTES}) OVER place <= $4 OR dense_rank() OVER place = 1 AS now
+  FROM message WHERE sealed OR several > 1 OR block IS NULL WINDOW place AS (ORDER BY seq, index)
+), text AS MATERIALIZED (
+  SELECT m.seq, m.run_seq, m.sealed, m.block, m.index, ${wordsOf('m.run_seq', `concat_ws(' ', m.name, m.summary, m.content)`)} AS words
+  FROM due m WHERE m.now GROUP BY m.seq, m.run_seq, m.sealed, m.block, m.index
+), ${WRITE}, rest AS (
+  SELECT seq, index FROM due WHERE NOT now ORDER BY seq, index LIMIT 1
 )
-SELECT array_agg(seq) AS seqs, array_agg(revision) AS revisions FROM head`;
+SELECT ARRAY(SELECT block::text FROM filled) AS blocks, (SELECT seq::text FROM rest) AS seq, (SELECT index FROM rest) AS index`;
 
 /**
  * A statement of its own: PostgreSQL 18 (18.4 still) crashes when a row that is to be locked changed meanwhile and the same statement prunes
@@ -63,21 +97,56 @@ UPDATE rollout_heads SET unsearched = false WHERE seq IN (
  * A statement of its own, too: with rows of words held it could wait for an erasing that waits for those. Plan: primary keys.
  */
 const ERASED = `
-WITH held AS MATERIALIZED (SELECT seq FROM rollout_heads WHERE seq = ANY($1::bigint[]) ORDER BY id FOR KEY SHARE)
-DELETE FROM rollout_search WHERE rollout_seq = ANY(ARRAY(SELECT unnest($1::bigint[]) EXCEPT SELECT seq FROM held))`;
+WITH held AS MATERIALIZED (SELECT seq FROM rollout_heads WHERE seq = ANY($1::bigint[]) ORDER BY id FOR KEY SHARE),
+gone AS (DELETE FROM rollout_search WHERE rollout_seq = ANY(ARRAY(SELECT unnest($1::bigint[]) EXCEPT SELECT seq FROM held)) RETURNING block)
+${MARK_BLOCKS_OF_GONE}`;
 
-/** Answers how many rollouts it looked at. */
-export async function indexMessages(pool: pg.Pool, limit: number): Promise<number> {
-  const { rows } = await pool.query<{ seqs: string[] | null; revisions: number[] }>({
+export interface UnsearchedHead {
+  seq: string;
+  revision: number;
+}
+
+/** Where indexing of a batch goes on. */
+export interface IndexPosition {
+  seq: string;
+  index: number;
+}
+
+/** The next rollouts to index, at most `bytes` of them or one. Plan: Index Scan using rollout_heads_unsearched_idx. */
+export async function selectUnsearched(pool: pg.Pool, limit: number, bytes: number): Promise<UnsearchedHead[]> {
+  const { rows } = await pool.query<UnsearchedHead>({
+    name: 'rollouts-search-heads',
+    text: `SELECT seq::text, revision FROM (
+        SELECT seq, revision, sum(bytes + ${MESSAGE_BYTES} * messages) OVER place AS upto, row_number() OVER place AS n
+        FROM (SELECT * FROM rollout_heads h WHERE unsearched AND run_seq IS NOT NULL AND NOT (${LATE}) ORDER BY seq LIMIT $1) h WINDOW place AS (ORDER BY seq)) h
+      WHERE upto <= $2 OR n = 1 ORDER BY h.seq`,
+    values: [limit, bytes],
+  });
+  return rows;
+}
+
+/** Indexes at most `bytes` of text, from a position on; answers where to go on, or null when these rollouts are through. */
+export async function indexMessages(
+  pool: pg.Pool,
+  heads: readonly UnsearchedHead[],
+  from: IndexPosition | null,
+  bytes: number,
+): Promise<IndexPosition | null> {
+  const { rows } = await pool.query<{ blocks: string[]; seq: string | null; index: number | null }>({
     name: 'rollouts-search-index',
     text: INDEX,
-    values: [limit],
+    values: [heads.map(({ seq }) => seq), from?.seq ?? '0', from?.index ?? 0, bytes],
   });
-  const { seqs, revisions } = rows[0]!;
-  if (seqs === null) return 0;
+  const { blocks, seq, index } = rows[0]!;
+  await markFullBlocks(pool, blocks);
+  return seq === null ? null : { seq, index: index! };
+}
+
+/** These rollouts are searchable, unless messages came after `revision`. */
+export async function finishIndexing(pool: pg.Pool, heads: readonly UnsearchedHead[]): Promise<void> {
+  const seqs = heads.map(({ seq }) => seq);
   await pool.query({ name: 'rollouts-search-erased', text: ERASED, values: [seqs] });
-  await pool.query({ name: 'rollouts-search-done', text: DONE, values: [seqs, revisions] });
-  return seqs.length;
+  await pool.query({ name: 'rollouts-search-done', text: DONE, values: [seqs, heads.map(({ revision }) => revision)] });
 }
 
 export interface LateRollout {
@@ -85,7 +154,7 @@ export interface LateRollout {
   run_seq: number;
 }
 
-/** Plan: Index Scan using rollout_heads_unsearched_idx, whose rows are few once `indexMessages` is through. */
+/** Plan: Index Scan using rollout_heads_unsearched_idx, whose rows are few once the others are indexed. */
 export async function selectLate(pool: pg.Pool, limit: number): Promise<LateRollout[]> {
   const { rows } = await pool.query<LateRollout>({
     name: 'rollouts-search-late',
@@ -103,21 +172,23 @@ export interface SearchedMessage {
   text: string;
 }
 
-/** The words that `indexMessages` makes of rows, of messages that are given. Plan: Insert with conflict arbiter rollout_search_pkey. */
+/** The words that `indexMessages` makes of rows, of messages that are given. Answers their blocks. Plan: as `WRITE`. */
 export async function insertWords(
   client: Pick<pg.Pool, 'query'>,
   { seq, run_seq }: LateRollout,
   messages: readonly SearchedMessage[],
-): Promise<void> {
-  await client.query({
+): Promise<string[]> {
+  const { rows } = await client.query<{ block: string }>({
     name: 'rollouts-search-words',
-    text: `INSERT INTO rollout_search (rollout_seq, index, words)
-      SELECT $1::bigint, m.index, array_to_tsvector(array_agg(DISTINCT E'\\x01t' || m.type) || (E'\\x01r' || $2::int)) ||
-        to_tsvector('simple', ${plainWords(`left(string_agg(m.text, E'\\n' ORDER BY m.event_id), ${MAX_CHARACTERS})`)})
-      FROM jsonb_to_recordset($3::jsonb) AS m(event_id uuid, index int, type text, text text) GROUP BY m.index ORDER BY m.index
-      ON CONFLICT (rollout_seq, index) DO UPDATE SET words = rollout_search.words || excluded.words`,
+    text: `WITH text AS MATERIALIZED (
+        SELECT m.*, s.block FROM (
+          SELECT $1::bigint AS seq, $2::int AS run_seq, true AS sealed, m.index, ${wordsOf('$2::int', 'm.text')} AS words
+          FROM jsonb_to_recordset($3::jsonb) AS m(event_id uuid, index int, type text, text text) GROUP BY m.index) m
+        LEFT JOIN rollout_search s ON s.rollout_seq = m.seq AND s.index = m.index
+      ), ${WRITE} SELECT block::text FROM filled`,
     values: [seq, run_seq, JSON.stringify(messages)],
   });
+  return rows.map(({ block }) => block);
 }
 
 /** Whether it is still there; until the transaction ends nobody erases it. */
