@@ -1,30 +1,29 @@
 /**
- * Objects by key: uploaded environment files, exports, later sealed transcripts. Two stores, one contract, checked by the
- * same spec (blob-store.spec.ts). Keys are `/`-separated UTF-8 text without empty, `.` or `..` segments, at most 900 bytes;
- * no key may be a folder of another one (`a` and `a/b`): not every S3 server can hold both.
- * Every method takes a signal; failures are `BlobError`s.
+ * Objects by key: uploaded environment files, exports, sealed transcripts. Both stores pass the same spec (blob-store.spec.ts). Keys are
+ * `/`-separated UTF-8 text without empty, `.` or `..` segments, at most 900 bytes. No key may be a folder of another one (`a` and `a/b`),
+ * because some S3 servers cannot store both. Every method takes a signal; failures are `BlobError`s.
  */
 export interface BlobStore {
-  /** Stores the whole body durably before it resolves; a reader never sees half of it. */
+  /** Resolves when the whole body is stored durably. Readers never see a part of it. */
   put(key: string, body: Uint8Array | AsyncIterable<Uint8Array>, options: PutOptions, signal?: AbortSignal): Promise<BlobInfo>;
-  /** Throws `BlobError('not_found')`. The body must be read to its end or destroyed. */
+  /** Throws `BlobError('not_found')`. The caller reads the body to its end or destroys it. */
   get(key: string, range?: ByteRange, signal?: AbortSignal): Promise<BlobBody>;
   head(key: string, signal?: AbortSignal): Promise<BlobInfo>;
   /** Keys in byte order. With `delimiter: '/'` deeper keys are folded into `folders`. */
   list(options: ListOptions, signal?: AbortSignal): Promise<BlobPage>;
-  /** Idempotent: deleting a key that is not there is fine. */
+  /** Idempotent: deleting a missing key succeeds. */
   delete(key: string, signal?: AbortSignal): Promise<void>;
-  /** Deletes every key that starts with `prefix`; answers how many there were. */
+  /** Deletes every key that starts with `prefix` and returns their number. */
   deletePrefix(prefix: string, signal?: AbortSignal): Promise<number>;
-  /** A URL that anybody may PUT one body to, with exactly this content type, until it expires. ASCII only. */
+  /** A URL for one PUT with exactly this content type, valid for everybody until it expires. ASCII only. */
   presignPut(key: string, options: { contentType: string; expiresInSeconds: number }): Promise<string>;
-  /** A URL that anybody may GET until it expires. `fileName` makes browsers save it under that name. */
+  /** A URL for GET, valid for everybody until it expires. `fileName`: the name under which browsers save it. */
   presignGet(key: string, options: { expiresInSeconds: number; fileName?: string }): Promise<string>;
 }
 
 export interface PutOptions {
   contentType: string;
-  /** Refuse with `BlobError('exists')` when the key is taken; of several racing writers one wins. */
+  /** Fail with `BlobError('exists')` if the key exists. Of several concurrent writers one succeeds. */
   ifAbsent?: boolean;
 }
 
@@ -61,7 +60,7 @@ export interface BlobPage {
   nextPageToken: string | null;
 }
 
-/** `full`: no room left. `unavailable`: the store did not answer; try again. */
+/** `full`: no space left. `unavailable`: the store did not answer; retry. */
 export type BlobErrorKind = 'not_found' | 'exists' | 'full' | 'unavailable' | 'invalid_key' | 'invalid_range';
 
 export class BlobError extends Error {
@@ -77,11 +76,11 @@ export class BlobError extends Error {
 
 const MAX_KEY_BYTES = 900;
 
-/** Throws `BlobError('invalid_key')` for a key outside the contract above. */
+/** Throws `BlobError('invalid_key')` for a key that `BlobStore` does not allow. */
 export function checkKey(key: string): string {
   const segments = key.split('/');
   const bad = segments.some((segment) => segment === '' || segment === '.' || segment === '..');
-  // oxlint-disable-next-line no-control-regex -- control characters are exactly what a key may not hold
+  // oxlint-disable-next-line no-control-regex -- the regex finds the control characters that a key must not contain
   if (
     bad ||
     /[\u0000-\u001f\u007f\\]/.test(key) ||

@@ -11,7 +11,7 @@ export interface ParquetStreamOptions<Row> {
   codec: NonNullable<WriterOptions['codec']>;
   compressors?: WriterOptions['compressors'];
   kvMetadata?: WriterOptions['kvMetadata'];
-  /** A row group goes out at this many rows, or when the weights of its rows reach `groupWeight`: that bounds the memory. */
+  /** A row group is written at this many rows, or when the weights of its rows reach `groupWeight`, which bounds the memory. */
   groupRows: number;
   weightOf(row: Row): number;
   groupWeight: number;
@@ -26,7 +26,7 @@ export const textElement = (name: string): ParquetElement => ({
   logical_type: { type: 'STRING' },
 });
 
-/** An optional column that is a list of what `element` says (its first entry is called `element`). */
+/** An optional list column. `element` describes its elements; its first entry is called `element`. */
 export function listElements(name: string, element: ParquetElement[]): ParquetSchema {
   return [
     { name, repetition_type: 'OPTIONAL', converted_type: 'LIST', logical_type: { type: 'LIST' }, num_children: 1 },
@@ -35,7 +35,7 @@ export function listElements(name: string, element: ParquetElement[]): ParquetSc
   ];
 }
 
-/** A Parquet file, a row group at a time; rows are asked for only when the reader wants more. A file without rows is whole too. */
+/** Streams a Parquet file by row groups. Reads rows only on demand. A file without rows is valid. */
 export async function* parquetStream<Row>(rows: AsyncIterable<Row>, options: ParquetStreamOptions<Row>): AsyncGenerator<Uint8Array> {
   const { schema, codec, compressors, kvMetadata } = options;
   const bytes = new ByteWriter();
@@ -58,7 +58,7 @@ export async function* parquetStream<Row>(rows: AsyncIterable<Row>, options: Par
   yield take(bytes);
 }
 
-/** What was written since the last call; `offset`, which Parquet's footer counts by, goes on. */
+/** The bytes since the last call. `offset` continues, because Parquet's footer uses it. */
 function take(writer: ByteWriter): Uint8Array {
   const written = writer.getBytes().slice();
   writer.index = 0;

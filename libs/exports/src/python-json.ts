@@ -2,8 +2,8 @@ import type { JsonValue } from '@palestra/protocol';
 import { LosslessNumber } from 'lossless-json';
 
 /**
- * JSON text as Python's `json.dumps` writes it with its defaults: separators `", "` and `": "`, ASCII with `\uXXXX`, floats as
- * `repr` prints them. Trainers compare and hash such texts, so every byte counts.
+ * JSON text with the defaults of Python's `json.dumps`: separators `", "` and `": "`, ASCII with `\uXXXX`, floats as `repr` prints them.
+ * Trainers compare and hash such texts byte by byte.
  */
 export function pythonJson(value: JsonValue): string {
   if (value === null || value === undefined) return 'null';
@@ -20,7 +20,7 @@ function pythonString(text: string): string {
   return JSON.stringify(text).replaceAll(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** A number that JavaScript writes without a point or exponent was an int to Python. */
+/** A number without a point or exponent is an int in Python. */
 function pythonNumber(value: number): string {
   const text = String(value);
   return /^-?\d+$/.test(text) ? text : pythonFloat(value);
@@ -30,7 +30,7 @@ function pythonLiteral(literal: string): string {
   return /^-?\d+$/.test(literal) ? BigInt(literal).toString() : pythonFloat(Number(literal));
 }
 
-/** `repr(float)`: the shortest digits, an exponent below 1e-4 and from 1e16 on. */
+/** `repr(float)`: the shortest digits, with an exponent below 1e-4 and from 1e16. */
 function pythonFloat(value: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value > 0 ? 'Infinity' : '-Infinity';

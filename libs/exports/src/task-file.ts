@@ -3,17 +3,17 @@ import { listElements, type ColumnData, type ParquetElement, type ParquetSchema,
 import { pythonJson } from './python-json.ts';
 import type { TaskRow } from './task-rows.ts';
 
-/** `text`: the prompt is the JSON text that SkyRL's own script writes; `messages`: a list of `{role, content}`. */
+/** `text`: the prompt is JSON text, as SkyRL's script writes it; `messages`: a list of `{role, content}`. */
 export type PromptFormat = 'text' | 'messages';
 
-/** What trainers select the environment class by. */
+/** The column by which trainers select the environment class. */
 export const ENV_CLASS = 'openreward';
 
-/** A row group goes out at this many rows or characters of prompt: memory stays bounded, readers still get large groups. */
+/** A row group is written at this many rows or characters of prompts: memory stays bounded, and readers get large groups. */
 const GROUP_ROWS = 1_000;
 const GROUP_CHARACTERS = 16_000_000;
 
-/** The file, piece by piece. Columns: prompt, env_class, env_name, split, task_index. */
+/** Streams the file. Columns: prompt, env_class, env_name, split, task_index. */
 export function taskFile(rows: AsyncIterable<TaskRow>, format: TaskFileFormat, promptFormat: PromptFormat): AsyncGenerator<Uint8Array> {
   return format === 'parquet' ? parquetFile(rows, promptFormat) : jsonLines(rows, promptFormat);
 }
@@ -32,7 +32,7 @@ function schemaOf(promptFormat: PromptFormat): ParquetSchema {
   return [{ name: 'schema', num_children: 5 }, ...prompt, ...taskElements()];
 }
 
-/** The four columns that follow the prompt in every file of tasks. */
+/** The four columns after the prompt in every file of tasks. */
 export function taskElements(): ParquetElement[] {
   return [
     textElement('env_class'),
@@ -46,7 +46,7 @@ function parquetFile(rows: AsyncIterable<TaskRow>, promptFormat: PromptFormat): 
   return parquetStream(rows, {
     schema: schemaOf(promptFormat),
     columnsOf: (group) => columnsOf(group, promptFormat),
-    // The codec of the trainers' own script.
+    // The codec of SkyRL's script.
     codec: 'SNAPPY',
     groupRows: GROUP_ROWS,
     weightOf: ({ messages }) => messages.reduce((characters, { content }) => characters + content.length, 0),

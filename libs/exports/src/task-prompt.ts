@@ -1,7 +1,7 @@
 import type { MessageBlock, ToolSpec } from '@palestra/protocol';
 import { pythonJson } from './python-json.ts';
 
-/** SkyRL's system prompt for tool-calling environments, byte for byte (openreward-wire.md section 8). */
+/** SkyRL's system prompt for tool-calling environments, byte for byte (docs/reference/skyrl.md#task-export). */
 const [BEFORE_TOOLS, AFTER_TOOLS] = [
   'You are an agent that takes actions in a stateful environment to achieve a goal.\n\n' +
     '# Tools\n\n' +
@@ -25,7 +25,7 @@ export function systemPrompt(tools: ToolSpec[]): string {
   return BEFORE_TOOLS + lines.join('\n') + AFTER_TOOLS;
 }
 
-/** What a model reads first: the tools, then the task's text blocks without a separator; images are dropped. */
+/** The initial messages: the tools, then the text blocks of the task without a separator. Images are dropped. */
 export function taskMessages(prompt: MessageBlock[], tools: ToolSpec[]): ChatMessage[] {
   const text = prompt.map((block) => (block.type === 'text' ? block.text : '')).join('');
   return [

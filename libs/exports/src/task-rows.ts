@@ -1,10 +1,10 @@
 import type { MessageBlock, ToolSpec } from '@palestra/protocol';
 import { type ChatMessage, taskMessages } from './task-prompt.ts';
 
-/** Where tasks come from: sessions over HTTP on the command line, backends in the process on the server. */
+/** Source of tasks: sessions over HTTP in the command line, backends in the process of the server. */
 export interface TaskSource {
   numTasks(environment: string, split: string, signal: AbortSignal): Promise<number>;
-  /** Opens a session on the task, reads it, and closes the session. */
+  /** Opens a session on the task, reads it and closes the session. */
   readTask(environment: string, split: string, index: number, signal: AbortSignal): Promise<{ prompt: MessageBlock[]; tools: ToolSpec[] }>;
 }
 
@@ -17,29 +17,29 @@ export interface TaskRow {
 
 export interface TaskFailure {
   environment: string;
-  /** null: the tasks of the environment could not even be counted. */
+  /** null: counting the tasks of the environment failed. */
   task_index: number | null;
   reason: string;
 }
 
 export interface TaskRowsOptions {
   source: TaskSource;
-  /** `owner/name`, written to the rows as given. */
+  /** `owner/name`, written to the rows unchanged. */
   environments: string[];
   split: string;
   /** Per environment. */
   maxTasks?: number;
-  /** Sessions open at the same time. */
+  /** Number of concurrent sessions. */
   concurrency: number;
   signal: AbortSignal;
-  /** Told once, when every environment was asked for its count. */
+  /** Called once, after all environments have reported their counts. */
   onTotal?(total: number): void;
   onFailure(failure: TaskFailure): void;
 }
 
 /**
- * Rows in the order of environments and indexes, read `concurrency` at a time and never further ahead of the reader than
- * that. A task that fails is reported and left out; only an abort ends the whole.
+ * Rows in the order of environments and indexes. Reads `concurrency` tasks at a time and no further ahead of the reader. A task that
+ * fails is reported and skipped; only an abort ends the export.
  */
 export async function* taskRows(options: TaskRowsOptions): AsyncGenerator<TaskRow> {
   const window: Promise<TaskRow | null>[] = [];
@@ -79,7 +79,7 @@ function* taskList({ environments }: TaskRowsOptions, counts: number[]): Generat
   }
 }
 
-/** Never rejects: a failure that nobody awaits yet would end the process. */
+/** Never rejects, because a rejection that is not awaited yet would end the process. */
 async function readRow({ source, split, signal, onFailure }: TaskRowsOptions, environment: string, index: number): Promise<TaskRow | null> {
   if (signal.aborted) return null;
   try {

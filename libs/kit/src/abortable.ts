@@ -1,4 +1,4 @@
-/** Who waits on a signal. One listener serves them all: adding and removing one for each call costs more than the rest of its bookkeeping. */
+/** The waiters of a signal share one listener, because adding and removing a listener for each call is expensive. */
 const waits = new WeakMap<AbortSignal, Set<(reason: unknown) => void>>();
 
 function waitsOn(signal: AbortSignal): Set<(reason: unknown) => void> {
@@ -17,14 +17,14 @@ function waitsOn(signal: AbortSignal): Set<(reason: unknown) => void> {
   return waiting;
 }
 
-/** Tells of the abort of a signal, which has not aborted yet. Returns what stops that. */
+/** Calls `listener` on the abort of a signal that has not aborted yet. Returns a function that removes it. */
 export function onAbort(signal: AbortSignal, tell: (reason: unknown) => void): () => void {
   const waiting = waitsOn(signal);
   waiting.add(tell);
   return () => waiting.delete(tell);
 }
 
-/** Settles as `work`, or rejects with the signal's reason as soon as it aborts (then `work` goes on unheard). */
+/** Settles as `work`, or rejects with the reason of the signal when it aborts. `work` then continues and its result is ignored. */
 export function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) {
     work.catch(() => {});

@@ -1,9 +1,9 @@
-/** Time as a port, so that tests can move it. All values are milliseconds since the Unix epoch. */
+/** Time as a port, so that tests can control it. All values are milliseconds since the Unix epoch. */
 export interface Clock {
   now(): number;
-  /** Calls `run` once after `delayMs`; the returned function cancels it. Never keeps the process alive. */
+  /** Calls `run` once after `delayMs`. Returns a function that cancels it. Does not keep the process alive. */
   after(delayMs: number, run: () => void): () => void;
-  /** Resolves after `delayMs`, or rejects with the signal's reason when it aborts first. */
+  /** Resolves after `delayMs`; rejects with the reason of the signal if it aborts first. */
   sleep(delayMs: number, signal?: AbortSignal): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
-/** A UUIDv4: the form of session, rollout and message ids on the wire. The platform's own crypto: browsers and Node have the same. */
+/** A UUIDv4, the format of session, rollout and message ids on the wire. Uses the crypto of the platform, which browsers and Node share. */
 export const newUuid = (): string => crypto.randomUUID();
 
-/** 32 lower-case hex characters: the form of call task ids (openreward-wire.md 2.4), as Python's `uuid4().hex`. */
+/** 32 lower-case hex characters, as Python's `uuid4().hex`: the format of the task ids of calls. */
 export const newTaskId = (): string => newUuid().replaceAll('-', '');
 
 const PROCESS = newTaskId().slice(0, 12);
@@ -9,8 +9,8 @@ let counted = 0;
 let time = { at: -1, text: '' };
 
 /**
- * A task id for a call that no client can resume. It is unique but can be guessed. Ids of one moment are neighbours, which makes an insert into
- * an index cheaper. `now`: milliseconds since the Unix epoch.
+ * A task id for a call that no client can resume. It is unique but guessable. Ids of one moment are adjacent, which makes index inserts
+ * cheaper. `now`: milliseconds since the Unix epoch.
  */
 export function newOrderedTaskId(now: number): string {
   if (time.at !== now) time = { at: now, text: now.toString(16).padStart(12, '0') };

@@ -1,4 +1,4 @@
-/** Raised to a caller whose item did not fit: the batch queue is at its bound. */
+/** The queue is full; the item was not added. */
 export class BatchQueueFullError extends Error {
   constructor(readonly limit: number) {
     super(`batch queue is full (${limit} items)`);
@@ -6,19 +6,19 @@ export class BatchQueueFullError extends Error {
 }
 
 export interface MicroBatcherOptions<In, Out> {
-  /** Writes one batch; answers one result per item, in order. A rejection rejects every item of the batch. */
+  /** Writes one batch and returns one result per item, in order. A rejection rejects every item of the batch. */
   flush(items: In[]): Promise<Out[]>;
-  /** A batch goes at this many items... */
+  /** A batch is written when it has this many items... */
   maxItems: number;
-  /** ...or when its oldest item has waited this long, milliseconds; 0 = the end of the current event-loop turn. */
+  /** ...or when its oldest item waited this long, in milliseconds. 0: at the end of the current event-loop turn. */
   maxAgeMs: number;
-  /** Bound of waiting items over all batches; past it `add` rejects with `BatchQueueFullError`. */
+  /** Limit of waiting items over all batches. Above it `add` rejects with `BatchQueueFullError`. */
   maxQueued: number;
-  /** Batches written at the same time. */
+  /** Number of concurrent writes. */
   concurrency: number;
   /**
-   * Whether a batch failed, and left nothing behind, by what one of its items is: it is written again in halves then, and only that item
-   * is rejected. Without it a batch fails as a whole.
+   * Whether a batch failed, without effects, because of one of its items. Then it is written again in halves, and only the bad item is
+   * rejected. Without this function the whole batch fails.
    */
   isOfItem?(error: unknown): boolean;
 }
@@ -31,12 +31,12 @@ interface Entry<In, Out> {
 
 const unheard = (): void => {};
 
-/** Collects items for a short while and writes them together, in the order they came; bounded, and drained on shutdown. */
+/** Collects items for a short time and writes them together, in order. Bounded; drained at shutdown. */
 export class MicroBatcher<In, Out> {
   readonly #options: MicroBatcherOptions<In, Out>;
   readonly #writes = new Set<Promise<void>>();
   #waiting: Entry<In, Out>[] = [];
-  /** How many of the waiting items may go; they are the first ones. */
+  /** How many of the first waiting items may be written. */
   #due = 0;
   #timer: NodeJS.Timeout | undefined;
   #turnEnds = false;
@@ -47,12 +47,12 @@ export class MicroBatcher<In, Out> {
     this.#options = options;
   }
 
-  /** Items that no batch has taken yet. */
+  /** Items that are in no batch yet. */
   get waiting(): number {
     return this.#waiting.length;
   }
 
-  /** `soon`: goes at the end of the current event-loop turn whatever `maxAgeMs` is, and takes along what waits already. */
+  /** `soon`: write at the end of the current event-loop turn regardless of `maxAgeMs`, together with the waiting items. */
   add(item: In, soon = false): Promise<Out> {
     if (this.#waiting.length >= this.#options.maxQueued) {
       return Promise.reject(new BatchQueueFullError(this.#options.maxQueued));
@@ -60,7 +60,7 @@ export class MicroBatcher<In, Out> {
     return new Promise<Out>((resolve, reject) => this.#queue({ item, resolve, reject }, soon));
   }
 
-  /** As `add`, for an item whose end nobody hears of: `flush` itself has to tell of failures. Never refused; see `waiting`. */
+  /** As `add`, for an item without a waiter: `flush` must report failures itself. Never rejected; see `waiting`. */
   post(item: In, soon = false): void {
     this.#queue({ item, resolve: unheard, reject: unheard }, soon);
   }
@@ -73,7 +73,7 @@ export class MicroBatcher<In, Out> {
     else this.#timer ??= setTimeout(() => this.#release(), this.#options.maxAgeMs);
   }
 
-  /** Resolves when all that had been added before is written, or has failed. */
+  /** Resolves when all items added before are written or have failed. */
   async drain(): Promise<void> {
     const target = this.#added;
     this.#release();

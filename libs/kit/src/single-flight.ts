@@ -1,4 +1,4 @@
-/** Joins concurrent loads of the same key into one; a settled load is forgotten. */
+/** Joins concurrent loads of the same key. A settled load is not kept. */
 export class SingleFlight<T> {
   readonly #running = new Map<string, Promise<T>>();
 

@@ -1,9 +1,9 @@
 /**
- * Server-sent events as the Open Reward Standard frames them (openreward-wire.md 2.4): CRLF lines, the events `task_id`,
- * `chunk`, `end` and `error`, comments as heartbeats, and results cut into pieces of at most 4096 characters.
+ * Server-sent events of the Open Reward Standard (docs/reference/ors.md#event-streams): CRLF lines, the events `task_id`, `chunk`, `end`
+ * and `error`, comments as heartbeats, and results in pieces of at most 4096 characters.
  */
 
-/** Extension of the standard: on `/call`, the id under which it is to run, once. Our environment kit honours it. */
+/** Extension of the standard: the id of a `/call`, which runs once per id. The environment kit supports it. */
 export const CALL_ID_HEADER = 'x-palestra-call-id';
 export const SSE_HEADERS = {
   'Content-Type': 'text/event-stream; charset=utf-8',
@@ -12,13 +12,13 @@ export const SSE_HEADERS = {
   'X-Accel-Buffering': 'no',
 } as const;
 
-/** Longest payload of one `chunk` or `end`, in UTF-16 units. */
+/** Longest payload of a `chunk` or `end`, in UTF-16 units. */
 export const SSE_PIECE_LENGTH = 4096;
 
-/** A comment every so often, or the client's 30 s read timeout cuts the stream. */
+/** Comments keep the stream open: clients have a read timeout of 30 s. */
 export const SSE_HEARTBEAT_MS = 10_000;
 
-/** Clients take a line of at most 512 KiB, and an error is one event: longer words lose their middle. */
+/** Clients accept lines up to 512 KiB, and an error is one line, so a longer message loses its middle. */
 const ERROR_TEXT_LENGTH = 65_536;
 
 export function cutErrorText(text: string): string {
@@ -27,7 +27,7 @@ export function cutErrorText(text: string): string {
   return `${text.slice(0, half).toWellFormed()}\n[${text.length - 2 * half} characters left out]\n${text.slice(-half).toWellFormed()}`;
 }
 
-/** One event; `data` may hold newlines, which become several `data:` lines. */
+/** One event. `data` may contain newlines, which give several `data:` lines. */
 export function encodeSseEvent(event: string, data: string): string {
   if (!/[\r\n]/.test(data)) return `event: ${event}\r\ndata: ${data}\r\n\r\n`;
   const lines = data.split(/\r\n|\r|\n/).map((line) => `data: ${line}\r\n`);
@@ -38,7 +38,7 @@ export function encodeSseHeartbeat(now: Date): string {
   return `: ping - ${now.toISOString()}\r\n\r\n`;
 }
 
-/** The `chunk` events and the one `end` event that carry a JSON document. */
+/** The `chunk` events and the `end` event of a JSON document. */
 export function encodeSseResult(json: string): string {
   if (json.length <= SSE_PIECE_LENGTH && !/^\s|[\r\n]/.test(json)) return `event: end\r\ndata: ${json}\r\n\r\n`;
   const pieces = splitJsonForSse(json);
@@ -47,8 +47,8 @@ export function encodeSseResult(json: string): string {
 }
 
 /**
- * Clients strip ALL leading Unicode whitespace of a `data:` value (Python's `str.lstrip`, a wider set than JavaScript's `\s`),
- * so no piece may begin with one of these.
+ * Clients strip ALL leading Unicode white space of a `data:` value (Python's `str.lstrip`, a larger set than JavaScript's `\s`), so no
+ * piece may start with one of these characters.
  */
 function isStripped(code: number): boolean {
   if (code > 0x20 && code < 0x85) return false;
@@ -69,7 +69,7 @@ function isStripped(code: number): boolean {
 
 const isLowSurrogate = (code: number) => code >= 0xdc00 && code <= 0xdfff;
 
-/** Whether a position of a JSON text lies inside a string; positions must be asked for in rising order. */
+/** Whether a position of a JSON text is inside a string. Ask for positions in ascending order. */
 class JsonStringTracker {
   readonly #json: string;
   #at = 0;
@@ -90,12 +90,12 @@ class JsonStringTracker {
 }
 
 /**
- * Cuts a JSON text into pieces that survive the clients' parser: none begins with whitespace, none splits a surrogate pair,
- * none holds a line break. Joined, they parse to the same value. A border in a long run of whitespace cannot be moved, so the
- * character behind it is written as `\uXXXX` (inside a string) or dropped (between tokens).
+ * Splits a JSON text into pieces that the clients' parser preserves: none starts with white space, splits a surrogate pair or contains a
+ * line break. Joined, they parse to the same value. A border inside a long run of white space cannot move, so the character after it is
+ * written as `\uXXXX` (inside a string) or dropped (between tokens).
  */
 export function splitJsonForSse(document: string): string[] {
-  // A raw line break is legal between tokens only, where a space means the same.
+  // A raw line break is only valid between tokens, where a space is equivalent.
   const json = (/[\r\n]/.test(document) ? document.replaceAll(/[\r\n]/g, ' ') : document).trim();
   const strings = new JsonStringTracker(json);
   const pieces: string[] = [];
@@ -121,18 +121,18 @@ export function splitJsonForSse(document: string): string[] {
 }
 
 export interface SseEvent {
-  /** `message` when the stream named none. */
+  /** `message` if the stream has no name. */
   event: string;
   data: string;
 }
 
 /**
- * Reads an event stream piece by piece, by the WHATWG standard: any of CRLF, LF, CR ends a line, at most ONE space after the
- * colon is removed, comments and unknown fields are skipped, an event without data lines is not reported.
+ * Parses an event stream incrementally by the WHATWG standard: CRLF, LF or CR ends a line, at most ONE space after the colon is removed,
+ * comments and unknown fields are skipped, an event without data lines is not reported.
  */
 export class SseParser {
   readonly #decoder = new TextDecoder('utf-8');
-  /** Of a line whose end has not come: only what is new is searched for it, however long the line. */
+  /** The incomplete line. Only its new part is searched for the end. */
   readonly #begun = new TextPieces('');
   #skipLineFeed = false;
   #event = '';
@@ -177,7 +177,7 @@ export class SseParser {
 
 const MANY_PIECES = 1_024;
 
-/** A long text that comes in pieces. They are joined now and then, because a string of a few characters takes ten times its length. */
+/** A long text in pieces. They are joined now and then, because a short string takes ten times its length. */
 class TextPieces {
   #pieces: string[] = [];
   /** How many of the first pieces are joined ones. */

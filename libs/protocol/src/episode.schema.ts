@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from './json.ts';
 import type { SplitType } from './vocabularies.ts';
 
-/** Objects of the Open Reward Standard session plane; source: openreward-wire.md 2.2 and 2.3. */
+/** Objects of the Open Reward Standard (docs/reference/ors.md#objects). */
 
 export interface ToolSpec {
   name: string;
@@ -16,7 +16,7 @@ export interface TerminalTool {
   description: string;
 }
 
-/** Answer of `/tools` and `/task_tools`. Keys that an older upstream did not send stay absent. */
+/** Answer of `/tools` and `/task_tools`. Keys that an older upstream does not send stay absent. */
 export interface ToolsAnswer {
   tools: ToolSpec[];
   terminal_tool?: TerminalTool | null;
@@ -76,7 +76,7 @@ export interface ToolOutput {
   finished: boolean;
 }
 
-/** Known reasons; unknown ones of an upstream are kept (openreward-wire.md section 5, rule 10). */
+/** Known reasons. Unknown reasons of an upstream are kept (docs/reference/ors.md#error-reasons). */
 export type ToolErrorReason = 'not_found' | 'name_collision' | 'input_validation' | 'episode_finished' | (string & {});
 
 export type RunToolOutput = { ok: true; output: ToolOutput } | { ok: false; error: string; reason?: ToolErrorReason };
@@ -92,7 +92,7 @@ export interface GroupCandidate {
 
 export type TaskSpec = JsonValue;
 
-/** Body of `POST /create`: exactly one of task_spec, or split with index; no other key. */
+/** Body of `POST /create`: exactly one of task_spec, or split with index. No other keys. */
 export interface CreateBody {
   task_spec?: TaskSpec;
   split?: string;
@@ -101,7 +101,7 @@ export interface CreateBody {
   toolset_name?: string | null;
 }
 
-/** Body of `POST /{env}/call`; no other key. */
+/** Body of `POST /{env}/call`. No other keys. */
 export interface CallBody {
   name: string;
   input: JsonObject;

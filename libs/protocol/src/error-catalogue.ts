@@ -1,6 +1,6 @@
 /**
- * Every public error of Palestra, once. `status` is the HTTP status; `retryable` tells a client whether the same request
- * may succeed later; `text` explains what to do and is the default `detail`.
+ * The public errors of Palestra. `status` is the HTTP status. `retryable`: the same request may succeed later. `text` tells the user what
+ * to do and is the default `detail`.
  */
 export const errorCatalogue = {
   unauthorized: {
@@ -184,7 +184,7 @@ export const errorCatalogue = {
 export type ErrorCode = keyof typeof errorCatalogue;
 
 export interface PalestraErrorOptions {
-  /** Overrides the catalogue's text. A string, or for 422 a list of `{type,loc,msg,input}` items. */
+  /** Overrides the text of the catalogue: a string, or for 422 a list of `{type,loc,msg,input}`. */
   detail?: string | object[];
   /** Seconds, sent as `Retry-After`. */
   retryAfterSeconds?: number;
@@ -193,18 +193,18 @@ export interface PalestraErrorOptions {
   cause?: unknown;
   /** Overrides the status for relayed upstream errors only. */
   status?: number;
-  /** The detail is in the words of an environment's server: for clients of its sessions, who hear what it says anyway. */
+  /** The detail is a message of an environment's server. Clients of its sessions see its messages anyway. */
   relayed?: boolean;
 }
 
-/** One item of a 422 list, as a sentence for people. */
+/** One item of a 422 list as a sentence. */
 function problemText(item: object): string {
   const { loc, msg } = item as { loc?: unknown[]; msg?: unknown };
   if (typeof msg !== 'string') return JSON.stringify(item);
   return Array.isArray(loc) && loc.length > 0 ? `${loc.join('.')}: ${msg}` : msg;
 }
 
-/** The one error class whose text reaches clients. Rendered in one place: apps/api platform/http/error.filter.ts. */
+/** The only error class whose text reaches clients. Rendered by apps/api/src/platform/http/error.filter.ts. */
 export class PalestraError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
@@ -229,7 +229,7 @@ export class PalestraError extends Error {
     return errorCatalogue[this.code].retryable;
   }
 
-  /** Body of every error answer: the SDK reads `detail`, the `orwd` CLI `message`, everybody may read `code`. */
+  /** Body of every error answer. The SDK reads `detail`, the `orwd` CLI reads `message`; `code` is for all. */
   toBody(): { statusCode: number; code: ErrorCode; message: string; detail: string | object[] } {
     return { statusCode: this.status, code: this.code, message: this.message, detail: this.detail };
   }

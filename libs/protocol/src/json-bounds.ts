@@ -1,17 +1,20 @@
-/** Deeper than any real task, action or transcript; far from where JSON.stringify and our own walks overflow the stack. */
+/**
+ * Deeper than any real task, action or transcript, and far below the depth at which JSON.stringify or a recursive walk overflows the
+ * stack.
+ */
 export const MAX_JSON_DEPTH = 500;
-/** Members and elements of one document. JavaScript needs some 50 bytes for each, and JSON only two. */
+/** Limit of members and elements of one document. JavaScript needs about 50 bytes for each, JSON only two. */
 export const MAX_JSON_VALUES = 2_000_000;
 
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/** Finds the JSON that is too deep, or has too many values, to be parsed safely. Whether it is JSON at all is for the parser. */
+/** Finds JSON that is too deep or has too many values to be parsed safely. Does not validate JSON. */
 export class JsonBounds {
   #depth = 0;
   #values = 0;
   #inString = false;
-  /** Backslashes at the end of what was seen of a string. */
+  /** Backslashes at the end of the string seen so far. */
   #backslashes = 0;
 
   constructor(
@@ -19,7 +22,7 @@ export class JsonBounds {
     readonly maxValues = MAX_JSON_VALUES,
   ) {}
 
-  /** The next piece of a document: what is wrong with it, to be put after "is"; null while nothing is. */
+  /** Checks the next piece of a document. Returns the problem, to be read after "is", or null. */
   push(text: Uint8Array): string | null {
     for (let at = 0; at < text.length; at += 1) {
       if (this.#inString) {
@@ -47,19 +50,19 @@ export class JsonBounds {
     return null;
   }
 
-  /** Where no string can go on, whatever came before. */
+  /** Ends a string in any state. */
   endString(): void {
     this.#inString = false;
   }
 
-  /** Begins with another document. */
+  /** Starts the next document. */
   reset(): void {
     this.#depth = 0;
     this.#values = 0;
     this.#inString = false;
   }
 
-  /** Index of the next quote, which ends the string or is escaped; the last index of the text when there is none. */
+  /** Index of the next quote, which ends the string or is escaped; the last index of the text if there is none. */
   #endOfString(text: Uint8Array, start: number): number {
     const found = text.indexOf(QUOTE, start);
     const end = found === -1 ? text.length : found;

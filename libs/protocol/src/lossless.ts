@@ -2,17 +2,17 @@ import { LosslessNumber, stringify as stringifyLossless } from 'lossless-json';
 import type { JsonObject, JsonValue } from './json.ts';
 
 /**
- * JSON that keeps every number as it was written: `1.0` stays `1.0` (Python tells it from `1`), 64-bit ids keep their digits,
- * `1e400` survives. Numbers that JavaScript writes back identically are plain numbers, all others are `LosslessNumber`s.
+ * JSON that preserves the written form of every number: `1.0` stays `1.0` (a float in Python, not the int `1`), 64-bit ids keep their
+ * digits, `1e400` survives. Numbers that JavaScript prints unchanged are plain numbers, all others are `LosslessNumber`s.
  */
 
-/** Finds texts that may hold such a number; also hits inside strings, which only costs the slower parser. */
+/** Matches texts that may contain such a number. A match inside a string only costs the slower parser. */
 const RISKY_NUMBER = /[\d.]{16}|\d[eE][-+\d]|\.\d*0(?!\d)|-0(?![.\d])/;
 const LOSSLESS_MARK = '"isLosslessNumber":true';
 
 /**
- * The parser of the lossless-json package reads character by character, and needs forty bytes for each of a long string. So the native one reads
- * numbers that it would change as marked strings instead.
+ * The parser of the lossless-json package reads each character and needs forty bytes per character of a long string. Instead the native
+ * parser reads the numbers that it would change as marked strings.
  */
 function markNumbers(text: string, mark: string): string {
   let marked = '';
@@ -33,11 +33,11 @@ function markNumbers(text: string, mark: string): string {
 }
 
 const [QUOTE, BACKSLASH, MINUS, ZERO, NINE] = [0x22, 0x5c, 0x2d, 0x30, 0x39];
-/** Digits, and what else numbers have: `+`, `-`, `.`, `E`, `e`. */
+/** Digits and the other characters of numbers: `+`, `-`, `.`, `E`, `e`. */
 const isOfNumber = (code: number): boolean =>
   (code >= ZERO && code <= NINE) || code === MINUS || code === 0x2b || code === 0x2e || code === 0x45 || code === 0x65;
 
-/** Index of the quote that ends the string which begins at `start`, of a text that is JSON. */
+/** Index of the quote that ends the string that starts at `start`. The text must be JSON. */
 function endOfString(text: string, start: number): number {
   for (let at = text.indexOf('"', start + 1); ; at = text.indexOf('"', at + 1)) {
     let backslashes = 0;
@@ -46,7 +46,7 @@ function endOfString(text: string, start: number): number {
   }
 }
 
-/** A text that does not occur in another one, and that JSON writes as it is. */
+/** A text that does not occur in `text` and needs no JSON escapes. */
 function newMark(text: string): string {
   for (;;) {
     const mark = `#${Math.random().toString(36).slice(2, 10)}`;
@@ -65,13 +65,13 @@ function readMarks(value: JsonValue, mark: string): JsonValue {
   for (const key of Object.keys(object)) {
     const member = object[key];
     const read = readMarks(member, mark);
-    // A member that is called `__proto__` is set by its definition only.
+    // Assignment would set the prototype for a member `__proto__`.
     if (read !== member) Object.defineProperty(object, key, { value: read, writable: true, enumerable: true, configurable: true });
   }
   return value;
 }
 
-/** Throws a SyntaxError on anything that is not one JSON document. A key `__proto__` is an ordinary key. */
+/** Throws a SyntaxError for a text that is not one JSON document. A key `__proto__` is an ordinary key. */
 export function parseJson(text: string): JsonValue {
   const plain: JsonValue = JSON.parse(text);
   if (!RISKY_NUMBER.test(text)) return plain;
@@ -86,19 +86,19 @@ export function parseJson(text: string): JsonValue {
   }
 }
 
-/** The JSON text of a value; NaN and infinities become null, `undefined` members are left out. */
+/** The JSON text of a value. NaN and infinities become null; `undefined` members are omitted. */
 export function stringifyJson(value: JsonValue): string {
   const text = JSON.stringify(value) ?? 'null';
   return text.includes(LOSSLESS_MARK) ? (stringifyLossless(value) ?? 'null') : text;
 }
 
-/** A plain number, also of a `LosslessNumber` (rounded to a double); null for anything else. */
+/** The plain number of a number or a `LosslessNumber` (rounded to a double); null for other values. */
 export function toPlainNumber(value: JsonValue): number | null {
   if (typeof value === 'number') return value;
   return value instanceof LosslessNumber ? Number(value.value) : null;
 }
 
-/** As `toPlainNumber`; null also for what no double holds, as `1e400`. */
+/** As `toPlainNumber`, but null for numbers beyond a double, such as `1e400`. */
 export function toFiniteNumber(value: JsonValue): number | null {
   const number = toPlainNumber(value);
   return Number.isFinite(number) ? number : null;

@@ -1,11 +1,11 @@
-/** How many parts a regular expression of RE2 may have when its repetitions are written out. Real ones have some dozen. */
+/** Limit of the parts of an RE2 regular expression with its repetitions expanded. Real ones have a few dozen. */
 export const MAX_REGEX_SIZE = 2_000;
 
 const REPEAT = /^\{(\d+)(?:,(\d*))?\}/;
 
 /**
- * About how many parts `pattern` has when `a{1000}` is written out. Matching takes time in proportion to it, times the text, and
- * compiling takes memory: RE2 bounds neither. Says nothing about whether the pattern is valid.
+ * The approximate number of parts of `pattern` with `a{1000}` expanded. Matching takes time proportional to it, and compiling takes
+ * memory; RE2 limits neither. Does not validate the pattern.
  */
 export function regexSize(pattern: string): number {
   const outer: number[] = [];
@@ -51,7 +51,7 @@ function endOfEscape(pattern: string, at: number): number {
 }
 
 function endOfClass(pattern: string, start: number): number {
-  // A bracket that stands first is one of its characters.
+  // A bracket in first position is a character of the class.
   let at = start + (pattern[start + 1] === '^' ? 2 : 1) + 1;
   for (; at < pattern.length && pattern[at] !== ']'; at += 1) {
     if (pattern[at] === '\\') at += 1;

@@ -4,8 +4,8 @@ import { isObject, parseJson, stringifyJson, toPlainNumber } from './lossless.ts
 import type { CallBody, CreateBody, GroupCandidate, Message } from './episode.schema.ts';
 
 /**
- * Request bodies of the session plane, checked with the items that the reference's pydantic models answer (openreward-wire.md
- * 2.2): status 422, `detail` = list of `{type, loc, msg, input}`.
+ * Parses request bodies of sessions and reports errors as pydantic does (docs/reference/ors.md#validation-errors): status 422, `detail`
+ * is a list of `{type, loc, msg, input}`.
  */
 interface Issue {
   type: string;
@@ -16,11 +16,11 @@ interface Issue {
 }
 
 function fail(issues: Issue[], code: 'invalid_body' | 'invalid_json' = 'invalid_body'): never {
-  // Numbers of the echoed input lose their spelling here, which nobody reads.
+  // The echoed input may lose the written form of its numbers.
   throw new PalestraError(code, { detail: JSON.parse(stringifyJson(issues)) as object[] });
 }
 
-/** The JSON document of a body; throws the reference's `json_invalid`. Empty means no body. */
+/** Parses the JSON of a body. Throws the `json_invalid` of pydantic. An empty body is no body. */
 export function parseBody(raw: Buffer | null, parse: (text: string) => JsonValue = parseJson): JsonValue {
   if (raw === null || raw.length === 0) return undefined;
   try {
@@ -35,7 +35,7 @@ export function parseBody(raw: Buffer | null, parse: (text: string) => JsonValue
   }
 }
 
-/** Reads the fields of one body and collects what is wrong with them. */
+/** Reads the fields of a body and collects the errors. */
 class BodyReader {
   readonly issues: Issue[] = [];
   readonly #body: JsonObject;
@@ -70,7 +70,7 @@ class BodyReader {
     return this.add('string_type', field, 'Input should be a valid string', value);
   }
 
-  /** Accepts what pydantic's lax mode does: `3`, `3.0`, `"3"`. */
+  /** Accepts what pydantic accepts in lax mode: `3`, `3.0`, `"3"`. */
   integer(field: string, required: boolean): number | null {
     const value = Object.hasOwn(this.#body, field) ? this.#body[field] : undefined;
     if (value === undefined) return required ? this.#missing(field) : null;
@@ -137,7 +137,7 @@ export function readTaskRangeBody(body: JsonValue): { split: string; start: numb
   return { split: split!, start, stop };
 }
 
-/** `{}`, nothing at all, or `{"env"?, "task_id"?}`: every other key is ignored. */
+/** Accepts an empty body or an object with `env` and `task_id`. Ignores other keys. */
 export function readCreateSessionBody(body: JsonValue): { env: JsonObject | null; taskId: string | null } {
   if (body === undefined || body === null) return { env: null, taskId: null };
   const reader = new BodyReader(body);
@@ -204,7 +204,7 @@ function checkCandidate(candidate: JsonValue, loc: Issue['loc'], issues: Issue[]
   }
 }
 
-/** Which message may hold a block of this type; text and images are legal everywhere. */
+/** The role of the messages that may contain a block of this type. Text and images are allowed everywhere. */
 const blockRoles: Record<string, Message['role'][]> = {
   text: ['system', 'user', 'assistant'],
   image: ['system', 'user', 'assistant'],

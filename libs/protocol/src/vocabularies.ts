@@ -1,13 +1,13 @@
 /**
- * Words that the API answers with or takes, as plain lists: without zod, so that the dashboard can bundle them. Where a list says
- * "stored", a word's position is its code in the database: append only.
+ * The vocabularies of the API as plain lists, without zod, so that the dashboard can bundle them. In a list marked "stored" the position
+ * of a word is its code in the database: append only.
  */
 
 /** How a field of a rollout is known; a higher position is stronger evidence. Stored. */
 export const PROVENANCES = ['unknown', 'inferred', 'parsed', 'reported'] as const;
 export type Provenance = (typeof PROVENANCES)[number];
 
-/** The fields of a rollout that carry a provenance. Stored: field k has the bits 2k and 2k + 1 of the packed number. */
+/** The fields of a rollout with a provenance. Stored: field k has the bits 2k and 2k + 1 of the packed number. */
 export const PROVENANCE_FIELDS = ['step', 'group', 'sample', 'reward', 'stop', 'turns', 'tokens', 'phase', 'telemetry'] as const;
 export type ProvenanceField = (typeof PROVENANCE_FIELDS)[number];
 
@@ -28,7 +28,7 @@ export const STOP_REASONS = [
 ] as const;
 export type StopReason = (typeof STOP_REASONS)[number];
 
-/** Stops by which a limit cut a rollout. */
+/** Stop reasons of a limit. */
 export const TRUNCATED_STOPS: readonly StopReason[] = ['max_turns', 'max_tokens', 'context_length'];
 
 /** Phases that a reader can choose. */
@@ -38,19 +38,19 @@ export type KnownPhase = (typeof KNOWN_PHASES)[number];
 export const PHASES = [...KNOWN_PHASES, 'unknown'] as const;
 export type Phase = (typeof PHASES)[number];
 
-/** What the age of its last event says about a rollout: there is no end event. */
+/** State of a rollout by the age of its last event, because there is no end event. */
 export const ROLLOUT_STATES = ['live', 'complete', 'stale', 'empty'] as const;
 export type RolloutState = (typeof ROLLOUT_STATES)[number];
 
-/** Failures by which a rollout is unscored: not the policy's. Stored. */
+/** Failures without fault of the policy, which leave the rollout unscored. Stored. */
 export const UNSCORED_FAILURES = ['environment', 'infrastructure'] as const;
 export type UnscoredFailure = (typeof UNSCORED_FAILURES)[number];
 
-/** Whether the calls of a rollout are those of our session ledger. Stored. */
+/** Whether the calls of a rollout agree with the session ledger. Stored. */
 export const VERIFICATIONS = ['unverified', 'partial', 'verified'] as const;
 export type Verification = (typeof VERIFICATIONS)[number];
 
-/** The integration that uploaded a rollout. slime and miles upload the same; `palestra` are sessions recorded here. */
+/** The integration that uploaded a rollout. slime and miles upload the same; `palestra` is a session recorded here. */
 export const ROLLOUT_SOURCES = [
   'skyrl',
   'slime/miles',
@@ -68,19 +68,19 @@ export type RolloutSource = (typeof ROLLOUT_SOURCES)[number];
 export const MESSAGE_TYPES = ['reasoning', 'tool_call', 'tool_result', 'user_message', 'assistant_message', 'system_message'] as const;
 export type MessageType = (typeof MESSAGE_TYPES)[number];
 
-/** Whose metric definitions a figure follows: ours, or those of a trainer. */
+/** The source of the metric definitions: Palestra or a trainer. */
 export const LENSES = ['canonical', 'skyrl', 'verl', 'trl', 'prime-rl', 'slime', 'tinker', 'rllm'] as const;
 export type Lens = (typeof LENSES)[number];
 
-/** Which rollouts a canonical figure counts. */
+/** The rollouts that a canonical figure counts. */
 export const DENOMINATORS = ['scored', 'all', 'effective'] as const;
 export type Denominator = (typeof DENOMINATORS)[number];
 
-/** What `x` of a curve is; `window`: moments of arrival, where no step is known. */
+/** The kind of `x` of a curve. `window`: time of arrival, if no step is known. */
 export const AXES = ['step', 'time', 'count', 'window'] as const;
 export type Axis = (typeof AXES)[number];
 
-/** Orders of lists. */
+/** Sort orders of lists. */
 export const ROLLOUT_SORTS = ['created_at', 'reward', 'step', 'task', 'turns', 'messages'] as const;
 export type RolloutSort = (typeof ROLLOUT_SORTS)[number];
 export const GROUP_SORTS = ['step', 'mean', 'std', 'n'] as const;
@@ -88,11 +88,11 @@ export type GroupSort = (typeof GROUP_SORTS)[number];
 export const COMPARE_SORTS = ['size', 'delta', 'first', 'other'] as const;
 export type CompareSort = (typeof COMPARE_SORTS)[number];
 
-/** What people say of a rollout. */
+/** Verdicts of people on a rollout. */
 export const VERDICTS = ['good', 'bad', 'exploit'] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
-/** The life of a session; libs/session says which state follows which. */
+/** States of a session. libs/session defines the transitions. */
 export const SESSION_STATES = [
   'reserved',
   'starting',
@@ -111,22 +111,22 @@ export type SessionState = (typeof SESSION_STATES)[number];
 export const ENDED_SESSION_STATES = ['closed', 'expired', 'lost', 'diverged'] as const satisfies readonly SessionState[];
 
 /**
- * Whose failure a failed call was: of the policy (bad tool, bad arguments), of the environment (tool or setup raised), or of the
- * infrastructure (timeout, lost backend, refused capacity). Infrastructure failures never count as reward 0. Stored.
+ * Whose failure a failed call was: the policy's (unknown tool, bad arguments), the environment's (tool or setup raised) or the
+ * infrastructure's (timeout, lost backend, refused capacity). Infrastructure failures never count as reward 0. Stored.
  */
 export const CALL_FAILURES = ['policy', 'environment', 'infrastructure'] as const;
-/** Of any call; `ok` is no failure. Only `ok` calls carry a reward. */
+/** Failure class of any call; `ok` is no failure. Only `ok` calls have a reward. */
 export const FAILURE_CLASSES = ['ok', ...CALL_FAILURES] as const;
 export type FailureClass = (typeof FAILURE_CLASSES)[number];
 
 export const CALL_STATES = ['running', 'result', 'tool_failed', 'refused'] as const;
 export type CallState = (typeof CALL_STATES)[number];
 
-/** Of a member of an organisation; `owner` also has its settings, members and keys. */
+/** Roles of members. An `owner` also manages settings, members and keys. */
 export const ROLES = ['owner', 'member'] as const;
 export type Role = (typeof ROLES)[number];
 
-/** What an API key may be used for. */
+/** The permitted uses of an API key. */
 export const KEY_SCOPES = ['sessions', 'environments', 'rollouts', 'keys'] as const;
 export type KeyScope = (typeof KEY_SCOPES)[number];
 
@@ -136,7 +136,7 @@ export type SplitType = (typeof SPLIT_TYPES)[number];
 export const ROLLOUT_EXPORT_FORMATS = ['parquet', 'rollouts-parquet', 'jsonl', 'openai', 'hf', 'sft', 'preference', 'curriculum'] as const;
 export type RolloutExportFormat = (typeof ROLLOUT_EXPORT_FORMATS)[number];
 
-/** Files of tasks, exported and uploaded. */
+/** Formats of task files. */
 export const TASK_FILE_FORMATS = ['jsonl', 'parquet'] as const;
 export type TaskFileFormat = (typeof TASK_FILE_FORMATS)[number];
 
@@ -144,7 +144,7 @@ export type TaskFileFormat = (typeof TASK_FILE_FORMATS)[number];
 export const STREAM_EVENTS = ['run', 'counters', 'dirty', 'reset', 'advisory', 'rollout'] as const;
 export type StreamEvent = (typeof STREAM_EVENTS)[number];
 
-/** Everything that the audit log records, by what it happens to. */
+/** Actions that the audit log records. */
 export const AUDIT_ACTIONS = [
   'sign_in',
   'sign_out',

@@ -13,7 +13,7 @@ export type { LedgerCall, LedgerDifference, UploadedCall } from './ledger/ledger
 export { type ClaimedRollout, type LedgerMatch, type LedgerSession, type MatchedCall, matchLedger } from './ledger/ledger-match.ts';
 export { type CallMessage, uploadedCalls } from './ledger/uploaded-calls.ts';
 export { LIVE_MS, STALE_MS, rolloutState } from './outcome/rollout-state.ts';
-export { type TrainedRewardFacts, trainedReward } from './outcome/trained-reward.ts';
+export { type TrainedRewardInput, trainedReward } from './outcome/trained-reward.ts';
 export { nameRegexProblem, matchName } from './provenance/name-regex.ts';
 export {
   type FieldProvenance,

@@ -5,8 +5,8 @@ import { normaliseRollout } from './normalise.ts';
 import { rawRollouts, synthesised } from './raw-rollouts.fixture.ts';
 
 /**
- * Recorded uploads of the unmodified integrations, and those of dashboard.md 2.1 that nobody recorded, against their normalised
- * results. PALESTRA_WRITE_GOLDEN=1 writes the results anew, to be read before they are committed.
+ * Normalised results of recorded uploads of the unmodified integrations, and of the other integrations
+ * (docs/reference/metrics.md#integrations). PALESTRA_WRITE_GOLDEN=1 writes the results again; read them before you commit them.
  */
 const fixtures = path.join(import.meta.dirname, 'fixtures');
 const recorded = ['skyrl-adapter', 'sdk-tour', 'sdk-tour-0.1.167', 'rollout-edge-cases'];

@@ -138,8 +138,8 @@ describe('reward', () => {
     expect(normal({}, stamped)).toMatchObject({ reward: 1, rewardSteps: 1, flags: 2 });
     const parallel = [call(0), call(1), result(2, 1, { callId: 'c1', isFinished: true }), result(3, 1, { callId: 'c2', isFinished: true })];
     expect(normal({}, parallel)).toMatchObject({ reward: 1, rewardSteps: 1, flags: 2 });
-    const own = [call(0), call(1), result(2, 1, { callId: 'c1' }), result(3, 1, { callId: 'c2' })];
-    expect(normal({}, own)).toMatchObject({ reward: 2, rewardSteps: 2, flags: 0 });
+    const uploaded = [call(0), call(1), result(2, 1, { callId: 'c1' }), result(3, 1, { callId: 'c2' })];
+    expect(normal({}, uploaded)).toMatchObject({ reward: 2, rewardSteps: 2, flags: 0 });
     const turns = [call(0), result(1, 1), call(2), result(3, 1, { isFinished: true })];
     expect(normal({}, turns)).toMatchObject({ reward: 2, rewardSteps: 2, flags: 0 });
   });

@@ -7,7 +7,7 @@ import type { KnownPhase } from './fill-rules/group-key.ts';
 import {
   groupOf,
   phaseOf,
-  type Places,
+  type UploadParts,
   rewardReportedOf,
   sampleOf,
   stepOf,
@@ -16,7 +16,7 @@ import {
   turnsReportedOf,
 } from './fill-rules/rollout-fields.ts';
 import { taskKeyOf } from './fill-rules/task-key.ts';
-import { asCount, asId, asInt, asObject, asText, findField, own } from './json/fields.ts';
+import { asCount, asId, asInt, asObject, asText, findField, memberOf } from './json/fields.ts';
 import { canonicalReward, type StepRewards, stepRewards, withRewardInRange } from './outcome/reward.ts';
 import { type StopContext, stopReason, turnOfCall } from './outcome/stop-reason.ts';
 import { matchName } from './provenance/name-regex.ts';
@@ -25,32 +25,32 @@ import type { RunSettings } from './provenance/run-settings.ts';
 import { isSubagent, sourceOf } from './provenance/source.ts';
 import { ROLLOUT_FLAGS } from './rollout-flags.ts';
 
-/** Stored beside every normalised rollout; raised whenever the same raw events could give another result. */
+/** Stored with every normalised rollout. Raise it when the same raw events can give another result. */
 export const NORMALISER_VERSION = 6;
 
-/** The raw events of one rollout, cleaned (tolerant-json.ts), as far as they have arrived. */
+/** The raw events of one rollout that have arrived so far, cleaned (tolerant-json.ts). */
 export interface RawRollout {
   id: string;
-  /** The start event; null while only its messages are here. */
+  /** null until the start event arrives. */
   start: JsonObject | null;
-  /** All `rollout_update`s merged, the newest client time winning per key. */
+  /** All `rollout_update`s merged; per key the latest client timestamp wins. */
   rolloutInfo: JsonObject;
   /** In any order, repeats allowed. */
   messages: readonly MessageSkeleton[];
-  /** Content of the first system and the first user message together; null when not loaded. */
+  /** Content of the first system and first user message together; null if not loaded. */
   prompt: string | null;
-  /** The client's time of the start event. All times in milliseconds since the epoch. */
+  /** Client timestamp of the start event. All times are milliseconds since the epoch. */
   startedAt: number | null;
-  /** First and last event here. */
+  /** Times of arrival of the first and last event. */
   receivedAt: number;
   lastReceivedAt: number;
-  /** Set when the rollout failed by no fault of its policy. */
+  /** Set if the rollout failed without fault of its policy. */
   failureClass: UnscoredFailure | null;
-  /** A NaN or Infinity stood in the start event or an update. */
+  /** The start event or an update contained NaN or Infinity. */
   nonfinite?: boolean;
 }
 
-/** What only the other rollouts of the run tell. */
+/** Facts of the run that a single rollout does not have. */
 export interface RunContext {
   /** Largest reported `num_turns` of the run. */
   runMaxTurns?: number | null;
@@ -70,22 +70,22 @@ export interface NormalisedRollout {
   taskProvenance: FieldProvenance;
   step: number | null;
   policyStep: number | null;
-  /** As reported, or the key where it is parsed; null where only inference could tell. */
+  /** The reported id, or the key if it is parsed; null if only step inference can tell. */
   groupId: string | null;
-  /** `groupKeyOf` it; a 63-bit decimal. */
+  /** `groupKeyOf` the group; a 63-bit decimal. */
   groupKey: string | null;
-  /** `n_samples` as reported. */
+  /** Reported `n_samples`. */
   groupSize: number | null;
-  /** Null in a group (`arrival`): the place in which it came among its samples, which only the store can tell. */
+  /** null in a group with provenance `arrival`: the store computes it from the order of arrival. */
   sampleIdx: number | null;
   phase: KnownPhase | null;
-  /** Canonical total; null = unscored, which is not 0. Also null for a rollout that failed by no fault of its policy. */
+  /** Canonical total. null means unscored and is never 0; also null for a rollout that failed without fault of its policy. */
   reward: number | null;
   rewardReported: number | null;
   rewardPositive: number | null;
-  /** Reward of the last step as SkyRL counts steps: 0 when the last turn was not uploaded or has none. Null when unscored. */
+  /** Reward of the last step as SkyRL counts steps: 0 if the last turn was not uploaded or has no reward. null if unscored. */
   lastReward: number | null;
-  /** Steps with a reward, and over these; what failed rollouts got before they failed is kept here. */
+  /** Number of steps with a reward, and figures over them. Failed rollouts keep the rewards from before the failure. */
   rewardSteps: number;
   rewardSum: number | null;
   rewardMax: number | null;
@@ -95,7 +95,7 @@ export interface NormalisedRollout {
   stop: StopReason;
   stopRaw: string | null;
   turns: number | null;
-  /** Turns that tools or users answered; null where messages are missing, or the upload reports another number of turns than it holds. */
+  /** Turns that tools or users answered; null if messages are missing or the reported number of turns differs from the uploaded ones. */
   toolTurns: number | null;
   calls: number;
   results: number;
@@ -104,11 +104,11 @@ export interface NormalisedRollout {
   tokensOut: number | null;
   tokensTool: number | null;
   tokensPrompt: number | null;
-  /** Messages that must have been sent and are not here. */
+  /** Messages that were sent and did not arrive. */
   gaps: number;
   messageCount: number;
   bytes: number;
-  /** `upload`: all messages bear the time of one upload, so that nothing can be told from their distances. */
+  /** `upload`: all messages have the time of one upload, so that the time between them means nothing. */
   timeKind: 'upload' | 'live';
   startedAt: number | null;
   receivedAt: number;
@@ -134,27 +134,27 @@ export interface NormalisedRollout {
 
 const BY_ARRIVAL: FieldProvenance = { value: 'inferred', rule: 'arrival' };
 
-/** Pure and total: equal raw events, in whatever order and however often repeated, give an equal result, and none throws. */
+/** Pure and total: equal raw events, in any order and repeated any number of times, give an equal result. Never throws. */
 export function normaliseRollout(raw: RawRollout, settings: RunSettings = {}, context: RunContext = {}): NormalisedRollout {
-  const places = placesOf(raw, settings);
+  const parts = partsOf(raw, settings);
   const messages = orderMessages(raw.messages).map(withRewardInRange);
-  const source = settings.source ?? sourceOf({ start: places.start, types: new Set(messages.map(({ type }) => type)) });
-  const facts = messageFacts(messages);
-  const task = taskKeyOf(places.start, places.info, places.name, raw.prompt);
-  const [step, phase, sample] = [stepOf(places), phaseOf(places), sampleOf(places)];
-  const group = groupOf(places, task, step, phase.value);
-  const turns = turnsFilled(places, facts);
-  const tokens = tokensOf(places, messages.length === 0 ? null : facts.bytesBySide);
-  const lastCallTurn = source === 'skyrl' ? skyrlTurn(facts, turns.reported) : null;
-  const stopRaw = stopRawOf(places);
-  const { isFinished, lastResultFinished } = facts;
+  const source = settings.source ?? sourceOf({ start: parts.start, types: new Set(messages.map(({ type }) => type)) });
+  const summary = summariseMessages(messages);
+  const task = taskKeyOf(parts.start, parts.info, parts.name, raw.prompt);
+  const [step, phase, sample] = [stepOf(parts), phaseOf(parts), sampleOf(parts)];
+  const group = groupOf(parts, task, step, phase.value);
+  const turns = turnsFilled(parts, summary);
+  const tokens = tokensOf(parts, messages.length === 0 ? null : summary.bytesBySide);
+  const lastCallTurn = source === 'skyrl' ? skyrlTurn(summary, turns.reported) : null;
+  const stopRaw = stopRawOf(parts);
+  const { isFinished, lastResultFinished } = summary;
   const { failureClass } = raw;
   const stop = stopReason(
     { source, raw: stopRaw?.value ?? null, failureClass, isFinished, lastResultFinished, lastCallTurn, numTurns: turns.reported },
     stopContext(settings, context),
   );
-  const reward = rewardFilled(places, facts.rewards, raw.failureClass !== null);
-  const session = findField(places, ['session_id'], asText);
+  const reward = rewardFilled(parts, summary.rewards, raw.failureClass !== null);
+  const session = findField(parts, ['session_id'], asText);
   const provenance: RolloutProvenance = {
     step: step.provenance,
     group: group.provenance,
@@ -170,7 +170,7 @@ export function normaliseRollout(raw: RawRollout, settings: RunSettings = {}, co
     id: raw.id,
     version: NORMALISER_VERSION,
     source,
-    ...plainFacts(places),
+    ...plainFields(parts),
     taskKey: task.key,
     taskIndex: task.index,
     taskProvenance: task.provenance,
@@ -179,43 +179,43 @@ export function normaliseRollout(raw: RawRollout, settings: RunSettings = {}, co
     groupKey: group.key,
     sampleIdx: sample.value,
     phase: phase.value,
-    ...rewardFields(reward, facts.rewards),
-    lastReward: reward.reward === null ? null : lastStepReward(source, reward.reward, facts, { lastCallTurn, numTurns: turns.reported }),
+    ...rewardFields(reward, summary.rewards),
+    lastReward: reward.reward === null ? null : lastStepReward(source, reward.reward, summary, { lastCallTurn, numTurns: turns.reported }),
     failureClass,
     stop: stop.stop,
     stopRaw: stopRaw?.value ?? null,
     turns: turns.value,
     toolTurns: turns.answered,
-    calls: facts.calls.length,
-    results: facts.results.length,
-    callErrors: facts.callErrors,
+    calls: summary.calls.length,
+    results: summary.results.length,
+    callErrors: summary.callErrors,
     tokensOut: tokens.output,
     tokensTool: tokens.tool,
     tokensPrompt: tokens.prompt,
-    gaps: facts.gaps,
+    gaps: summary.gaps,
     messageCount: messages.length,
-    bytes: facts.bytes,
-    timeKind: facts.timeKind,
+    bytes: summary.bytes,
+    timeKind: summary.timeKind,
     startedAt: raw.startedAt,
     receivedAt: raw.receivedAt,
     lastReceivedAt: raw.lastReceivedAt,
     isFinished,
-    lastIndex: facts.lastIndex,
-    flags: flagsOf(raw, places, facts, stop.stop, reward.mismatch),
+    lastIndex: summary.lastIndex,
+    flags: flagsOf(raw, parts, summary, stop.stop, reward.mismatch),
     sessionId: session?.value ?? null,
     provenance,
     prov: packProvenance(provenance),
   };
 }
 
-function placesOf(raw: RawRollout, settings: RunSettings): Places {
+function partsOf(raw: RawRollout, settings: RunSettings): UploadParts {
   const start = raw.start ?? {};
-  const name = asText(own(start, 'rolloutName'));
+  const name = asText(memberOf(start, 'rolloutName'));
   return {
     start,
-    metadata: asObject(own(start, 'metadata')),
-    runInfo: asObject(own(start, 'run_info')),
-    info: { ...asObject(own(start, 'rollout_info')), ...raw.rolloutInfo },
+    metadata: asObject(memberOf(start, 'metadata')),
+    runInfo: asObject(memberOf(start, 'run_info')),
+    info: { ...asObject(memberOf(start, 'rollout_info')), ...raw.rolloutInfo },
     name: settings.nameRegex == null || name === null ? null : matchName(settings.nameRegex, name),
   };
 }
@@ -225,29 +225,29 @@ const stopContext = (settings: RunSettings, context: RunContext): StopContext =>
   runMaxTurns: context.runMaxTurns,
 });
 
-/** What is read as it stands, without rules. */
-function plainFacts(places: Places) {
-  const { start, metadata, runInfo, info } = places;
-  const field = <T>(keys: string[], read: (value: unknown) => T | null) => findField(places, keys, read)?.value ?? null;
+/** Fields that are read without rules. */
+function plainFields(parts: UploadParts) {
+  const { start, metadata, runInfo, info } = parts;
+  const field = <T>(keys: string[], read: (value: unknown) => T | null) => findField(parts, keys, read)?.value ?? null;
   return {
-    rolloutName: asText(own(start, 'rolloutName')),
-    environment: asText(own(start, 'environment')),
-    variant: asText(own(start, 'variant')),
-    split: asText(own(start, 'split')),
+    rolloutName: asText(memberOf(start, 'rolloutName')),
+    environment: asText(memberOf(start, 'environment')),
+    variant: asText(memberOf(start, 'variant')),
+    split: asText(memberOf(start, 'split')),
     policyStep: field(['policy_step'], asInt),
     groupSize: field(['n_samples'], asCount),
     parentRolloutId: field(['parent_rollout', 'parent_rollout_id'], asText),
     resumedFrom: field(['resumed_from_rollout_id'], asText),
-    modelName: asText(own(runInfo, 'model_name')) ?? field(['model', 'model_name'], asText),
-    agent: asText(own(metadata, 'agent')),
-    harness: asText(own(info, 'harness')),
-    framework: asText(own(runInfo, 'framework')),
-    frameworkVersion: asId(own(runInfo, 'framework_version')),
-    durationMs: asCount(own(info, 'duration_ms')),
+    modelName: asText(memberOf(runInfo, 'model_name')) ?? field(['model', 'model_name'], asText),
+    agent: asText(memberOf(metadata, 'agent')),
+    harness: asText(memberOf(info, 'harness')),
+    framework: asText(memberOf(runInfo, 'framework')),
+    frameworkVersion: asId(memberOf(runInfo, 'framework_version')),
+    durationMs: asCount(memberOf(info, 'duration_ms')),
   };
 }
 
-interface MessageFacts {
+interface MessageSummary {
   turns: Turn[];
   rewards: StepRewards;
   calls: MessageSkeleton[];
@@ -262,11 +262,11 @@ interface MessageFacts {
   bytes: number;
   bytesBySide: { policy: number; results: number };
   timeKind: 'upload' | 'live';
-  /** Bits of `MESSAGE_FLAGS` that any message has. */
+  /** Bits of `MESSAGE_FLAGS` over all messages. */
   flags: number;
 }
 
-function messageFacts(messages: readonly MessageSkeleton[]): MessageFacts {
+function summariseMessages(messages: readonly MessageSkeleton[]): MessageSummary {
   const turns = turnsOf(messages);
   const calls = messages.filter(({ type }) => type === 'tool_call');
   const results = messages.filter(({ type }) => type === 'tool_result');
@@ -292,7 +292,7 @@ function messageFacts(messages: readonly MessageSkeleton[]): MessageFacts {
   };
 }
 
-/** A client that uploads a whole episode stamps its messages in one loop: under 5 ms each (dashboard.md 2.6). */
+/** Whether a client stamped all messages in one loop at upload: under 5 ms per message (docs/reference/metrics.md#messages). */
 function timeKindOf(messages: readonly MessageSkeleton[]): 'upload' | 'live' {
   let [first, last] = [Infinity, -Infinity];
   for (const { sentAt } of messages) [first, last] = [Math.min(first, sentAt), Math.max(last, sentAt)];
@@ -306,17 +306,17 @@ interface FilledTurns {
   provenance: FieldProvenance;
 }
 
-function turnsFilled(places: Places, facts: MessageFacts): FilledTurns {
-  const { value, provenance } = turnsReportedOf(places);
-  const counted = facts.lastIndex === -1 ? null : countTurns(facts.turns);
-  const whole = counted !== null && facts.gaps === 0 && (value === null || value === counted);
-  const answered = whole ? countAnswered(facts.turns) : null;
+function turnsFilled(parts: UploadParts, summary: MessageSummary): FilledTurns {
+  const { value, provenance } = turnsReportedOf(parts);
+  const counted = summary.lastIndex === -1 ? null : countTurns(summary.turns);
+  const whole = counted !== null && summary.gaps === 0 && (value === null || value === counted);
+  const answered = whole ? countAnswered(summary.turns) : null;
   if (value !== null) return { value, reported: value, answered, provenance };
   return { value: counted, reported: null, answered, provenance: counted === null ? UNKNOWN : { value: 'parsed', rule: 'messages' } };
 }
 
-/** SkyRL's turn of the last uploaded result; null when its call is not here or the call ids are not SkyRL's. */
-function skyrlTurn({ calls, lastResult }: MessageFacts, numTurns: number | null): number | null {
+/** SkyRL's turn of the last uploaded result; null if its call is missing or the call ids are not SkyRL's. */
+function skyrlTurn({ calls, lastResult }: MessageSummary, numTurns: number | null): number | null {
   if (lastResult?.callId == null || numTurns === null) return null;
   const call = calls.find(({ callId }) => callId === lastResult.callId);
   return call?.name == null ? null : turnOfCall(lastResult.callId, call.name, numTurns, calls.indexOf(call) + 1);
@@ -329,9 +329,9 @@ interface FilledReward {
   provenance: FieldProvenance;
 }
 
-/** A total is `reported` also when it was computed and the upload says the same. */
-function rewardFilled(places: Places, steps: StepRewards, failed: boolean): FilledReward {
-  const reported = rewardReportedOf(places);
+/** A computed total also counts as `reported` if the upload reports the same. */
+function rewardFilled(parts: UploadParts, steps: StepRewards, failed: boolean): FilledReward {
+  const reported = rewardReportedOf(parts);
   const { reward, rule, mismatch } = canonicalReward(steps, reported.value);
   if (failed) return { reward: null, reported: reported.value, mismatch, provenance: UNKNOWN };
   if (rule === null) return { reward, reported: reported.value, mismatch, provenance: UNKNOWN };
@@ -353,36 +353,37 @@ function rewardFields({ reward, reported }: FilledReward, steps: StepRewards) {
 }
 
 /**
- * SkyRL's pass looks at the last step alone, and steps that are not uploaded have reward 0 (skyrl.md 6): the last result counts only
- * if its turn is the last one. Elsewhere the last turn that the policy took. A total without message rewards is one step's.
+ * SkyRL's pass rule uses the last step only, and steps that are not uploaded have reward 0 (docs/reference/skyrl.md#pass-rule): the last
+ * result counts only if its turn is the last one. For other sources it is the last turn of the policy. A total without message rewards is
+ * the reward of one step.
  */
 function lastStepReward(
   source: RolloutSource,
   reward: number,
-  { rewards, lastResult }: MessageFacts,
+  { rewards, lastResult }: MessageSummary,
   { lastCallTurn, numTurns }: { lastCallTurn: number | null; numTurns: number | null },
 ): number | null {
   if (lastCallTurn !== null) return lastCallTurn === numTurns ? (lastResult?.reward ?? 0) : 0;
   return rewards.lastTurn ?? (source === 'skyrl' ? null : reward);
 }
 
-function flagsOf(raw: RawRollout, places: Places, facts: MessageFacts, stop: StopReason, mismatch: boolean): number {
-  const any = (flag: keyof typeof MESSAGE_FLAGS) => (facts.flags & MESSAGE_FLAGS[flag]) !== 0;
+function flagsOf(raw: RawRollout, parts: UploadParts, summary: MessageSummary, stop: StopReason, mismatch: boolean): number {
+  const any = (flag: keyof typeof MESSAGE_FLAGS) => (summary.flags & MESSAGE_FLAGS[flag]) !== 0;
   const set: Record<keyof typeof ROLLOUT_FLAGS, boolean> = {
     reward_mismatch: mismatch,
-    stamped_turn: facts.rewards.stamped,
+    stamped_turn: summary.rewards.stamped,
     nonfinite: raw.nonfinite === true || any('nonfinite'),
     parse_error: any('parseError') || stop === 'parse_error',
-    orphan_result: facts.orphans,
-    subagent: isSubagent(places.start),
+    orphan_result: summary.orphans,
+    subagent: isSubagent(parts.start),
     has_image: any('image'),
     has_reasoning: any('reasoning'),
     env_error: stop === 'env_error',
     infra_error: stop === 'infra_error',
-    tool_error: facts.callErrors > 0,
-    gap: facts.gaps > 0,
+    tool_error: summary.callErrors > 0,
+    gap: summary.gaps > 0,
     nudge: any('nudge'),
-    resumed: findField(places, ['resumed_from_rollout_id'], asText) !== null,
+    resumed: findField(parts, ['resumed_from_rollout_id'], asText) !== null,
   };
   return (Object.keys(set) as (keyof typeof set)[]).reduce((flags, name) => (set[name] ? flags | ROLLOUT_FLAGS[name] : flags), 0);
 }

@@ -5,7 +5,7 @@ import { md5Hex } from './json/hash.ts';
 import { parseTolerant } from './json/tolerant-json.ts';
 import type { RawRollout } from './normalise.ts';
 
-/** Request bodies as they were uploaded, read as the server reads them, one `RawRollout` each, in order of their first event. */
+/** Reads uploaded request bodies as the server does. Returns one `RawRollout` for each rollout, in the order of the first events. */
 export function rawRollouts(bodies: readonly string[], receivedAt = 1_795_300_000_000): RawRollout[] {
   const events = bodies.flatMap((body) => readBatch(parseTolerant(body)).events);
   return [...new Set(events.map(({ rolloutId }) => rolloutId))].map((id) =>
@@ -36,7 +36,7 @@ function rawOf(id: string, events: readonly ReadEvent[], receivedAt: number): Ra
   };
 }
 
-/** A message with only what matters. */
+/** A message with default fields. */
 export const message = (index: number, type: MessageType, rest: Partial<MessageSkeleton> = {}): MessageSkeleton => ({
   index,
   type,
@@ -50,7 +50,7 @@ export const message = (index: number, type: MessageType, rest: Partial<MessageS
   ...rest,
 });
 
-/** A rollout with only what matters. */
+/** A rollout with default fields. */
 export const rollout = (
   start: JsonObject | null,
   messages: readonly MessageSkeleton[] = [],
@@ -68,7 +68,7 @@ export const rollout = (
   ...rest,
 });
 
-/** A call and its result, as SkyRL ids them. `turn` counts from 1 and includes turns that are not uploaded. */
+/** A call and its result with SkyRL's ids. `turn` counts from 1 and includes turns that are not uploaded. */
 export function skyrlCall(index: number, turn: number, tool: string, reward: number | null, isFinished = false): MessageSkeleton[] {
   const callId = md5Hex(`${turn}:${tool}`).slice(0, 12);
   return [
@@ -96,7 +96,7 @@ interface Sent {
   metadata?: JsonObject;
 }
 
-/** Upload bodies as the SDK makes them: the start event alone, then one batch. `every`: milliseconds between messages. */
+/** Upload bodies of the SDK: the start event, then one batch. `every`: milliseconds between messages. */
 export function uploadBodies(number: number, start: JsonObject, messages: readonly Sent[], every = 0): string[] {
   const uuid = (at: number) => `00000000-0000-4000-8000-${(number * 1_000 + at).toString(16).padStart(12, '0')}`;
   const timestamp = 1_795_215_000_000;
@@ -115,7 +115,7 @@ export function uploadBodies(number: number, start: JsonObject, messages: readon
 
 const md5Id = (turn: number, tool: string) => md5Hex(`${turn}:${tool}`).slice(0, 12);
 
-/** The other integrations of dashboard.md 2.1, as their recipes upload. */
+/** The other integrations (docs/reference/metrics.md#integrations), as their recipes upload. */
 export const synthesised: Record<string, string[]> = {
   'slime-miles': uploadBodies(
     1,
@@ -202,7 +202,7 @@ export const synthesised: Record<string, string[]> = {
       { type: 'assistant_message', content: 'Done.' },
     ],
   ),
-  // A conversation logged with log_anthropic_message: one reward and end on every event of a turn (openreward-wire.md 13.9).
+  // A conversation logged with log_anthropic_message (docs/reference/metrics.md#stamped-rewards).
   'stamped-turn': uploadBodies(5, { runName: 'recipe', environment: 'acme/math', split: 'train' }, [
     { type: 'user_message', content: '1+1' },
     { type: 'tool_call', name: 'submit', callId: 'a', content: '{"answer":"2"}' },
@@ -210,7 +210,7 @@ export const synthesised: Record<string, string[]> = {
     { type: 'tool_result', callId: 'a', content: 'ok', reward: 1, isFinished: true },
     { type: 'tool_result', callId: 'b', content: 'ok', reward: 1, isFinished: true },
   ]),
-  // The contract recommended to new integrations (dashboard.md 2.8).
+  // The recommended fields (docs/reference/metrics.md#recommended-fields).
   recommended: uploadBodies(
     6,
     {

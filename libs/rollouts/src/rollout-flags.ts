@@ -1,8 +1,8 @@
-/** What is odd about a rollout, one bit each. Numbers are stored: append only. */
+/** Anomalies of a rollout, one bit each. Numbers are stored: append only. */
 export const ROLLOUT_FLAGS = {
   /** The reported total differs from the one computed from the messages by more than 1e-6. */
   reward_mismatch: 1,
-  /** A turn carries one reward on several of its events; it was counted once (reward.ts). */
+  /** Several events of a turn carry one reward; it counts once (reward.ts). */
   stamped_turn: 2,
   nonfinite: 4,
   parse_error: 8,
@@ -17,7 +17,7 @@ export const ROLLOUT_FLAGS = {
   tool_error: 1024,
   gap: 2048,
   nudge: 4096,
-  /** It goes on from another rollout (`resumed_from_rollout_id`). */
+  /** It continues another rollout (`resumed_from_rollout_id`). */
   resumed: 8192,
 } as const;
 export type RolloutFlag = keyof typeof ROLLOUT_FLAGS;

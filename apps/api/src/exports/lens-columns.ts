@@ -1,7 +1,7 @@
 import type { LensColumns } from '@palestra/exports';
 import { rolloutOfLens, type SuccessRule } from '@palestra/metrics';
 import { type Lens, STOP_REASONS, UNSCORED_FAILURES } from '@palestra/protocol';
-import { type RunSettings, trainedReward, type TrainedRewardFacts } from '@palestra/rollouts';
+import { type RunSettings, trainedReward, type TrainedRewardInput } from '@palestra/rollouts';
 import { wordOf } from '../store/codes.ts';
 import type { DetailRow } from './rollout-export.rows.sql.ts';
 
@@ -35,8 +35,8 @@ function trainedRewardOf(row: DetailRow): { trainedReward?: number | null } {
   const isComplete =
     typeof rewardReduce === 'string' && nonterminalReward !== undefined && typeof minReward === 'number' && typeof maxReward === 'number';
   if (!isComplete || (rewardReduce === 'min' && row.reward_steps > 1)) return {};
-  const fields: TrainedRewardFacts = {
-    source: (row.source ?? 'generic') as TrainedRewardFacts['source'],
+  const fields: TrainedRewardInput = {
+    source: (row.source ?? 'generic') as TrainedRewardInput['source'],
     stop: wordOf(STOP_REASONS, row.stop) ?? 'unknown',
     failureClass: wordOf(UNSCORED_FAILURES, row.failure),
     rewardSteps: row.reward_steps,

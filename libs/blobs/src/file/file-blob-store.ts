@@ -18,8 +18,8 @@ import type { UrlSigner } from './url-signer.ts';
 const CONTENT_TYPE_SUFFIX = '.type';
 
 /**
- * Objects as files: `<root>/objects/<key>.blob`, its content type in `<key>.type` beside it. A body is written to
- * `<root>/incoming`, synced and then renamed (or, for ifAbsent, hard-linked: the link fails when the name is taken).
+ * Objects as files: `<root>/objects/<key>.blob` with the content type in `<key>.type`. A body is written to `<root>/incoming`, synced,
+ * then renamed (or hard-linked for `ifAbsent`, because a link fails if the name exists).
  */
 export class FileBlobStore implements BlobStore {
   readonly #objects: string;
@@ -33,7 +33,7 @@ export class FileBlobStore implements BlobStore {
     this.#incoming = path.join(root, 'incoming');
   }
 
-  /** Makes the folders and removes bodies that a crash left half written. */
+  /** Creates the folders and removes incomplete bodies after a crash. */
   async open(): Promise<void> {
     await mkdir(this.#objects, { recursive: true });
     await rm(this.#incoming, { recursive: true, force: true });
@@ -139,7 +139,7 @@ export class FileBlobStore implements BlobStore {
     }
   }
 
-  /** Keys below `folder` that start with `prefix`, in byte order; with `fold` the first level below the prefix as `name/`. */
+  /** Keys below `folder` that start with `prefix`, in byte order. With `fold`, the first level below the prefix as `name/`. */
   async *#walk(folder: string, prefix: string, fold: boolean): AsyncGenerator<string> {
     const entries = await readdir(path.join(this.#objects, folder), { withFileTypes: true }).catch(() => []);
     const names = entries
@@ -165,8 +165,8 @@ export class FileBlobStore implements BlobStore {
 }
 
 /**
- * The deepest folder that holds everything with this prefix: siblings of it, of which there may be thousands, are not looked at. A prefix
- * that is no start of a valid key (`../`, say) names no folder, and matches nothing from the root on.
+ * The deepest folder that holds all keys with this prefix, so that its siblings are not listed. A prefix that no valid key can start
+ * with, such as `../`, gives the root and matches nothing.
  */
 function folderOf(prefix: string): string {
   const folder = prefix.slice(0, prefix.lastIndexOf('/') + 1);
@@ -194,7 +194,7 @@ async function readContentType(file: string): Promise<string> {
   }
 }
 
-/** A renamed file is only durable when its folder is. */
+/** A rename is durable only after a sync of the folder. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   try {

@@ -5,18 +5,18 @@ export type SignedMethod = 'GET' | 'PUT';
 export interface SignedRequest {
   method: SignedMethod;
   key: string;
-  /** PUT: the content type that the body must have. */
+  /** PUT: required content type of the body. */
   contentType?: string;
-  /** PUT: how many bytes the body may have. */
+  /** PUT: limit of the size of the body. */
   maxBytes?: number;
-  /** GET: name under which browsers save it. */
+  /** GET: name under which browsers save the file. */
   fileName?: string;
 }
 
-/** URLs of the file store: `<origin>/blobs/<key>?method&expires&...&signature`, an HMAC-SHA256 over all of it. */
+/** URLs of the file store: `<origin>/blobs/<key>?method&expires&...&signature` with an HMAC-SHA256 over all parts. */
 export class UrlSigner {
   constructor(
-    /** Of several the first one signs, and all verify. */
+    /** The first secret signs, all verify. */
     private readonly secret: Buffer | (() => Buffer[]),
     private readonly origin: () => string,
     private readonly now: () => number,
@@ -29,11 +29,11 @@ export class UrlSigner {
     if (request.maxBytes !== undefined) query.set('maxBytes', String(request.maxBytes));
     if (request.fileName !== undefined) query.set('fileName', request.fileName);
     query.set('signature', signatureOf(request, expires, this.#secrets()[0]!));
-    // URLSearchParams writes a space as '+', which some clients keep; %20 is read the same by all.
+    // URLSearchParams writes a space as '+', which some clients keep. All clients read %20.
     return `${this.origin()}/blobs/${encodeKey(request.key)}?${query.toString().replaceAll('+', '%20')}`;
   }
 
-  /** The request that a signed URL allows, or null when it expired, was altered or is for another method. */
+  /** The request that a signed URL allows; null if it expired, was altered or is for another method. */
   verify(method: string, key: string, query: URLSearchParams): SignedRequest | null {
     const expires = Number(query.get('expires'));
     if (method !== query.get('method') || !Number.isSafeInteger(expires) || expires * 1000 < this.now()) return null;
@@ -45,10 +45,10 @@ export class UrlSigner {
     if (maxBytes !== null) request.maxBytes = Number(maxBytes);
     const fileName = query.get('fileName');
     if (fileName !== null) request.fileName = fileName;
-    const given = Buffer.from(query.get('signature') ?? '');
+    const received = Buffer.from(query.get('signature') ?? '');
     const isSigned = this.#secrets().some((secret) => {
       const expected = Buffer.from(signatureOf(request, expires, secret));
-      return given.length === expected.length && timingSafeEqual(given, expected);
+      return received.length === expected.length && timingSafeEqual(received, expected);
     });
     return isSigned ? request : null;
   }

@@ -23,19 +23,19 @@ import {
 } from '../blob-store.ts';
 
 export interface S3Settings {
-  /** null = AWS itself. */
+  /** null: AWS. */
   endpoint: string | null;
   bucket: string;
   region: string;
-  /** null = the SDK's own chain (environment, profile, instance role). */
+  /** null: the default chain of the SDK (environment, profile, instance role). */
   accessKeyId: string | null;
   secretAccessKey: string | null;
 }
 
-/** A server that sends and takes nothing for so long does not answer. With the SDK's three tries that is a minute. */
+/** Limit of the silence of the server. With the three attempts of the SDK it adds up to a minute. */
 const SILENCE_MS = 20_000;
 
-/** Objects in one bucket of any S3 server. Retries (with backoff) and deadlines are the SDK's. */
+/** Objects in a bucket of any S3 server. The SDK retries with backoff. */
 export class S3BlobStore implements BlobStore {
   readonly #client: S3Client;
   readonly #bucket: string;
@@ -49,7 +49,7 @@ export class S3BlobStore implements BlobStore {
         ? { credentials: { accessKeyId: settings.accessKeyId, secretAccessKey: settings.secretAccessKey } }
         : {}),
       maxAttempts: 3,
-      // `requestTimeout` only warns: what ends a request to a server that is silent is `socketTimeout`.
+      // `requestTimeout` only warns. `socketTimeout` ends a request to a silent server.
       requestHandler: { connectionTimeout: 3_000, socketTimeout: silenceMs },
     });
   }
@@ -62,7 +62,7 @@ export class S3BlobStore implements BlobStore {
         await this.#client.send(new PutObjectCommand({ ...target, Body: body }), { abortSignal: signal });
         return;
       }
-      // 8 MiB parts, two at a time: constant memory whatever the size.
+      // 8 MiB parts, two at a time: constant memory for any size.
       const upload = new Upload({
         client: this.#client,
         params: { ...target, Body: toReadable(body) },
@@ -131,7 +131,7 @@ export class S3BlobStore implements BlobStore {
 
   async deletePrefix(prefix: string, signal?: AbortSignal): Promise<number> {
     let count = 0;
-    // The first page again and again: what it listed is gone by the next turn.
+    // Always lists the first page, because its keys are deleted before the next iteration.
     for (;;) {
       const { blobs } = await this.list({ prefix, limit: 1000 }, signal);
       if (blobs.length === 0) return count;
@@ -157,7 +157,7 @@ export class S3BlobStore implements BlobStore {
     });
   }
 
-  /** A deadline that passed is the store's fault (`unavailable`); a caller that gave up gets its own AbortError. */
+  /** A deadline that expired is an error of the store (`unavailable`). A caller that aborted gets its AbortError. */
   async #send<T>(key: string, signal: AbortSignal | undefined, run: () => Promise<T>): Promise<T> {
     try {
       return await run();
@@ -190,7 +190,7 @@ function toBlobError(error: unknown, key: string): unknown {
   return new BlobError('unavailable', `the object store failed: ${name ?? code ?? 'unknown error'}`, cause);
 }
 
-/** lib-storage takes Node streams, not bare iterables. */
+/** lib-storage needs Node streams. */
 function toReadable(body: AsyncIterable<Uint8Array>): Readable {
   return Readable.from(body, { objectMode: false });
 }

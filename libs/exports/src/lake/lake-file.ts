@@ -2,25 +2,25 @@ import type { ExportedMessage, NarrowRollout } from '../rollouts/exported-rollou
 import { type Column, NARROW_COLUMNS } from '../rollouts/narrow-columns.ts';
 import { rolloutParquet } from '../rollouts/rollout-parquet.ts';
 
-/** A sealed rollout as the lake has it. */
+/** A sealed rollout in the lake. */
 export interface LakeRollout extends NarrowRollout {
   run_name: string;
-  /** Its messages: gzipped JSON lines in the same bucket. */
+  /** Key of its messages: gzipped JSON lines in the same bucket. */
   transcript_key: string;
   messages?: ExportedMessage[];
 }
 
-/** Everything below it is the lake. */
+/** The prefix of the lake. */
 export const LAKE_PREFIX = 'lake/';
-/** Rollouts of so many places in the order of arrival may share a file: a file is written anew when one of them changes. */
+/** Rollouts of so many positions in the order of arrival may share a file. A file is written again when one of them changes. */
 export const LAKE_PART_PLACES = 65_536;
-/** What Hive, Spark and DuckDB read as null in a path. */
+/** The null of Hive, Spark and DuckDB in a path. */
 const NULL_PARTITION = '__HIVE_DEFAULT_PARTITION__';
 const MAX_SLUG = 60;
 
 /**
- * Columns that are in the path are not in the file, where they would win over it or clash with it. Those that depend on other rollouts
- * (advantages) or that people change at any time (annotations) are not in it either: a file follows from its rollouts alone.
+ * Columns of the path are not in the file, where they would override or contradict the path. Columns that depend on other rollouts
+ * (advantages) or that people change at any time (annotations) are also missing, so that a file depends on its rollouts only.
  */
 const NOT_IN_FILES = new Set<string>(['org', 'run', 'step', 'group_scored', 'group_mean', 'group_std', 'advantage', 'annotations']);
 
@@ -33,12 +33,12 @@ export const LAKE_COLUMNS: readonly Column[] = [
 export interface LakePlace {
   org: string;
   run: { id: string; name: string };
-  /** null = not known. */
+  /** null: not known. */
   step: number | null;
   part: number;
 }
 
-/** `lake/org=acme/run=my-run-<id>/step=7/part-00000.parquet`: Hive's layout, which readers prune by. */
+/** `lake/org=acme/run=my-run-<id>/step=7/part-00000.parquet`: Hive's layout, by which readers skip files. */
 export function lakeKey({ org, run, step, part }: LakePlace): string {
   const slug = slugOf(run.name);
   const name = slug === '' ? run.id : `${slug}-${run.id}`;
@@ -55,7 +55,7 @@ function slugOf(name: string): string {
   return words.join('-').slice(0, MAX_SLUG).replace(/-$/, '');
 }
 
-/** One file; with the messages as a column that costs a reader nothing unless it is asked for. */
+/** One file. The messages are a column that readers load only on request. */
 export function lakeFile(rows: AsyncIterable<LakeRollout>, { messages }: { messages: boolean }): AsyncGenerator<Uint8Array> {
   return rolloutParquet(rows, { messages, columns: LAKE_COLUMNS });
 }

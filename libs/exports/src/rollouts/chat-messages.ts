@@ -3,28 +3,28 @@ import type { ExportedMessage } from './exported-rollout.ts';
 export interface ToolCall {
   id: string;
   type: 'function';
-  /** `arguments` is JSON text, as OpenAI's format has it. */
+  /** `arguments` is JSON text, as in OpenAI's format. */
   function: { name: string; arguments: string };
 }
 
 /** A message of OpenAI's chat completions format. */
 export interface ChatTurn {
   role: 'system' | 'user' | 'assistant' | 'tool';
-  /** null only for an assistant message that has tool calls and no text. */
+  /** null only for an assistant message with tool calls and no text. */
   content: string | null;
   tool_calls?: ToolCall[];
   tool_call_id?: string;
-  /** What the model thought before it: outside of OpenAI's format, and only with `reasoning`. */
+  /** Reasoning of the model before the message. Not part of OpenAI's format; only with `reasoning`. */
   reasoning_content?: string;
 }
 
 /**
- * A transcript as chat messages that OpenAI's format allows. Text and calls of the model that follow each other are one assistant
- * message; a result answers the oldest open call of its id, and stands after the message of that call. Ids are made unique, because
- * trainers repeat theirs. A call that got no result and is not the end gets an empty one, because the format demands one; a
- * result without its call (some serialisers lose calls) is told by the user.
+ * Converts a transcript to valid chat messages of OpenAI's format. Consecutive text and calls of the model become one assistant message.
+ * A result answers the oldest open call of its id and follows the message of that call. Ids are made unique, because trainers repeat
+ * theirs. A call without result that is not at the end gets an empty result, because the format requires one. A result without a call
+ * (some serialisers lose calls) becomes a user message.
  *
- * `<tool_call>` blocks in the text are left out where the same turn has the calls themselves: SkyRL uploads both.
+ * `<tool_call>` blocks in the text are removed if the same turn has the calls: SkyRL uploads both.
  */
 export function chatMessages(messages: readonly ExportedMessage[], { reasoning = false } = {}): ChatTurn[] {
   const chat = new Conversation(reasoning);
@@ -35,7 +35,7 @@ export function chatMessages(messages: readonly ExportedMessage[], { reasoning =
 
 class Conversation {
   readonly turns: ChatTurn[] = [];
-  /** Calls of the last assistant message that have no result yet: id as uploaded, id as exported. */
+  /** Open calls of the last assistant message: uploaded id to exported id. */
   #open: { uploaded: string | null; exported: string }[] = [];
   #assistant: ChatTurn | null = null;
   #thought: string[] = [];
@@ -51,7 +51,7 @@ class Conversation {
       case 'user_message':
         return this.#other({ role: 'user', content: text });
       case 'reasoning':
-        // Of some models only a summary is told, and the content is empty.
+        // Some models provide only a summary and no content.
         this.#thought.push(text === '' ? (message.summary ?? '') : text);
         return;
       case 'assistant_message':
@@ -63,7 +63,7 @@ class Conversation {
     }
   }
 
-  /** Calls at the very end may stay open, unless others of their turn were answered. */
+  /** Calls at the very end may stay open, unless other calls of their turn were answered. */
   finish(): void {
     if (this.#assistant && this.turns.at(-1) === this.#assistant) this.#ownTurn();
     if (this.turns.at(-1)?.role === 'tool') this.#close();
@@ -99,7 +99,7 @@ class Conversation {
     this.turns.push({ role: 'tool', content: text, tool_call_id: call!.exported });
   }
 
-  /** The last message when the model is still writing it: until one of its calls is answered. */
+  /** The last message while the model still writes it, which ends with the first answer to one of its calls. */
   #ownTurn(): ChatTurn {
     if (!this.#assistant || this.turns.at(-1) !== this.#assistant) {
       this.#close();
@@ -112,7 +112,7 @@ class Conversation {
     return this.#assistant;
   }
 
-  /** Something else follows: calls that are still open will never be answered. */
+  /** Another message follows, so open calls will not be answered. */
   #close(): void {
     for (const { exported } of this.#open.splice(0)) this.turns.push({ role: 'tool', content: '', tool_call_id: exported });
     this.#assistant = null;

@@ -4,15 +4,15 @@ import { pythonJson } from '../python-json.ts';
 import { ENV_CLASS, taskElements } from '../task-file.ts';
 import type { ChatTurn } from './chat-messages.ts';
 
-/** A task that is sometimes solved: there is something to learn from it. */
+/** A task that some rollouts solve and some do not, so that it is worth training on. */
 export interface CurriculumTask {
-  /** What rollouts of it were asked first. */
+  /** The first user text of its rollouts. */
   prompt: ChatTurn[];
   /** `owner/name`. */
   env_name: string;
   split: string;
   task_index: number;
-  /** Successes of `n` rollouts that count; above 0 and below 1. */
+  /** Successes divided by the `n` counted rollouts; above 0 and below 1. */
   solve_rate: number;
   n: number;
 }
@@ -28,8 +28,8 @@ const SCHEMA: ParquetSchema = [
 ];
 
 /**
- * The five columns of `prepare_tasks` (openreward-wire.md section 8), in its order and with its Python-style prompt text, then `solve_rate`
- * and `n`: a training script takes the file in place of its own.
+ * The five columns of SkyRL's `prepare_tasks` (docs/reference/skyrl.md#task-export), in its order and with its Python-style prompt text,
+ * then `solve_rate` and `n`. A training script can use the file in place of its own.
  */
 export async function* curriculumFile(tasks: AsyncIterable<CurriculumTask>): AsyncGenerator<Uint8Array> {
   yield* parquetStream(tasks, {

@@ -2,21 +2,21 @@ import { PROVENANCES, type RolloutExportFormat } from '@palestra/protocol';
 import { type Column, EXPORT_COLUMNS, MESSAGE_COLUMNS } from './narrow-columns.ts';
 import { type ExportFigures, rewardStd } from './statistics.ts';
 
-/** Where an export comes from: enough to make it again. */
+/** The origin of an export, sufficient to repeat it. */
 export interface ExportLineage {
   export_id: string;
   format: RolloutExportFormat;
   org: string;
   /** null: all runs of the organisation. */
   run: string | null;
-  /** As asked for, and as the parser prints it. */
+  /** The query, as printed by the parser. */
   query: string;
   canonical_query: string;
   lens: string;
-  /** What the lens columns are, for people. */
+  /** Description of the lens columns. */
   lens_rule: string;
   redacted: boolean;
-  /** Rollouts up to this place in the order of arrival; later ones are not in it. */
+  /** Rollouts up to this position in the order of arrival are included. */
   as_of: string;
   /** ISO 8601. */
   created_at: string;
@@ -33,7 +33,7 @@ const FEATURE_TYPES: Record<Column['type'], string> = {
   strings: 'string',
 };
 
-/** README.md of a Hugging Face dataset folder: YAML front matter that `datasets` reads, then what people ask first. */
+/** README.md of a Hugging Face dataset folder: YAML front matter for `datasets`, then the facts that people need first. */
 export function datasetCard(lineage: ExportLineage, figures: ExportFigures): string {
   return `${frontMatter(lineage, figures)}
 # Rollouts of ${markdown(lineage.run ?? `all runs of ${lineage.org}`)}
@@ -152,7 +152,7 @@ palestra: ${yaml(palestra)}
 `;
 }
 
-/** JSON is YAML, but for signs that YAML has only escaped and JSON as they are: names of others can neither break out of it nor break it. */
+/** JSON is YAML except for a few characters that YAML requires to be escaped. Escaping them prevents names from breaking the YAML. */
 const yaml = (value: unknown): string =>
   JSON.stringify(value).replaceAll(
     /[<\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g,
@@ -182,7 +182,7 @@ function list(counts: Record<string, number>): string {
   return entries.length === 0 ? 'none' : entries.map(([name, n]) => `- ${markdown(name)}: ${n}`).join('\n');
 }
 
-/** Names are of others: they stay text. */
+/** Escapes names, so that they stay text. */
 function markdown(text: string): string {
   return text.replaceAll(/[\r\n]+/g, ' ').replaceAll(/[\\`*_{}[\]<>()#+!|~-]/g, (sign) => `\\${sign}`);
 }

@@ -1,6 +1,6 @@
 import type { MessageType, Phase, Provenance, UnscoredFailure } from '@palestra/protocol';
 
-/** Fields of a message as they are exported; `metadata` is JSON text, so that nothing is lost on the way through. */
+/** Exported fields of a message. `metadata` is JSON text, so that nothing is lost. */
 export interface ExportedMessage {
   index: number;
   type: MessageType;
@@ -12,13 +12,13 @@ export interface ExportedMessage {
   reward: number | null;
   is_finished: boolean;
   metadata: string | null;
-  /** When the client sent it; for most trainers the moment of the upload (dashboard.md 2.6). */
+  /** Client timestamp; for most trainers the time of the upload (docs/reference/metrics.md#messages). */
   sent_at: Date | null;
 }
 
 /**
- * One rollout as a row: names are those of the exported columns (narrow-columns.ts says what each means). null = not known, never 0.
- * Fields ending in `_json`-like content (`task_spec`, `metadata`, `rollout_info`, `annotations`) are JSON text.
+ * A rollout as a row. Names are those of the exported columns (narrow-columns.ts describes them). null means not known, never 0.
+ * `task_spec`, `metadata`, `rollout_info` and `annotations` are JSON text.
  */
 export interface NarrowRollout {
   rollout_id: string;
@@ -84,29 +84,32 @@ export interface NarrowRollout {
   last_at: Date;
 }
 
-/** The same rollout as the trainer of the export's lens counts it (rolloutOfLens of libs/metrics). */
+/** The rollout as the lens of the export counts it (rolloutOfLens of libs/metrics). */
 export interface LensColumns {
   lens_reward: number | null;
   lens_success: boolean | null;
   lens_counted: boolean | null;
 }
 
-/** A narrow row of an export; files of the lake, which know no lens, have `NarrowRollout`s. */
+/** A row of an export without messages. Files of the lake, which has no lens, contain `NarrowRollout`s. */
 export interface ExportedRow extends NarrowRollout, LensColumns {}
 
 export interface ExportedRollout extends ExportedRow {
   messages: ExportedMessage[];
 }
 
-/** Stops that say nothing about the policy; their rewards would be learned from as if they did (dashboard.md section 14, 5). */
+/** Stop reasons that say nothing about the policy, so that its reward must not be trained on (docs/reference/metrics.md#denominators). */
 const NOT_THE_POLICY: ReadonlySet<string> = new Set(['env_error', 'infra_error', 'timeout', 'aborted', 'cancelled']);
 
-/** Whether its reward may be compared with others: scored, and ended by the policy's own doing. */
+/** Whether the reward is comparable with others: scored, and ended by the policy itself. */
 export function isEffective({ reward, failure, stop }: Pick<NarrowRollout, 'reward' | 'failure' | 'stop'>): boolean {
   return reward !== null && failure === null && !NOT_THE_POLICY.has(stop ?? '');
 }
 
-/** GRPO's, over the scored rollouts of the whole group: (r − mean) / (std + 1e-6), std with ddof 1 (dashboard.md 3.1). */
+/**
+ * GRPO's advantage over the scored rollouts of the whole group: (r − mean) / (std + 1e-6) with ddof 1
+ * (docs/reference/metrics.md#canonical-metrics).
+ */
 export function advantageOf(reward: number | null, group: { scored: number; mean: number | null; std: number | null }): number | null {
   if (reward === null || group.scored < 2 || group.mean === null || group.std === null) return null;
   return (reward - group.mean) / (group.std + 1e-6);

@@ -5,7 +5,7 @@ import { rolloutJsonLines } from './rollout-jsonl.ts';
 import { rolloutParquet } from './rollout-parquet.ts';
 import { type PairOf, preferenceExample, sftExample } from './training-examples.ts';
 
-/** What goes in: rollouts with messages, narrow rows, pairs of a group, or tasks. */
+/** The input: rollouts with messages, rows without messages, pairs of a group, or tasks. */
 export type FormatInput = 'rollouts' | 'narrow' | 'pairs' | 'tasks';
 
 interface FormatDescription {
@@ -27,15 +27,15 @@ export const FORMATS: Record<RolloutExportFormat, FormatDescription> = {
 export const CONTENT_TYPES = { parquet: 'application/vnd.apache.parquet', jsonl: 'application/x-ndjson' } as const;
 
 export interface FileOptions {
-  /** Kept in the footer of Parquet files. */
+  /** Written to the footer of Parquet files. */
   lineage: Record<string, string>;
-  /** Told of a row that is not in the file because nothing can be learned from it (no word of the model, prompts that differ). */
+  /** Called for a row that is skipped, because nothing can be learned from it (no message of the model, different prompts). */
   onSkip(): void;
 }
 
 type Rows<T> = AsyncIterable<T>;
 
-/** One file of the formats whose rows are rollouts with messages. */
+/** Writes one file of a format whose rows are rollouts with messages. */
 export function rolloutFile(rows: Rows<ExportedRollout>, format: RolloutExportFormat, options: FileOptions): AsyncGenerator<Uint8Array> {
   switch (format) {
     case 'jsonl':
@@ -65,10 +65,10 @@ async function* jsonLines<Row>(rows: Rows<Row>, exampleOf: (row: Row) => object 
   }
 }
 
-/** OpenAI's metadata: at most 16 pairs of strings, values of at most 512 characters. */
+/** Limits of OpenAI's metadata: 16 pairs of strings, values of 512 characters. */
 const MAX_METADATA_CHARACTERS = 512;
 
-/** A conversation as OpenAI's chat format has it; where it comes from is in `metadata`, which that format has too. */
+/** A conversation in OpenAI's chat format. `metadata`, which the format allows, says where it comes from. */
 function openAiExample(rollout: ExportedRollout): object | null {
   const messages = chatMessages(rollout.messages);
   if (messages.length === 0) return null;

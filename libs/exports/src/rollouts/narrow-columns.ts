@@ -8,7 +8,7 @@ export type ColumnType = 'string' | 'json' | 'int32' | 'int64' | 'double' | 'boo
 export interface Column<Name extends string = string> {
   name: Name;
   type: ColumnType;
-  /** For readers: of the card and of docs/lake.md. */
+  /** For readers of the dataset card and of docs/lake.md. */
   about: string;
 }
 
@@ -16,7 +16,7 @@ const column = <const Name extends string>(name: Name, type: ColumnType, about: 
 const prov = <const Name extends string>(field: Name) =>
   column(`${field}_prov` as const, 'string', `how ${field} is known: reported, parsed, inferred, unknown`);
 
-/** The columns of a rollout, in the order in which every format has them: facts, which no lens changes. */
+/** The columns of a rollout, in the order of every format. No lens changes them. */
 export const NARROW_COLUMNS = [
   column('rollout_id', 'string', 'as the uploading client named it'),
   column('org', 'string', 'organisation'),
@@ -81,7 +81,7 @@ export const NARROW_COLUMNS = [
   column('last_at', 'timestamp', 'last heard of'),
 ] as const satisfies readonly Column<keyof NarrowRollout>[];
 
-/** After those of `NARROW_COLUMNS`, in exports: what the lens makes of the rollout. The card says what that is. */
+/** Columns after `NARROW_COLUMNS` in exports: the rollout as the lens counts it. The dataset card describes them. */
 export const LENS_COLUMNS = [
   column('lens_reward', 'double', 'reward as the trainer of the lens counts it'),
   column(
@@ -134,7 +134,7 @@ export function elementsOf({ name, type }: Column): ParquetSchema {
   }
 }
 
-/** A value as hyparquet-writer wants it for the column. */
+/** The value in the form that hyparquet-writer needs for the column. */
 export function cellOf(type: ColumnType, value: unknown): unknown {
   return type === 'int64' && typeof value === 'number' ? BigInt(value) : value;
 }

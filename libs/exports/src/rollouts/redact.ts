@@ -1,8 +1,8 @@
 import type { ExportedMessage, NarrowRollout } from './exported-rollout.ts';
 
 /**
- * Shapes of credentials, each by a fixed start, so that a text is read once and nothing backtracks. What is found is replaced by a mark that
- * says what stood there. A credential without a shape of its own cannot be found: this is a net, no proof.
+ * Shapes of credentials, each with a fixed prefix, so that a text is read once without backtracking. Matches are replaced by a mark that
+ * names the kind. Credentials without a recognisable shape are not found.
  */
 const SHAPES: [kind: string, pattern: RegExp][] = [
   ['private_key', /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----(?:[A-Za-z0-9+/=\s]|\\[^"]){0,20000}(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?/g],
@@ -16,14 +16,14 @@ const SHAPES: [kind: string, pattern: RegExp][] = [
   ['bearer_token', /(?<=\bBearer )[A-Za-z0-9._~+/-]{16,4000}=*/g],
 ];
 
-/** The text with everything that looks like a credential replaced. */
+/** Replaces everything in the text that looks like a credential. */
 export function redactText(text: string): string {
   return SHAPES.reduce((redacted, [kind, pattern]) => redacted.replaceAll(pattern, `[redacted:${kind}]`), text);
 }
 
 const redactNullable = (text: string | null): string | null => (text === null ? null : redactText(text));
 
-/** The free texts of a narrow row. JSON stays JSON: marks need no escaping, and no shape reaches over a quote or takes the backslash before one. */
+/** Redacts the free texts of a row. JSON stays valid: marks need no escaping, and no shape matches a quote or the backslash before one. */
 export function redactNarrow<Row extends NarrowRollout>(row: Row): Row {
   const { metadata, task_spec, rollout_info, annotations } = row;
   return {

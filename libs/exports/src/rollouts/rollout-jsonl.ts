@@ -1,7 +1,7 @@
 import type { ExportedMessage, ExportedRollout, ExportedRow } from './exported-rollout.ts';
 import { type Column, EXPORT_COLUMNS, MESSAGE_COLUMNS } from './narrow-columns.ts';
 
-/** One rollout a line, with its messages; JSON fields are values, times are ISO 8601. */
+/** One rollout per line with its messages. JSON fields are values, times are ISO 8601. */
 export async function* rolloutJsonLines(rows: AsyncIterable<ExportedRollout>): AsyncGenerator<Uint8Array> {
   for await (const row of rows) {
     const messages = row.messages.map((message) => jsonObject(MESSAGE_COLUMNS, message));
@@ -14,7 +14,7 @@ export function narrowJson(row: ExportedRow): string {
   return jsonObject(EXPORT_COLUMNS, row);
 }
 
-/** JSON text goes in as it is: numbers that JavaScript cannot hold keep their digits. */
+/** Inserts JSON text unchanged, so that large numbers keep their digits. */
 function jsonObject(columns: readonly Column[], row: ExportedRow | ExportedMessage): string {
   const members = columns.map(({ name, type }) => {
     const value = row[name as keyof typeof row] as unknown;

@@ -1,4 +1,4 @@
-/** A row, and where to go on after it. */
+/** A row and the cursor after it. */
 export interface Positioned<Row, Cursor> {
   row: Row;
   cursor: Cursor;
@@ -6,13 +6,13 @@ export interface Positioned<Row, Cursor> {
 
 export interface ShardLimits {
   rows: number;
-  /** Of the file as it is written. */
+  /** Limit of the size of the written file. */
   bytes: number;
 }
 
 /**
- * Rows of one stream, cut into files. `cursor` is that of the last row that a shard took: once the shard is stored, an export that
- * starts again there writes every row once. Nothing is read ahead but one row, which the next shard starts with.
+ * Splits a stream of rows into files. `cursor` belongs to the last row of the last shard: an export that restarts there after the shard
+ * is stored writes every row once. Reads only one row ahead, with which the next shard starts.
  */
 export class ShardedRows<Row, Cursor> {
   readonly #rows: AsyncIterator<Positioned<Row, Cursor>>;
@@ -29,7 +29,7 @@ export class ShardedRows<Row, Cursor> {
     return this.#cursor;
   }
 
-  /** Rows that all shards together took. */
+  /** Number of rows in all shards. */
   get taken(): number {
     return this.#taken;
   }
@@ -38,7 +38,7 @@ export class ShardedRows<Row, Cursor> {
     return (await this.#peek()).done === true;
   }
 
-  /** The rows of the next file, until one of the limits is reached; `written` tells the bytes of the file so far. */
+  /** The rows of the next file, up to one of the limits. `written` returns the bytes of the file so far. */
   async *shard(limits: ShardLimits, written: () => number): AsyncGenerator<Row> {
     for (let rows = 0; rows < limits.rows && (rows === 0 || written() < limits.bytes); rows += 1) {
       const next = await this.#peek();
@@ -50,7 +50,7 @@ export class ShardedRows<Row, Cursor> {
     }
   }
 
-  /** Ends the stream that the rows come from. */
+  /** Closes the source of the rows. */
   async close(): Promise<void> {
     await this.#rows.return?.();
   }
@@ -61,7 +61,7 @@ export class ShardedRows<Row, Cursor> {
   }
 }
 
-/** `data/train-00002-of-00005.parquet`: what readers of datasets expect. */
+/** `data/train-00002-of-00005.parquet`, the name that dataset readers expect. */
 export function shardName(index: number, count: number, extension: string): string {
   const five = (value: number) => String(value).padStart(5, '0');
   return `data/train-${five(index)}-of-${five(count)}.${extension}`;

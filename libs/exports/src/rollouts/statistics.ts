@@ -1,15 +1,15 @@
 import { isEffective, type NarrowRollout } from './exported-rollout.ts';
 
-/** Distinct names kept of each kind; the rest is counted together. */
+/** Limit of distinct names of each kind. The rest is counted together. */
 const MAX_NAMES = 1_000;
 const OTHERS = '(others)';
 
 export interface ExportFigures {
   rollouts: number;
   scored: number;
-  /** Scored, and not ended by an error. */
+  /** Scored and not ended by an error. */
   effective: number;
-  /** Of the scored: running mean and sum of squared distances from it (Welford). */
+  /** Over the scored rollouts: running mean and sum of squared distances from it (Welford). */
   reward: { mean: number; squares: number; min: number | null; max: number | null };
   /** Rollouts by `owner/name@version`. */
   environments: Record<string, number>;
@@ -17,7 +17,7 @@ export interface ExportFigures {
   normalisers: Record<string, number>;
   phases: Record<string, number>;
   steps: { min: number | null; max: number | null };
-  /** Rollouts by how their step, group and reward are known. */
+  /** Rollouts by the provenance of step, group and reward. */
   provenance: Record<'step' | 'group' | 'reward', Record<string, number>>;
 }
 
@@ -36,7 +36,7 @@ export function noFigures(): ExportFigures {
   };
 }
 
-/** Counts a rollout. The figures are plain JSON, so that an export that starts again goes on with them. */
+/** Counts a rollout. The figures are plain JSON, so that a restarted export continues them. */
 export function addFigures(figures: ExportFigures, rollout: NarrowRollout): void {
   figures.rollouts += 1;
   if (isEffective(rollout)) figures.effective += 1;
@@ -52,7 +52,7 @@ export function addFigures(figures: ExportFigures, rollout: NarrowRollout): void
   count(figures.provenance.reward, rollout.reward_prov);
 }
 
-/** Standard deviation (ddof 1) of the rewards; null below two. */
+/** Standard deviation (ddof 1) of the rewards; null for fewer than two. */
 export function rewardStd({ scored, reward }: ExportFigures): number | null {
   return scored < 2 ? null : Math.sqrt(reward.squares / (scored - 1));
 }
@@ -72,7 +72,7 @@ function widen(range: { min: number | null; max: number | null }, value: number)
 
 function count(counts: Record<string, number>, name: string): void {
   const key = Object.hasOwn(counts, name) || Object.keys(counts).length < MAX_NAMES ? name : OTHERS;
-  // Names are of others: one may be `constructor` or `__proto__`.
+  // A name may be `constructor` or `__proto__`.
   const value = (Object.hasOwn(counts, key) ? counts[key]! : 0) + 1;
   Object.defineProperty(counts, key, { value, enumerable: true, writable: true, configurable: true });
 }

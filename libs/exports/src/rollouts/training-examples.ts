@@ -2,13 +2,13 @@ import { type ChatTurn, chatMessages } from './chat-messages.ts';
 import type { ExportedMessage, ExportedRollout, NarrowRollout } from './exported-rollout.ts';
 import { isEffective } from './exported-rollout.ts';
 
-/** A message with its part in the loss: `weight` is OpenAI's name for it, `train` says the same for those who read booleans. */
+/** A message with its weight in the loss. `weight` is OpenAI's name, `train` is the same as a boolean. */
 export interface WeightedTurn extends ChatTurn {
   train: boolean;
   weight: 0 | 1;
 }
 
-/** Where an example comes from. */
+/** The origin of an example. */
 export interface ExampleLineage {
   run: string;
   environment: string | null;
@@ -27,16 +27,18 @@ export interface ExampleLineage {
 
 export interface SftExample extends ExampleLineage {
   rollout_id: string;
-  /** Everything before the model's first word; nothing of it is trained on. */
+  /** The messages before the first one of the model. They are not trained on. */
   prompt: WeightedTurn[];
-  /** From its first word on; tool results and users are in it with weight 0, so that tokens can be masked message by message. */
+  /**
+   * The messages from the first one of the model. Tool results and user messages have weight 0, so that tokens can be masked by message.
+   */
   completion: WeightedTurn[];
   reward: number | null;
   advantage: number | null;
   stop: string | null;
 }
 
-/** null for a rollout in which the model said nothing. */
+/** null for a rollout without a message of the model. */
 export function sftExample(rollout: ExportedRollout): SftExample | null {
   const { prompt, completion } = splitTurns(rollout.messages);
   if (completion.length === 0) return null;
@@ -58,14 +60,15 @@ export function sftExample(rollout: ExportedRollout): SftExample | null {
 export interface PairOf<Row> {
   chosen: Row;
   rejected: Row;
-  /** Rollouts of the group that could have been either. */
+  /** Number of comparable rollouts in the group. */
   group_n: number;
 }
 
 /**
- * The best against the worst of each group, from rows that come group after group (a group = one key of one run, phase and step); one group is held at a time, of which two rows.
- * Of equal rewards the earlier row. Unscored rollouts and those that failed by no fault of the policy never count; a group of which all
- * are within 1e-6 has nothing to prefer (zero variance, dashboard.md 3.1). Rows without a group are passed over.
+ * Pairs the best with the worst rollout of each group. Rows come group by group (one group is one key of one run, phase and step); two
+ * rows of one group are held at a time. Of equal rewards the earlier row wins. Unscored rollouts and failures without fault of the policy
+ * do not count. A group whose rewards are within 1e-6 has zero variance (docs/reference/metrics.md#canonical-metrics) and gives no pair.
+ * Rows without a group are skipped.
  */
 export async function* preferencePairs<Row extends NarrowRollout>(rows: AsyncIterable<Row>): AsyncGenerator<PairOf<Row>> {
   let group = null as GroupSoFar<Row> | null;
@@ -112,7 +115,7 @@ export interface PreferenceExample extends ExampleLineage {
   rejected_rollout_id: string;
 }
 
-/** null when the two were not asked the same, or one of them said nothing: then there is nothing to compare. */
+/** null if the prompts differ or one completion is empty, because there is nothing to compare. */
 export function preferenceExample({ chosen, rejected, group_n }: PairOf<ExportedRollout>): PreferenceExample | null {
   const [good, bad] = [splitTurns(chosen.messages), splitTurns(rejected.messages)];
   if (good.completion.length === 0 || bad.completion.length === 0) return null;
@@ -131,7 +134,7 @@ export function preferenceExample({ chosen, rejected, group_n }: PairOf<Exported
   };
 }
 
-/** What the model was asked, and what followed its first word. */
+/** Splits at the first message of the model. */
 export function splitTurns(messages: readonly ExportedMessage[]): { prompt: ChatTurn[]; completion: ChatTurn[] } {
   const turns = chatMessages(messages, { reasoning: true });
   const first = turns.findIndex(({ role }) => role === 'assistant');

@@ -1,6 +1,6 @@
 /**
- * Where Python's `json.loads` stops, and in which words: models are shown the text of its exception, so that every byte of it counts. A port
- * of CPython's C scanner (3.8 to 3.12; 3.13 words a trailing comma differently). Positions are code points.
+ * Finds where Python's `json.loads` fails, with the exact text of its exception, because models see that text. A port of CPython's C
+ * scanner (3.8 to 3.12; 3.13 words a trailing comma differently). Positions are code points.
  */
 
 export class PythonJsonError extends Error {
@@ -8,18 +8,18 @@ export class PythonJsonError extends Error {
 }
 
 export interface CheckedJson {
-  /** The document as JSON: `NaN` and the infinities, which Python reads and JSON has not, stand as a float that no double holds. */
+  /** The document as JSON. `NaN` and the infinities, which Python accepts and JSON does not, become a float that no double holds. */
   json: string;
-  /** It held one of those. */
+  /** The document contained one of those. */
   nonFinite: boolean;
 }
 
-/** CPython gives up at its recursion limit; a document of this depth is nobody's tool call. */
+/** CPython fails at its recursion limit. No real tool call is nested this deep. */
 const MAX_DEPTH = 900;
 const MAX_INT_DIGITS = 4_300;
 const NON_FINITE = ['NaN', 'Infinity', '-Infinity'];
 
-/** Throws `PythonJsonError` with the text of Python's exception for whatever `json.loads` refuses. */
+/** Throws `PythonJsonError` with the text of Python's exception for texts that `json.loads` rejects. */
 export function checkPythonJson(text: string): CheckedJson {
   const scanner = new Scanner(Array.from(text));
   if (text.startsWith('\ufeff')) throw scanner.error('Unexpected UTF-8 BOM (decode using utf-8-sig)', 0);
@@ -28,7 +28,7 @@ export function checkPythonJson(text: string): CheckedJson {
   return { json: scanner.json(), nonFinite: scanner.nonFinite.length > 0 };
 }
 
-/** Python's words for a text that is no JSON. */
+/** Python's error text for a text that is not JSON. */
 export function jsonErrorOf(text: string): string {
   try {
     checkPythonJson(text);
@@ -36,12 +36,12 @@ export function jsonErrorOf(text: string): string {
     if (error instanceof PythonJsonError) return error.message;
     throw error;
   }
-  // Python reads NaN and the infinities, which no JSON has.
+  // Python accepts NaN and the infinities, which are not JSON.
   return 'Expecting value: line 1 column 1 (char 0)';
 }
 
 class Scanner {
-  /** `[from, to)` of each NaN or infinity. */
+  /** The range `[from, to)` of each NaN or infinity. */
   readonly nonFinite: [number, number][] = [];
 
   constructor(readonly units: string[]) {}
@@ -63,14 +63,14 @@ class Scanner {
     return pieces.join('') + this.units.slice(done).join('');
   }
 
-  /** The first place from `at` on that is not white space to JSON. */
+  /** The first position from `at` that is not JSON white space. */
   space(at: number): number {
     let next = at;
     while (' \t\n\r'.includes(this.units[next] ?? 'x')) next += 1;
     return next;
   }
 
-  /** All of these answer the place behind what they read. */
+  /** These methods return the position after the value that they read. */
   value(at: number, depth: number): number {
     const unit = this.units[at];
     if (unit === '"') return this.string(at + 1);
@@ -118,7 +118,7 @@ class Scanner {
     }
   }
 
-  /** `begin`: behind the opening quote. */
+  /** `begin`: the position after the opening quote. */
   string(begin: number): number {
     const { units } = this;
     const unterminated = () => this.error('Unterminated string starting at', begin - 1);
@@ -141,7 +141,7 @@ class Scanner {
     }
   }
 
-  /** `at`: behind `\u`. */
+  /** `at`: the position after `\u`. */
   unicodeEscape(at: number): number {
     const code = this.hex(at, at + 4);
     const end = at + 4;

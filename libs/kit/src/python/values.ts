@@ -1,19 +1,22 @@
 import { isObject, type JsonValue, toPlainNumber } from '@palestra/protocol';
 
-/** Values and texts as Python prints and reads them: what models of SkyRL's adapters see, and what OpenEnv's server puts into its errors. */
+/**
+ * Values and texts as Python prints and parses them, for the error texts of OpenEnv's server and for texts that SkyRL's adapters show to
+ * models.
+ */
 
-/** What Python's `str.strip()` and `int()` take for white space. */
+/** The white space of Python's `str.strip()` and `int()`. */
 const SPACE = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
 const EDGES = new RegExp(`^[${SPACE}]+|[${SPACE}]+$`, 'g');
 
 export const pythonStrip = (text: string): string => text.replaceAll(EDGES, '');
 
-/** What Python's json makes of a number: an int unless it was written with a point or an exponent. */
+/** Whether Python's json reads the number as an int: it has neither a point nor an exponent. */
 export function isPythonInt(value: JsonValue): boolean {
   return isNumber(value) && /^-?\d+$/.test(String(value));
 }
 
-/** `LosslessNumber`s are numbers, too; their text is how they were written. */
+/** Also true for a `LosslessNumber`, whose text is its written form. */
 export const isNumber = (value: JsonValue): boolean => toPlainNumber(value) !== null;
 
 /** `type(value).__name__` */
@@ -32,7 +35,7 @@ export function isFalsy(value: JsonValue): boolean {
   return isObject(value) ? Object.keys(value).length === 0 : !value;
 }
 
-/** `str(value)`: of a string itself. */
+/** `str(value)`: strings are returned unchanged. */
 export const pythonStr = (value: JsonValue): string => (typeof value === 'string' ? value : pythonRepr(value));
 
 /** `repr(value)` */
@@ -46,7 +49,7 @@ export function pythonRepr(value: JsonValue): string {
   return `{${members.join(', ')}}`;
 }
 
-/** The shortest digits, an exponent below 1e-4 and from 1e16 on. */
+/** The shortest digits, with an exponent below 1e-4 and from 1e16. */
 function reprOfFloat(value: number): string {
   if (Number.isNaN(value)) return 'nan';
   if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-inf';
@@ -63,7 +66,7 @@ function reprOfFloat(value: number): string {
 }
 
 const SHORT_ESCAPES: Record<string, string> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
-/** `not str.isprintable()`, the space excepted. */
+/** `not str.isprintable()`, except for the space. */
 const UNPRINTABLE = /[\p{C}\p{Z}]/u;
 
 function reprOfString(text: string): string {
@@ -79,7 +82,7 @@ function reprOfString(text: string): string {
   return quote + units.join('') + quote;
 }
 
-/** What `int(text)` raises is cut there. */
+/** Python cuts the text of this exception here. */
 const REPR_LIMIT = 200;
 
 /** `int(text)` of ASCII digits, as its decimal digits. Throws an Error with the text of Python's exception. */
@@ -91,7 +94,7 @@ export function pythonInt(text: string): string {
   return BigInt(digits.replaceAll(/[_+]/g, '')).toString();
 }
 
-/** `float(text)`, as JSON. Throws an Error with the text of Python's exception; also for what JSON has not. */
+/** `float(text)` as JSON. Throws an Error with the text of Python's exception, also for NaN and infinities. */
 export function pythonFloat(text: string): string {
   const digits = pythonStrip(text);
   if (/^[-+]?(?:nan|inf|infinity)$/i.test(digits)) throw new Error(NOT_JSON);
@@ -103,5 +106,5 @@ export function pythonFloat(text: string): string {
   return reprOfFloat(value);
 }
 
-/** What Python's HTTP libraries say of NaN and the infinities in a body. */
+/** The error text of Python's HTTP libraries for NaN and the infinities in a body. */
 export const NOT_JSON = 'Out of range float values are not JSON compliant';

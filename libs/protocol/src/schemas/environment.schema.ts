@@ -3,7 +3,7 @@ import type { ToolsAnswer } from '../episode.schema.ts';
 import { SPLIT_TYPES } from '../vocabularies.ts';
 import { sessionPolicySchema } from './session-policy.schema.ts';
 
-/** Bodies and queries of `/v1/environments`; the keys of the CLI are the CLI's (openreward-wire.md 3.1). */
+/** Bodies and queries of `/v1/environments`. Keys that the `orwd` CLI reads are its own (docs/reference/ors.md#rest-endpoints). */
 
 const name = z
   .string({ error: 'name must be a string' })
@@ -20,13 +20,13 @@ const link = z
 const serverUrl = z
   .url({ protocol: /^https?$/, error: 'source.url must be an http or https URL' })
   .max(2_000)
-  // Asked too of what is no URL, which has been refused for that.
+  // Also called for texts that are not URLs, which another check rejects.
   .refine((text) => !URL.canParse(text) || (new URL(text).username === '' && new URL(text).password === ''), {
     error: 'source.url must not hold credentials',
   });
 const argument = z.string().max(10_000).refine(storable, NUL);
 
-/** Where an environment runs that somebody else keeps running. */
+/** Address of an environment that its owner runs. */
 const serverSource = z.union(
   [
     /** Base URL of a running ORS server. */
@@ -35,7 +35,7 @@ const serverSource = z.union(
     z.strictObject({ kind: z.literal('openenv'), url: serverUrl }),
     /** URL of an MCP server's endpoint (streamable HTTP, or the older SSE transport). */
     z.strictObject({ kind: z.literal('mcp'), url: serverUrl }),
-    /** An MCP server on standard input and output: its program and arguments, run by this service where PALESTRA_ALLOW_COMMANDS=1. */
+    /** An MCP server on standard input and output: program and arguments. This service runs it if PALESTRA_ALLOW_COMMANDS=1. */
     z.strictObject({ kind: z.literal('mcp'), command: z.array(argument).min(1).max(100) }),
   ],
   {
@@ -46,7 +46,7 @@ const serverSource = z.union(
 
 export const createEnvironmentSchema = z.object({
   name,
-  /** null = the caller's organisation. */
+  /** null: the organisation of the caller. */
   namespace: z.string().min(1).max(64).nullish(),
   description: description.default(''),
   isPrivate: z.boolean().default(true).describe('Only the organisation can see and play it'),
@@ -65,7 +65,7 @@ export const updateEnvironmentSchema = z.object({
   new_arxiv_url: link.optional(),
   new_external_github_url: link.optional(),
   new_external_hf_url: link.optional(),
-  /** null = as the author declared, else the server's defaults. Sessions that are open keep what they began with. */
+  /** null: the declaration of the author, else the defaults of the server. Open sessions keep their policy. */
   sessions: sessionPolicySchema.nullable().optional(),
 });
 export type UpdateEnvironment = z.infer<typeof updateEnvironmentSchema>;
@@ -82,7 +82,7 @@ const source = z.object({
   command: z.array(z.string()).optional(),
 });
 
-/** Answer to a new version; `owner/name@number` selects it. */
+/** A new version; `owner/name@number` selects it. */
 export const environmentVersionSchema = z.object({ id: z.string(), number: z.number(), source, created_at: z.string() });
 export type EnvironmentVersionView = z.infer<typeof environmentVersionSchema>;
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** At most this many files an upload request (openreward-wire.md 3.1). */
+/** Limit of files in one upload request (docs/reference/ors.md#rest-endpoints). */
 const MAX_FILES = 50;
 
 export const uploadUrlsBodySchema = z.object({

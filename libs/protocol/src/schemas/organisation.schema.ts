@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { ROLES } from '../vocabularies.ts';
 
 const role = z.enum(ROLES).describe('owner: also settings, members and keys of the organisation.');
-/** As it stands in addresses: `/{name}/runs`. */
+/** The name in addresses: `/{name}/runs`. */
 const name = z
   .string()
   .trim()
   .regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/, 'expected 1 to 63 lower-case letters, digits and hyphens');
-/** Of a person. Characters that show nothing, or change the direction of what follows, have no place in one. */
+/** Name of a person. Invisible characters and characters that change the text direction are rejected. */
 const personName = z
   .string()
   .trim()

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** The keys of a query for a page of a list. */
+/** Query parameters of a page of a list. */
 export const pageQuery = {
   limit: z.coerce.number().int().min(1).max(500).default(20),
   offset: z.coerce.number().int().min(0).default(0).describe('Slow far from the start; prefer `cursor`.'),

@@ -42,7 +42,7 @@ export const runSeriesQuerySchema = z.object({
 });
 export type RunSeriesQuery = z.infer<typeof runSeriesQuerySchema>;
 
-/** What points or columns really are, whatever was asked for. */
+/** The actual axis of the points or columns, which may differ from the requested one. */
 const axis = {
   axis: z
     .enum(AXES)

@@ -110,7 +110,7 @@ export type TaskDifficulty = z.infer<typeof taskDifficultySchema>;
 const count = (max: number) => z.number().int().min(1).max(max).nullable().optional();
 const reward = z.number().nullable().optional();
 
-/** RunSettings of libs/rollouts; a setting that is absent is found out. */
+/** `RunSettings` of libs/rollouts. Absent settings are inferred. */
 const runSettingsSchema = z.strictObject({
   nameRegex: z
     .string()

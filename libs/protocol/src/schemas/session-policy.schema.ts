@@ -3,7 +3,7 @@ import { z } from 'zod';
 const seconds = (max: number) => z.number().positive().max(max).optional();
 const DAY_S = 86_400;
 
-/** `sessions` of an environment, as its owner sets them; what is left out is the author's or the server's default. */
+/** `sessions` of an environment, set by its owner. Absent values default to those of the author, then of the server. */
 export const sessionPolicySchema = z
   .strictObject({
     heartbeat_timeout_s: seconds(DAY_S).describe('A session ends after this long without ping or request'),

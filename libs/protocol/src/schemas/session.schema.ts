@@ -4,7 +4,7 @@ import { CALL_STATES, FAILURE_CLASSES, SESSION_STATES } from '../vocabularies.ts
 
 /** Queries, bodies and answers of `/v1/sessions`. Times are ISO 8601, durations name their unit. */
 
-/** PostgreSQL's text holds no NUL. */
+/** PostgreSQL's text cannot contain NUL. */
 const text = (max = 500) =>
   z
     .string()

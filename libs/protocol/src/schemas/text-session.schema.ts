@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { openSessionSchema } from './session.schema.ts';
 
-/** Bodies and answers of `/v1/text-sessions`, and of its socket. */
+/** Bodies and answers of `/v1/text-sessions`. The socket has the same. */
 
 const { environment, variant, task_spec, split, index, secrets, run, sid } = openSessionSchema.shape;
 
@@ -42,7 +42,7 @@ export const openTextSchema = z
 export type OpenText = z.output<typeof openTextSchema>;
 export type TextParse = OpenText['parse'];
 
-/** A step that takes longer is asked for again. */
+/** A step that takes longer is answered by `turn_running`; the client repeats it. */
 const DEFAULT_WAIT_S = 120;
 const MAX_WAIT_S = 3_600;
 

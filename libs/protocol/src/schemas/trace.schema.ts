@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What OpenTelemetry defines elsewhere is not repeated: opentelemetry-proto, `ExportTraceServiceRequest`. */
+/** OpenTelemetry defines the content: opentelemetry-proto, `ExportTraceServiceRequest`. */
 export const traceRequestSchema = z.looseObject({
   resourceSpans: z.array(z.looseObject({})).optional().describe('Resource, scope and span lists as OTLP/JSON has them.'),
 });

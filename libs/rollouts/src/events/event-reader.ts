@@ -1,12 +1,15 @@
-import { isObject, type JsonObject, MESSAGE_TYPES, type MessageType } from '@palestra/protocol';
+import { isObject, type JsonObject, MESSAGE_TYPES, type MessageType, type RolloutMessageEvent } from '@palestra/protocol';
 import { isUuid } from '@palestra/kit';
 import { clean, type TolerantJson } from '../json/tolerant-json.ts';
 
-/** Events of `POST /v1/rollouts` as they are stored (openreward-wire.md section 4), cleaned and checked one by one. */
+/**
+ * Reads events of `POST /v1/rollouts` (docs/reference/ors.md#rollout-events) tolerantly: cleans and checks each one on its own. The shape
+ * that clients should send is `RolloutEvent` of libs/protocol.
+ */
 
 interface ReadBase {
   rolloutId: string;
-  /** Milliseconds since the epoch, as the client stamped it. */
+  /** Milliseconds since the epoch; timestamp of the client. */
   sentAt: number;
 }
 export interface ReadStart extends ReadBase {
@@ -29,10 +32,10 @@ export interface ReadMessage extends ReadBase {
   reward: number | null;
   isFinished: boolean;
   metadata: JsonObject;
-  /** Keys that the contract does not know; null without any. */
+  /** Keys outside of `RolloutMessageEvent`; null if there are none. */
   extra: JsonObject | null;
   nonfinite: boolean;
-  /** The reward was NaN or infinite; `reward` is null. */
+  /** The reward was NaN or infinite, so `reward` is null. */
   rewardNonfinite: boolean;
 }
 export interface ReadUpdate extends ReadBase {
@@ -42,7 +45,7 @@ export interface ReadUpdate extends ReadBase {
 }
 export type ReadEvent = ReadStart | ReadMessage | ReadUpdate;
 
-/** An event that was not kept, and why; its neighbours are. */
+/** An event that was rejected, and why. The other events of the batch are kept. */
 export interface RejectedEvent {
   /** Position in the batch. */
   position: number;
@@ -52,23 +55,37 @@ export interface RejectedEvent {
 
 export interface ReadBatch {
   events: ReadEvent[];
-  /** It was recorded before, elsewhere: times of long ago are no delay (an import). */
+  /** An import of old events: their age is no delay. */
   history?: true;
   rejected: RejectedEvent[];
 }
 
-/** The body is no `{"events": [...]}`. */
+/** The body is not `{"events": [...]}`. */
 export class BatchShapeError extends Error {}
 
 const MAX_RUN_NAME_CHARS = 16_384;
 
-const MESSAGE_KEYS = new Set(
-  'eventType eventId timestamp rolloutEventId index environment_id type content contentReference summary name callId reward isFinished is_finished metadata'.split(
-    ' ',
-  ),
-);
+/** The keys of a message event; clients before `isFinished` sent `is_finished`. */
+const MESSAGE_KEYS: Record<keyof RolloutMessageEvent | 'is_finished', true> = {
+  eventType: true,
+  eventId: true,
+  timestamp: true,
+  rolloutEventId: true,
+  index: true,
+  environment_id: true,
+  type: true,
+  content: true,
+  contentReference: true,
+  summary: true,
+  name: true,
+  callId: true,
+  reward: true,
+  isFinished: true,
+  is_finished: true,
+  metadata: true,
+};
 
-/** Reads a batch. Throws `BatchShapeError` when it is none; a bad event is rejected by itself. */
+/** Reads a batch and rejects bad events one by one. Throws `BatchShapeError` if the body is no batch. */
 export function readBatch({ value, dirty }: TolerantJson): ReadBatch {
   const events = (value as { events?: unknown } | null)?.events;
   if (!Array.isArray(events)) throw new BatchShapeError('The body must be an object with a list "events".');
@@ -83,7 +100,7 @@ export function readBatch({ value, dirty }: TolerantJson): ReadBatch {
   return batch;
 }
 
-/** The event, or why it cannot be kept. */
+/** Returns the event, or why it is rejected. */
 function readEvent(event: unknown, nonfinite: boolean): ReadEvent | string {
   if (!isObject(event)) return 'An event must be an object.';
   if (typeof event.eventId !== 'string' || !isUuid(event.eventId)) return 'eventId must be a UUID.';
@@ -118,7 +135,7 @@ function readMessage(event: JsonObject, id: string, sentAt: number, nonfinite: b
   if (!(MESSAGE_TYPES as readonly unknown[]).includes(type)) return `type must be one of ${MESSAGE_TYPES.join(', ')}.`;
   if (reward !== undefined && reward !== null && typeof reward !== 'number') return 'reward must be a number.';
   if (metadata !== undefined && metadata !== null && !isObject(metadata)) return 'metadata must be an object.';
-  const extra = Object.entries(event).filter(([key]) => !MESSAGE_KEYS.has(key));
+  const extra = Object.entries(event).filter(([key]) => !Object.hasOwn(MESSAGE_KEYS, key));
   return {
     kind: 'message',
     eventId: id.toLowerCase(),
@@ -136,12 +153,12 @@ function readMessage(event: JsonObject, id: string, sentAt: number, nonfinite: b
     metadata: metadata ?? {},
     extra: extra.length > 0 ? Object.fromEntries(extra) : null,
     nonfinite,
-    // The SDK leaves out what is None: a null in an event with a NaN was one.
+    // The SDK leaves out fields that are None, so a null reward in an event with a NaN was NaN.
     rewardNonfinite: nonfinite && reward === null,
   };
 }
 
-/** Strings stay as they are; anything else that a client put there is kept as its JSON text. */
+/** Keeps strings; other values become their JSON text. */
 function textOrJson(value: unknown): string | null {
   if (value === undefined || value === null) return null;
   return typeof value === 'string' ? value : JSON.stringify(value);

@@ -1,6 +1,6 @@
-/** Messages that were sent and never arrived: the client's ring buffer drops the oldest (dashboard.md 2.6). */
+/** Messages that were sent and never arrived: the client drops the oldest events of a full buffer (docs/reference/metrics.md#messages). */
 
-/** Indexes below the largest that never arrived, at most `limit` of them. `indexes` ascending. */
+/** The indexes below the largest that never arrived, at most `limit`. `indexes` ascend. */
 export function missingIndexes(indexes: readonly number[], limit = 1000): number[] {
   const missing: number[] = [];
   for (const [from, to] of missingRanges(indexes)) {
@@ -10,7 +10,7 @@ export function missingIndexes(indexes: readonly number[], limit = 1000): number
   return missing;
 }
 
-/** The same as ranges, both ends included: "messages 41–43 are missing". */
+/** The same as ranges with both ends inclusive: "messages 41–43 are missing". */
 export function missingRanges(indexes: readonly number[], limit = 1000): [number, number][] {
   const ranges: [number, number][] = [];
   let expected = 0;
@@ -21,7 +21,7 @@ export function missingRanges(indexes: readonly number[], limit = 1000): [number
   return ranges;
 }
 
-/** How many are missing: max(index) + 1 − distinct indexes. `indexes` ascending, repeats allowed. */
+/** Number of missing messages: max(index) + 1 − distinct indexes. `indexes` ascend and may repeat. */
 export function countGaps(indexes: readonly number[]): number {
   if (indexes.length === 0) return 0;
   const distinct = indexes.reduce((count, index, at) => count + Number(at === 0 || indexes[at - 1] !== index), 0);

@@ -1,16 +1,16 @@
 import { type JsonObject, type MessageType } from '@palestra/protocol';
-import { own } from '../json/fields.ts';
+import { memberOf } from '../json/fields.ts';
 
 /**
- * What is worth knowing about a message without reading it again; computed once, at ingest. Numbers are stored: append only.
+ * Flags of a message, computed once at ingest. Numbers are stored: append only.
  *
- * - `error`: the metadata says `is_error`, `isError`, `error: true`, `ok: false` or `status: "error"`; for results also any other
- *   `error` that is not empty, a `failure_class` other than `ok` (sessions recorded here), or a text that begins with `Error: `, without
- *   reward or end: the words in which SkyRL and firehorse show a call that raised, with no mark in the metadata.
- * - `nudge`: a user message by which a recipe asks for a tool call. `parseError`: one that tells that a call could not be parsed.
- * - `image`: an image in the content (a `data:image/` URL, or a content part of an image type) or in the metadata.
- * - `reasoning`: reasoning, as its own event or in `<think>` inside an assistant message.
- * - `nonfinite`: a NaN or Infinity stood somewhere in the event. `nonfiniteReward`: it was the reward, which is therefore no number.
+ * - `error`: the metadata has `is_error`, `isError`, `error: true`, `ok: false` or `status: "error"`. For results also a non-empty
+ *   `error`, a `failure_class` other than `ok` (sessions recorded here), or a text that starts with `Error: ` without reward or end, as
+ *   SkyRL and firehorse write a call that raised.
+ * - `nudge`: a user message of a recipe that asks for a tool call. `parseError`: a message that reports a call that could not be parsed.
+ * - `image`: an image in the content (a `data:image/` URL or an image part) or in the metadata.
+ * - `reasoning`: a reasoning event, or `<think>` in an assistant message.
+ * - `nonfinite`: NaN or Infinity anywhere in the event. `nonfiniteReward`: it was the reward.
  */
 export const MESSAGE_FLAGS = {
   error: 1,
@@ -34,12 +34,12 @@ export interface FlaggedMessage {
 
 const NUDGE = 'No tool call detected. Please use the provided tools to complete the task.';
 const PARSE_ERROR = /^\s*(?:<tool_response>\s*)?(?:Tool call parse error:|Error parsing tool call:)/;
-// An image that was taken out of the text before it was stored leaves the name of its object.
+// Ingest replaces an image in a text by the name of its object.
 const IMAGE_TEXT =
   /data:image\/[a-z0-9.+-]{1,40}[;,]|palestra-object:[0-9a-f]{64}\.(?:png|jpeg|gif|webp)|"type"\s{0,8}:\s{0,8}"(?:image|image_url|input_image)"/;
 const IMAGE_TYPES: ReadonlySet<unknown> = new Set(['image', 'image_url', 'input_image']);
 
-/** The bits of `MESSAGE_FLAGS`. Linear in the size of the message. */
+/** Returns the bits of `MESSAGE_FLAGS`. Linear in the size of the message. */
 export function messageFlags(message: FlaggedMessage): number {
   const { type, content, metadata } = message;
   const text = content ?? '';
@@ -55,7 +55,7 @@ export function messageFlags(message: FlaggedMessage): number {
 }
 
 function isError({ type, content, metadata, reward = null, isFinished = false }: FlaggedMessage): boolean {
-  const says = (key: string) => own(metadata, key);
+  const says = (key: string) => memberOf(metadata, key);
   if (says('is_error') === true || says('isError') === true || says('error') === true) return true;
   if (says('ok') === false || says('status') === 'error') return true;
   if (type !== 'tool_result') return false;
@@ -66,7 +66,7 @@ function isError({ type, content, metadata, reward = null, isFinished = false }:
   return reward === null && !isFinished && (content ?? '').startsWith('Error: ');
 }
 
-/** An image part, or a string that is an image as a `data:` URL, anywhere in a JSON value. */
+/** Whether a JSON value contains an image part or a `data:` URL of an image. */
 function hasImage(root: unknown): boolean {
   const open: unknown[] = [root];
   while (open.length > 0) {

@@ -2,7 +2,7 @@ import type { MessageType } from '@palestra/protocol';
 import type { ReadMessage } from './event-reader.ts';
 import { messageFlags } from './message-flags.ts';
 
-/** All that normalising needs of a message. */
+/** The fields of a message that the normaliser reads. */
 export interface MessageSkeleton {
   index: number;
   type: MessageType;
@@ -14,19 +14,19 @@ export interface MessageSkeleton {
   flags: number;
   /** UTF-8 bytes of content and summary. */
   bytes: number;
-  /** Milliseconds since the epoch, as the client stamped it. */
+  /** Milliseconds since the epoch; timestamp of the client. */
   sentAt: number;
 }
 
-/** Of an event as it was read; `bytes` = UTF-8 bytes of its content and summary. */
+/** `bytes`: UTF-8 bytes of content and summary. */
 export function skeletonOf(event: ReadMessage, bytes: number): MessageSkeleton {
   const { index, type, name, callId, reward, isFinished, sentAt } = event;
   return { index, type, name, callId, reward, isFinished, flags: messageFlags(event), bytes, sentAt };
 }
 
 /**
- * The messages in order and once each. Normally by index alone; messages that share an index (which no client sends on purpose) are
- * ordered by everything else, so that the order of arrival never shows. Two that agree in everything are one.
+ * Sorts the messages and removes repeats. Messages that share an index, which no client sends on purpose, are ordered by all other
+ * fields, so that the result does not depend on the order of arrival.
  */
 export function orderMessages(messages: readonly MessageSkeleton[]): MessageSkeleton[] {
   if (messages.every((message, at) => at === 0 || messages[at - 1]!.index < message.index)) return [...messages];
@@ -48,6 +48,6 @@ function compare(a: MessageSkeleton, b: MessageSkeleton): number {
   );
 }
 
-/** Null before every text. */
+/** null sorts before every text. */
 const compareTexts = (a: string | null, b: string | null): number => (a === b ? 0 : a === null || (b !== null && a < b) ? -1 : 1);
 const compareNumbers = (a: number | null, b: number | null): number => (a === b ? 0 : a === null || (b !== null && a < b) ? -1 : 1);

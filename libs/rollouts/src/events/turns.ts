@@ -5,15 +5,15 @@ const POLICY: ReadonlySet<MessageType> = new Set(['reasoning', 'assistant_messag
 
 export const isPolicy = (type: MessageType): boolean => POLICY.has(type);
 
-/** What the policy said, and what came back until it spoke again. Only the first of a rollout can have nothing said. */
+/** Messages of the policy and the answers until its next message. Only the first turn of a rollout can have an empty `policy`. */
 export interface Turn {
   policy: MessageSkeleton[];
   answers: MessageSkeleton[];
 }
 
 /**
- * Splits ordered messages into turns (dashboard.md 2.3: runs of reasoning, assistant_message, tool_call between results and user
- * messages). The prompt before the first run is a turn without policy, kept because a reward could stand on it.
+ * Splits ordered messages into turns (docs/reference/metrics.md#fill-rules). The prompt before the first message of the policy is a turn
+ * without policy, because a reward can be on it.
  */
 export function turnsOf(messages: readonly MessageSkeleton[]): Turn[] {
   const turns: Turn[] = [];

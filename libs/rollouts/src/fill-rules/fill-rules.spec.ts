@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { countGaps, missingIndexes, missingRanges } from '../events/gaps.ts';
 import { canonicalArgsHash, canonicalJson } from '../json/canonical-json.ts';
-import { trainedReward, type TrainedRewardFacts } from '../outcome/trained-reward.ts';
+import { trainedReward, type TrainedRewardInput } from '../outcome/trained-reward.ts';
 import { matchName, nameRegexProblem } from '../provenance/name-regex.ts';
 import { packProvenance, provenanceShift, unpackProvenance, withProvenance } from '../provenance/provenance.ts';
 import { sourceOf } from '../provenance/source.ts';
@@ -175,7 +175,7 @@ describe('groupKeyOf', () => {
 });
 
 describe('trainedReward', () => {
-  const facts = (rest: Partial<TrainedRewardFacts> = {}): TrainedRewardFacts => ({
+  const facts = (rest: Partial<TrainedRewardInput> = {}): TrainedRewardInput => ({
     source: 'slime/miles',
     stop: 'finished',
     failureClass: null,

@@ -1,5 +1,5 @@
 import type { JsonObject } from '@palestra/protocol';
-import { asCount, asId, asObject, asReward, asText, type Found, findField, own } from '../json/fields.ts';
+import { asCount, asId, asObject, asReward, asText, type Found, findField, memberOf } from '../json/fields.ts';
 import { cutText } from '../json/tolerant-json.ts';
 import type { NameParts } from '../provenance/name-regex.ts';
 import { type FieldProvenance, UNKNOWN } from '../provenance/provenance.ts';
@@ -7,15 +7,15 @@ import { type KnownPhase, groupKeyOf, reportedGroup, taskOfVariant } from './gro
 import type { TaskKey } from './task-key.ts';
 
 /**
- * The single fields of a rollout by the fill rules of dashboard.md 2.3, 2.8 and 14.1: reported before parsed before inferred. What the
- * contract puts into `metadata` is also read from `rollout_info`, because an integration that uploads live knows it only at the end.
+ * Fields of a rollout by the fill rules (docs/reference/metrics.md#fill-rules): reported before parsed before inferred. Fields of
+ * `metadata` are also read from `rollout_info`, because live uploads know some of them only at the end.
  */
-export interface Places {
+export interface UploadParts {
   start: JsonObject;
   metadata: JsonObject;
   runInfo: JsonObject;
   info: JsonObject;
-  /** What the owner's regex found in the name. */
+  /** Matches of the owner's regex in the name. */
   name: NameParts | null;
 }
 
@@ -28,35 +28,35 @@ const reported = <T>(value: T, rule: string): Filled<T> => ({ value, provenance:
 const parsed = <T>(value: T, rule: string): Filled<T> => ({ value, provenance: { value: 'parsed', rule } });
 const unknown = { value: null, provenance: UNKNOWN };
 
-function fromField<T>(places: Places, keys: readonly string[], read: (value: unknown) => T | null): Filled<T> | null {
-  const found = findField(places, keys, read);
+function fromField<T>(parts: UploadParts, keys: readonly string[], read: (value: unknown) => T | null): Filled<T> | null {
+  const found = findField(parts, keys, read);
   return found === null ? null : reported(found.value, found.key);
 }
 
-const rolloutName = ({ start }: Places): string => asText(own(start, 'rolloutName')) ?? '';
+const rolloutName = ({ start }: UploadParts): string => asText(memberOf(start, 'rolloutName')) ?? '';
 
-/** From 0: a step below is none, as the store has no place for it (-1 stands for a step that is not known). */
-export function stepOf(places: Places): Filled<number> {
-  const event = asCount(own(places.start, 'step'));
+/** Steps count from 0. A negative step is unknown, because the store uses -1 for that. */
+export function stepOf(parts: UploadParts): Filled<number> {
+  const event = asCount(memberOf(parts.start, 'step'));
   if (event !== null) return reported(event, 'step');
-  const current = asCount(own(places.info, 'current_step'));
+  const current = asCount(memberOf(parts.info, 'current_step'));
   if (current !== null) return reported(current, 'rollout_info.current_step');
-  const field = fromField(places, ['step', 'global_step', 'training_step'], asCount);
+  const field = fromField(parts, ['step', 'global_step', 'training_step'], asCount);
   if (field !== null) return field;
-  if (places.name?.step != null) return parsed(places.name.step, 'settings.name_regex');
-  const step = asCount(Number(/-step(\d{1,10})-r\d{1,10}$/.exec(rolloutName(places))?.[1]));
+  if (parts.name?.step != null) return parsed(parts.name.step, 'settings.name_regex');
+  const step = asCount(Number(/-step(\d{1,10})-r\d{1,10}$/.exec(rolloutName(parts))?.[1]));
   return step === null ? unknown : parsed(step, 'name.step');
 }
 
-export function sampleOf(places: Places): Filled<number> {
-  const field = fromField(places, ['sample_idx', 'rollout_idx', 'repetition_id'], asCount);
+export function sampleOf(parts: UploadParts): Filled<number> {
+  const field = fromField(parts, ['sample_idx', 'rollout_idx', 'repetition_id'], asCount);
   if (field !== null) return field;
-  if (places.name?.sample != null) return parsed(places.name.sample, 'settings.name_regex');
-  const sample = asCount(Number(/-r(\d{1,10})$/.exec(rolloutName(places))?.[1]));
+  if (parts.name?.sample != null) return parsed(parts.name.sample, 'settings.name_regex');
+  const sample = asCount(Number(/-r(\d{1,10})$/.exec(rolloutName(parts))?.[1]));
   return sample === null ? unknown : parsed(sample, 'name.sample');
 }
 
-/** Words for the two phases; anything else (`adhoc`) is neither. */
+/** Words for the two phases. Other words, such as `adhoc`, are neither. */
 const PHASES: Record<string, KnownPhase> = {
   train: 'train',
   training: 'train',
@@ -73,15 +73,15 @@ const asPhase = (value: unknown): KnownPhase | null => {
 };
 
 /**
- * A split for evaluation tells the phase. A split `train` only suggests it: SkyRL evaluates on the training split under the same names
- * when it is told to.
+ * A split for evaluation determines the phase. A split `train` only suggests it, because SkyRL can evaluate on the training split under
+ * the same name.
  */
-export function phaseOf(places: Places): Filled<KnownPhase> {
-  const field = fromField(places, ['phase'], asPhase);
+export function phaseOf(parts: UploadParts): Filled<KnownPhase> {
+  const field = fromField(parts, ['phase'], asPhase);
   if (field !== null) return field;
-  const runType = asPhase(own(places.runInfo, 'run_type'));
+  const runType = asPhase(memberOf(parts.runInfo, 'run_type'));
   if (runType !== null) return reported(runType, 'run_info.run_type');
-  const split = asPhase(own(places.start, 'split'));
+  const split = asPhase(memberOf(parts.start, 'split'));
   if (split === 'eval') return parsed(split, 'split');
   return split === null ? unknown : { value: split, provenance: { value: 'inferred', rule: 'split' } };
 }
@@ -92,27 +92,27 @@ export interface FilledGroup extends Filled<string> {
 }
 
 /**
- * A group belongs to one step of one environment, so both are part of its key also where the id is reported: ids of prompts come back
- * each epoch, and in each environment.
- * Without a reported id it is parsed when task and step are known for certain; else only the run as a whole can tell (step-inference.ts).
+ * A group belongs to one step of one environment. Both are part of the key also for reported ids, which repeat in each epoch and
+ * environment. Without a reported id the key is parsed from task and step if both are known; otherwise step inference decides
+ * (step-inference.ts).
  */
-export function groupOf(places: Places, task: TaskKey, step: Filled<number>, phase: KnownPhase | null): FilledGroup {
-  const field = fromField(places, ['group_id', 'uid', 'prompt_id', 'instance_id'], asId);
-  const [environment, variant] = [asText(own(places.start, 'environment')), asText(own(places.start, 'variant'))];
+export function groupOf(parts: UploadParts, task: TaskKey, step: Filled<number>, phase: KnownPhase | null): FilledGroup {
+  const field = fromField(parts, ['group_id', 'uid', 'prompt_id', 'instance_id'], asId);
+  const [environment, variant] = [asText(memberOf(parts.start, 'environment')), asText(memberOf(parts.start, 'variant'))];
   if (field !== null) return { ...field, key: groupKeyOf(phase, reportedGroup(field.value!, environment, variant), step.value) };
   if (task.key === null || step.value === null) return { ...unknown, key: null };
   const key = groupKeyOf(phase, taskOfVariant(task.key, variant), step.value);
   return { ...parsed(key, `${task.provenance.rule}+${step.provenance.rule}`), key };
 }
 
-export const rewardReportedOf = (places: Places): Filled<number> =>
-  fromField(places, ['reward_total', 'total_reward', 'reward_sum', 'reward', 'final_reward'], asReward) ?? unknown;
+export const rewardReportedOf = (parts: UploadParts): Filled<number> =>
+  fromField(parts, ['reward_total', 'total_reward', 'reward_sum', 'reward', 'final_reward'], asReward) ?? unknown;
 
-export const turnsReportedOf = (places: Places): Filled<number> => fromField(places, ['num_turns'], asCount) ?? unknown;
+export const turnsReportedOf = (parts: UploadParts): Filled<number> => fromField(parts, ['num_turns'], asCount) ?? unknown;
 
-/** As it was sent, at most 256 characters. */
-export function stopRawOf(places: Places): Found<string> | null {
-  const found = findField(places, ['stop_reason', 'stop'], asText);
+/** The reported text, cut to 256 characters. */
+export function stopRawOf(parts: UploadParts): Found<string> | null {
+  const found = findField(parts, ['stop_reason', 'stop'], asText);
   return found === null ? null : { ...found, value: cutText(found.value, 256) };
 }
 
@@ -123,12 +123,12 @@ export interface Tokens {
   provenance: FieldProvenance;
 }
 
-/** Reported counts. Without any: UTF-8 bytes / 4 of what the policy and the tools wrote, which is only an estimate. */
-export function tokensOf(places: Places, bytes: { policy: number; results: number } | null): Tokens {
-  const nested = asObject(findField(places, ['tokens'], (value) => (Object.keys(asObject(value)).length > 0 ? value : null))?.value);
+/** Reported token counts. Without them an estimate: UTF-8 bytes / 4 of the messages of the policy and of tools. */
+export function tokensOf(parts: UploadParts, bytes: { policy: number; results: number } | null): Tokens {
+  const nested = asObject(findField(parts, ['tokens'], (value) => (Object.keys(asObject(value)).length > 0 ? value : null))?.value);
   const read = (inner: string, ...keys: string[]): Filled<number> => {
-    const value = asCount(own(nested, inner));
-    return value !== null ? reported(value, `tokens.${inner}`) : (fromField(places, keys, asCount) ?? unknown);
+    const value = asCount(memberOf(nested, inner));
+    return value !== null ? reported(value, `tokens.${inner}`) : (fromField(parts, keys, asCount) ?? unknown);
   };
   const output = read('output', 'output_tokens', 'completion_tokens', 'response_tokens', 'response_length', 'num_tokens');
   const tool = read('tool', 'tool_tokens');

@@ -1,15 +1,16 @@
 import type { JsonObject } from '@palestra/protocol';
 import { canonicalJson } from '../json/canonical-json.ts';
-import { asCount, asObject, asText, intOfDigits, own } from '../json/fields.ts';
+import { asCount, asObject, asText, intOfDigits, memberOf } from '../json/fields.ts';
 import { sha256Hex } from '../json/hash.ts';
 import type { NameParts } from '../provenance/name-regex.ts';
 import type { FieldProvenance } from '../provenance/provenance.ts';
 import { SLIME_TAIL, tailOfName } from '../provenance/source.ts';
 
 /**
- * Which task a rollout attempted. Canonical text, equal for equal tasks of one organisation, in one of the forms
+ * The task of a rollout. The key is equal for equal tasks of one organisation and has one of the forms
  * `index:{environment}:{split}:{index}`, `spec:{environment}:{sha256 of canonical task_spec}`, `hash:{environment}:{hash in the name}`,
- * `name:{environment}:{split}:{what the owner's regex found}`, `prompt:{environment}:{sha256}`; `%` and `:` are percent-encoded in all parts.
+ * `name:{environment}:{split}:{match of the owner's regex}`, `prompt:{environment}:{sha256}`. `%` and `:` are percent-encoded in all
+ * parts.
  */
 export interface TaskKey {
   key: string | null;
@@ -17,17 +18,17 @@ export interface TaskKey {
   provenance: FieldProvenance;
 }
 
-/** First that applies (dashboard.md 2.3). `prompt` = first system and user content together. */
+/** Applies the first rule that fits (docs/reference/metrics.md#fill-rules). `prompt`: the first system and user content together. */
 export function taskKeyOf(start: JsonObject, info: JsonObject, name: NameParts | null, prompt: string | null): TaskKey {
-  const environment = asText(own(start, 'environment'));
-  const split = asText(own(start, 'split'));
-  const rolloutName = asText(own(start, 'rolloutName'));
+  const environment = asText(memberOf(start, 'environment'));
+  const split = asText(memberOf(start, 'split'));
+  const rolloutName = asText(memberOf(start, 'rolloutName'));
   const byIndex = (index: number, provenance: FieldProvenance): TaskKey => ({
     key: keyText('index', environment, split, String(index)),
     index,
     provenance,
   });
-  const reported = asCount(own(info, 'task_index'));
+  const reported = asCount(memberOf(info, 'task_index'));
   if (reported !== null) return byIndex(reported, { value: 'reported', rule: 'rollout_info.task_index' });
   if (name?.task != null) {
     const parsed = { value: 'parsed', rule: 'settings.name_regex' } as const;
@@ -45,7 +46,7 @@ function byContent(start: JsonObject, environment: string | null, tail: string |
     index: null,
     provenance: { value: 'parsed', rule },
   });
-  const spec = asObject(own(start, 'task_spec'));
+  const spec = asObject(memberOf(start, 'task_spec'));
   if (Object.keys(spec).length > 0) return parsed('task_spec', 'spec', environment, sha256Hex(canonicalJson(spec)));
   const hash = SLIME_TAIL.exec(tail ?? '')?.[1];
   if (hash !== undefined) return parsed('name.hash', 'hash', environment, hash);

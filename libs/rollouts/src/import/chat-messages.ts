@@ -3,16 +3,15 @@ import type { DraftMessage } from './imported.ts';
 import { compact, first, listOf, numberOf, objectOf, textOf, textOrJson, timeOf, unquoted } from './json-fields.ts';
 
 /**
- * Messages of chat completions as upload messages. One message of an assistant becomes up to three kinds: its reasoning, its text,
- * its tool calls, in this order. Pictures are written into the text as Markdown with their URL, so that ingest keeps `data:` URLs as
- * objects; parts that are neither text nor picture stay, as they are, in the metadata.
+ * Converts messages of chat completions to upload messages. An assistant message becomes up to three kinds: reasoning, text, tool calls,
+ * in this order. Images become Markdown with their URL, so that ingest stores `data:` URLs as objects. Other parts stay in the metadata.
  */
 export function chatMessages(messages: readonly unknown[]): DraftMessage[] {
   const names = new Map<string, string>();
   return messages.flatMap((message) => (isObject(message) ? readMessage(message, names) : []));
 }
 
-/** Why a value is no list of chat messages; null when it is one. */
+/** Why a value is not a list of chat messages; null if it is one. */
 export function chatProblem(messages: unknown): string | null {
   if (!Array.isArray(messages)) return 'messages must be a list.';
   const at = messages.findIndex((message) => !isObject(message) || typeof message.role !== 'string');
@@ -20,13 +19,13 @@ export function chatProblem(messages: unknown): string | null {
 }
 
 function readMessage(message: JsonObject, names: Map<string, string>): DraftMessage[] {
-  const facts = factsOf(message);
+  const common = commonFields(message);
   const { text, parts, reasoning } = readContent(message.content);
-  const withParts = (metadata: JsonObject = {}) => compact({ ...facts.metadata, ...metadata, parts });
+  const withParts = (metadata: JsonObject = {}) => compact({ ...common.metadata, ...metadata, parts });
   const plain = (type: DraftMessage['type'], metadata: JsonObject = {}): DraftMessage => ({
     type,
     content: text ?? '',
-    ...facts.place,
+    ...common.timing,
     metadata: withParts(metadata),
   });
   switch (message.role) {
@@ -34,7 +33,7 @@ function readMessage(message: JsonObject, names: Map<string, string>): DraftMess
     case 'developer':
       return [plain('system_message', message.role === 'developer' ? { role: 'developer' } : {})];
     case 'assistant':
-      return assistantMessages(message, { text, reasoning, metadata: withParts(), place: facts.place, names });
+      return assistantMessages(message, { text, reasoning, metadata: withParts(), timing: common.timing, names });
     case 'tool':
     case 'function': {
       const callId = textOf(message.tool_call_id);
@@ -53,14 +52,14 @@ function readMessage(message: JsonObject, names: Map<string, string>): DraftMess
 
 const nameOf = (name: string | undefined) => (name === undefined ? {} : { name });
 
-/** What any role may carry beside its content. */
-function factsOf(message: JsonObject): { metadata: JsonObject; place: Pick<DraftMessage, 'at' | 'reward'> } {
+/** Fields of every role beside the content. */
+function commonFields(message: JsonObject): { metadata: JsonObject; timing: Pick<DraftMessage, 'at' | 'reward'> } {
   const at = first(timeOf, message.timestamp, message.created_at);
   const reward = numberOf(message.reward);
   const speaker = message.role === 'tool' || message.role === 'function' ? undefined : textOf(message.name);
   return {
     metadata: compact({ ...objectOf(message.metadata), speaker, refusal: textOf(message.refusal) }),
-    place: { ...(at === undefined ? {} : { at }), ...(reward === undefined ? {} : { reward }) },
+    timing: { ...(at === undefined ? {} : { at }), ...(reward === undefined ? {} : { reward }) },
   };
 }
 
@@ -68,25 +67,25 @@ interface AssistantParts {
   text: string | undefined;
   reasoning: DraftMessage[];
   metadata: JsonObject;
-  place: Pick<DraftMessage, 'at' | 'reward'>;
+  timing: Pick<DraftMessage, 'at' | 'reward'>;
   names: Map<string, string>;
 }
 
-function assistantMessages(message: JsonObject, { text, reasoning, metadata, place, names }: AssistantParts): DraftMessage[] {
-  const { reward, ...at } = place;
+function assistantMessages(message: JsonObject, { text, reasoning, metadata, timing, names }: AssistantParts): DraftMessage[] {
+  const { reward, ...at } = timing;
   const thought = first(textOf, message.reasoning_content, message.reasoning);
   const thoughts: DraftMessage[] = [...(thought === undefined ? [] : [{ type: 'reasoning' as const, content: thought }]), ...reasoning];
   const calls = [...listOf(message.tool_calls), ...(isObject(message.function_call) ? [{ function: message.function_call }] : [])];
   const called = calls.flatMap((call) => toolCall(unquoted(call), names));
   const said = text !== undefined && text !== '' ? text : textOf(message.refusal);
-  // An assistant that said nothing at all still had its turn.
+  // An assistant message without content is still a turn.
   const spoken = said !== undefined || (called.length === 0 && thoughts.length === 0) ? [{ content: said ?? '', metadata }] : [];
   const all: DraftMessage[] = [
     ...thoughts.map((item) => ({ ...item, ...at })),
     ...spoken.map((item): DraftMessage => ({ type: 'assistant_message', ...item, ...at })),
     ...called.map((item) => ({ ...item, ...at })),
   ];
-  // A reward is of the whole message: it stands once, on its last event.
+  // The reward of a message is on its last event only.
   if (reward !== undefined) all[all.length - 1] = { ...all.at(-1)!, reward };
   return all;
 }
@@ -110,20 +109,20 @@ function toolCall(call: unknown, names: Map<string, string>): DraftMessage[] {
   ];
 }
 
-/** Marks that a result is an error, in the words that the normaliser reads. */
+/** Marks a result as an error with the keys that the normaliser reads. */
 function toolError(message: JsonObject): JsonObject {
   const { error } = message;
-  const told = isObject(error)
+  const details = isObject(error)
     ? compact({ error_type: textOf(error.type), error: first(textOf, error.message, error.type) })
     : { error: textOf(error) };
   const isError =
     message.is_error === true || message.status === 'error' || (error !== undefined && error !== null && error !== false && error !== '');
-  return isError ? compact({ is_error: true, ...told }) : {};
+  return isError ? compact({ is_error: true, ...details }) : {};
 }
 
 interface Content {
   text: string | undefined;
-  /** Parts that text cannot hold. */
+  /** Parts that text cannot represent. */
   parts: unknown[];
   reasoning: DraftMessage[];
 }
@@ -162,7 +161,7 @@ function textOfPart(part: JsonObject): string | undefined {
   }
 }
 
-/** OpenAI nests the URL, its Responses API and Inspect do not, Anthropic and MCP send base64 beside a type. */
+/** OpenAI nests the URL; its Responses API and Inspect do not; Anthropic and MCP send base64 with a type. */
 function imageUrl(part: JsonObject): string | undefined {
   const url = first(textOf, objectOf(part.image_url).url, part.image_url, part.image, part.url);
   if (url !== undefined) return url;
@@ -178,7 +177,7 @@ function reasoningPart(part: JsonObject): DraftMessage {
   const text = first(textOf, part.reasoning, part.thinking, part.text);
   return {
     type: 'reasoning',
-    // Redacted reasoning is an opaque block, not words.
+    // Redacted reasoning is an opaque block without text.
     content: part.redacted === true ? '' : (text ?? ''),
     ...(summary === undefined ? {} : { summary }),
     ...(signature === undefined ? {} : { contentReference: `reasoning:${signature}` }),

@@ -4,12 +4,12 @@ import { readJson } from './json-lines.ts';
 export const IMPORT_FORMATS = ['openai', 'inspect', 'verifiers', 'palestra'] as const;
 export type ImportFormat = (typeof IMPORT_FORMATS)[number];
 
-/** How much of a file's beginning `detectFormat` wants, bytes. */
+/** Bytes of the start of a file that `detectFormat` needs. */
 export const SNIFF_BYTES = 1024 * 1024;
 
 /**
- * The format of a file by its name and beginning; null when neither tells. `head`: up to `SNIFF_BYTES`. A first line longer than that is
- * told by the names of the members that it begins with.
+ * Detects the format of a file from its name and start; null if neither tells. `head`: up to `SNIFF_BYTES`. A longer first line is
+ * recognised by the keys in its start.
  */
 export function detectFormat(name: string, head: Uint8Array): ImportFormat | null {
   if (name.endsWith('.eval') || (head[0] === 0x50 && head[1] === 0x4b)) return 'inspect';

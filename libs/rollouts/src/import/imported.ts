@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject, MessageType, RolloutEvent, RolloutMessageEvent, RolloutStartEvent } from '@palestra/protocol';
 
-/** What came of one record of a foreign file: the upload events of its rollout, or why it could not be read. The others go on. */
+/** The result of one record of a file: the upload events of its rollout, or why it could not be read. Other records continue. */
 export type Imported = { where: string; events: RolloutEvent[] } | { where: string; problem: string };
 
 export interface ImportOptions {
-  /** The run that the rollouts are grouped into. */
+  /** The run of the imported rollouts. */
   runName: string;
-  /** Milliseconds since the epoch for records that carry no time; a file's own, so that importing it again sends the same. */
+  /** Milliseconds since the epoch for records without a time. Use a time of the file, so that a repeated import sends the same events. */
   at: number;
 }
 
-/** A message of an imported rollout; its index is its place in the list. */
+/** A message of an imported rollout. Its position in the list is its index. */
 export interface DraftMessage {
   type: MessageType;
   content?: string;
@@ -25,20 +25,20 @@ export interface DraftMessage {
   metadata?: JsonObject;
 }
 
-/** A rollout of a foreign format, in the fields that the normaliser reads as reported (dashboard.md 2.8). */
+/** A rollout of a foreign format, with the fields that the normaliser reads as reported (docs/reference/metrics.md#recommended-fields). */
 export interface RolloutDraft {
-  /** Identifies the record within its format: equal keys make equal ids. */
+  /** Identifies the record within its format: equal keys give equal ids. */
   key: readonly unknown[];
   start: Omit<RolloutStartEvent, 'eventType' | 'eventId' | 'timestamp' | 'runName'>;
   at?: number;
   messages: DraftMessage[];
-  /** Null = not scored. */
+  /** null: not scored. */
   reward: number | null;
-  /** The episode came to its own end: neither failed nor cut short. */
+  /** The episode ended by itself: it neither failed nor was cut. */
   finished: boolean;
 }
 
-/** The same UUID for the same parts, always: version 8 of RFC 9562 with the first bits of a SHA-256. */
+/** The same UUID for the same parts: version 8 of RFC 9562 with the first bits of a SHA-256. */
 export function importId(...parts: readonly unknown[]): string {
   const bytes = createHash('sha256').update(JSON.stringify(parts)).digest().subarray(0, 16);
   bytes[6] = (bytes[6]! & 0x0f) | 0x80;
@@ -47,13 +47,13 @@ export function importId(...parts: readonly unknown[]): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
-/** SHA-256 in hex, for keys of records that have no name of their own. */
+/** SHA-256 in hex, for keys of records without a name. */
 export const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /**
- * The upload events of a rollout. The total stands on its last message when no message has a reward of its own: a reported total
- * of 0 without any would be read as "not scored" (dashboard.md 14.2). A rollout id depends on the run, so that one file can be
- * imported into two runs.
+ * The upload events of a rollout. If no message has a reward, the total is on the last message, because a reported total of 0 without
+ * message rewards means "not scored" (docs/reference/metrics.md#canonical-reward). The rollout id depends on the run, so that one file
+ * can be imported into two runs.
  */
 export function eventsOf(draft: RolloutDraft, { runName, at }: ImportOptions): [RolloutStartEvent, ...RolloutMessageEvent[]] {
   const rolloutId = importId('rollout', runName, ...draft.key);

@@ -1,4 +1,4 @@
-/** Foreign formats as upload events (`POST /v1/rollouts`). For Node: it reads archives. Nothing here sends anything. */
+/** Converts foreign formats to upload events (`POST /v1/rollouts`). Needs Node, because it reads archives. Sends nothing. */
 export { IMPORT_FORMATS, type ImportFormat, SNIFF_BYTES, detectFormat } from './detect.ts';
 export type { Imported } from './imported.ts';
 export { importInspectArchive, importInspectJson } from './inspect/inspect.ts';

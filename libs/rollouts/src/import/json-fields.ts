@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '@palestra/protocol';
 
-/** Reads of foreign JSON: each answers undefined for what is absent or of another kind, and never throws. */
+/** Readers of foreign JSON. Each returns undefined for a missing value or another type, and never throws. */
 
 export const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {});
 export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
@@ -9,7 +9,7 @@ export const numberOf = (value: unknown): number | undefined => (typeof value ==
 export const intOf = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isInteger(value) && Math.abs(value) <= 2_147_483_647 ? value : undefined;
 
-/** The first value that `read` understands. */
+/** The first value for which `read` returns something. */
 export function first<T>(read: (value: unknown) => T | undefined, ...values: unknown[]): T | undefined {
   for (const value of values) {
     const found = read(value);
@@ -18,13 +18,13 @@ export function first<T>(read: (value: unknown) => T | undefined, ...values: unk
   return undefined;
 }
 
-/** A string as it is, anything else as its JSON text; undefined for null and undefined. */
+/** A string, or the JSON text of another value; undefined for null and undefined. */
 export function textOrJson(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** JSON inside of a string, as some formats keep it; anything else as it is. */
+/** Parses JSON in a string, as some formats store it; returns other values unchanged. */
 export function unquoted(value: unknown): unknown {
   if (typeof value !== 'string' || !/^\s*[[{]/.test(value)) return value;
   try {
@@ -34,7 +34,7 @@ export function unquoted(value: unknown): unknown {
   }
 }
 
-/** Without members that are undefined, null, or an empty object or list. */
+/** Removes members that are undefined, null, or an empty object or list. */
 export function compact(object: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(object).filter(
@@ -43,7 +43,7 @@ export function compact(object: JsonObject): JsonObject {
   );
 }
 
-/** Milliseconds since the epoch of an ISO time, or of a number of seconds or milliseconds. */
+/** Milliseconds since the epoch of an ISO time, or of a number in seconds or milliseconds. */
 export function timeOf(value: unknown): number | undefined {
   if (typeof value === 'number' && Number.isFinite(value) && value > 0) return Math.trunc(value < 1e11 ? value * 1000 : value);
   if (typeof value !== 'string' || !/^\d{4}-\d{2}-\d{2}/.test(value)) return undefined;

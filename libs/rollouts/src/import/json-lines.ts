@@ -3,16 +3,16 @@ import { clean, parseTolerant } from '../json/tolerant-json.ts';
 import type { Imported } from './imported.ts';
 import { linesOf } from './lines.ts';
 
-/** JSON as Python writes it, cleaned as ingest does: no NaN, no NUL, nothing nested past 200. Throws SyntaxError. */
+/** Parses JSON as Python writes it and cleans it as ingest does: no NaN, no NUL, no nesting deeper than 200. Throws SyntaxError. */
 export function readJson(text: string): unknown {
   const { value, dirty } = parseTolerant(text);
   return dirty ? clean(value).value : value;
 }
 
-/** A bad record: the sentence that its importer is told. */
+/** A bad record. The message is shown to the user who imports. */
 export class RecordError extends Error {}
 
-/** Every line through `read`; a line that is no JSON object, or that `read` refuses, is told and left out. */
+/** Passes every line to `read`. Reports and skips lines that are not JSON objects or that `read` rejects. */
 export async function* eachLine(
   bytes: AsyncIterable<Uint8Array>,
   read: (record: JsonObject, line: { number: number; text: string }) => Imported[],
@@ -31,7 +31,7 @@ export async function* eachLine(
   }
 }
 
-/** What `read` made, or the problem that it threw. Only what a record can be guilty of is caught. */
+/** The result of `read`, or its `RecordError` as a problem. Other errors pass. */
 export function attempt(where: string, read: () => Imported[]): Imported[] {
   try {
     return read();

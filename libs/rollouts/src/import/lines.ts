@@ -1,16 +1,14 @@
-/** One line of a text file, without its end. `number` from 1. */
+/** A line of a text file without its end. `number` counts from 1. */
 export interface Line {
   number: number;
-  /** Null when the line is longer than the limit. */
+  /** null if the line exceeds the limit. */
   text: string | null;
 }
 
-/** A rollout is at most 200 MB (dashboard.md section 10); a longer line is skipped, not held. */
+/** A rollout is at most 200 MB (docs/reference/metrics.md#size-limits). A longer line is skipped and never held in memory. */
 export const MAX_LINE_BYTES = 256 * 1024 * 1024;
 
-/**
- * The lines of a file, streamed; empty ones are left out. Broken UTF-8 becomes U+FFFD, a byte order mark is dropped. Memory: one line.
- */
+/** Streams the non-empty lines of a file. Invalid UTF-8 becomes U+FFFD; a byte order mark is removed. Memory: one line. */
 export async function* linesOf(bytes: AsyncIterable<Uint8Array>, maxBytes = MAX_LINE_BYTES): AsyncGenerator<Line> {
   let pieces: Uint8Array[] = [];
   let size = 0;

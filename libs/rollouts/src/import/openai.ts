@@ -5,10 +5,9 @@ import { compact, first, intOf, listOf, numberOf, objectOf, textOf, timeOf } fro
 import { eachLine, RecordError } from './json-lines.ts';
 
 /**
- * OpenAI messages as JSON lines: a record is `{"messages": [...]}`, or `prompt` and `completion` as lists of messages (TRL), or a
- * logged request with its answer (`messages` or `request` beside `choices` or `response`). Several `choices` or `samples` of one
- * record are samples of one group. Known members (`reward`, `step`, `group`, ...) become the fields that they mean; all others stay
- * in the metadata.
+ * OpenAI messages as JSON lines. A record is `{"messages": [...]}`, `prompt` and `completion` as lists of messages (TRL), or a logged
+ * request with its answer (`messages` or `request` beside `choices` or `response`). Several `choices` or `samples` of a record are
+ * samples of one group. Known keys (`reward`, `step`, `group`, ...) become fields; others stay in the metadata.
  */
 export function importOpenai(bytes: AsyncIterable<Uint8Array>, options: ImportOptions): AsyncGenerator<Imported> {
   return eachLine(bytes, (record, { number, text }) => {
@@ -24,7 +23,7 @@ export function importOpenai(bytes: AsyncIterable<Uint8Array>, options: ImportOp
   });
 }
 
-/** Members with a meaning of their own; the rest is metadata. */
+/** Keys that become fields. Other keys become metadata. */
 const KNOWN = new Set(
   (
     'messages prompt completion completions choices samples rewards request response reward score total_reward final_reward reward_total step ' +
@@ -32,12 +31,12 @@ const KNOWN = new Set(
     'model metadata error stop_reason finish_reason finished done is_truncated truncated timestamp created created_at name id custom_id phase'
   ).split(' '),
 );
-/** Ends by a limit: the episode did not come to its own end. */
+/** Finish reasons of a limit: the episode did not end by itself. */
 const CUT = new Set(['length', 'max_tokens', 'max_turns', 'context_length', 'timeout', 'aborted', 'cancelled']);
-/** What the finish reason of a single completion says of a whole rollout; `tool_calls` says nothing. */
+/** The stop reason that a finish reason of a single completion implies; `tool_calls` implies none. */
 const STOPS = new Set(['stop', 'length', 'content_filter']);
 
-/** A record as one record a sample. */
+/** Splits a record into one record per sample. */
 function samplesOf(record: JsonObject): JsonObject[] {
   const request = objectOf(record.request);
   const response = objectOf(record.response);
@@ -58,8 +57,8 @@ function samplesOf(record: JsonObject): JsonObject[] {
   }
   if (Array.isArray(record.samples) && record.samples.length > 0) {
     return record.samples.map((sample: unknown, index) => {
-      const own = Array.isArray(sample) ? { completion: sample } : objectOf(sample);
-      return { ...shared, ...rewardAt(record, index), ...own, messages: messagesOf(own, prompt) };
+      const part = Array.isArray(sample) ? { completion: sample } : objectOf(sample);
+      return { ...shared, ...rewardAt(record, index), ...part, messages: messagesOf(part, prompt) };
     });
   }
   if (Array.isArray(record.completions) && record.completions.length > 0) {
@@ -80,7 +79,7 @@ const rewardAt = (record: JsonObject, index: number): JsonObject => {
   return reward === undefined ? {} : { reward };
 };
 
-/** The whole conversation of a sample: its own messages, or the prompt with its completion (a list, or the text of one answer). */
+/** The whole conversation of a sample: its messages, or the prompt with its completion (a list, or the text of one answer). */
 function messagesOf(sample: JsonObject, prompt: readonly unknown[]): unknown[] {
   if (Array.isArray(sample.messages)) return sample.messages;
   const start = Array.isArray(sample.prompt)

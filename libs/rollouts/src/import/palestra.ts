@@ -5,13 +5,13 @@ import { compact, first, intOf, listOf, numberOf, objectOf, textOf, textOrJson, 
 import { eachLine, RecordError } from './json-lines.ts';
 
 export interface PalestraOptions extends Omit<ImportOptions, 'runName'> {
-  /** Without it every rollout goes back to the run and the id that it had. */
+  /** Default: the rollouts return to their recordedName run and keep their ids. */
   runName?: string;
 }
 
 /**
- * Our own JSON lines: rollouts as `GET /v1/rollouts/{id}` gives them, upload events, or whole batches `{"events": [...]}`. Put into
- * another run than their own, rollouts get new ids, so that both stay.
+ * Palestra's recordedName JSON lines: rollouts of `GET /v1/rollouts/{id}`, upload events, or batches `{"events": [...]}`. In another run the
+ * rollouts get new ids, so that the originals stay.
  */
 export function importPalestra(bytes: AsyncIterable<Uint8Array>, options: PalestraOptions): AsyncGenerator<Imported> {
   return eachLine(bytes, (record, { number, text }) => {
@@ -22,7 +22,7 @@ export function importPalestra(bytes: AsyncIterable<Uint8Array>, options: Palest
   });
 }
 
-/** An upload event, as it is or for another run. Rollout and message ids change together. */
+/** An upload event, unchanged or for another run. Rollout and message ids change together. */
 function moved(event: unknown, runName: string | undefined): RolloutEvent {
   if (!isObject(event) || typeof event.eventId !== 'string' || !isUuid(event.eventId)) throw new RecordError('eventId must be a UUID.');
   if (runName === undefined) return event as unknown as RolloutEvent;
@@ -40,13 +40,13 @@ function moved(event: unknown, runName: string | undefined): RolloutEvent {
 
 function rollout(record: JsonObject, key: readonly unknown[], options: PalestraOptions): RolloutEvent[] {
   if (!Array.isArray(record.messages)) throw new RecordError('The line is neither a rollout with its messages nor an upload event.');
-  const own = first(textOf, objectOf(record.run).name, record.run, record.run_name, record.runName);
-  const runName = options.runName ?? own;
+  const recordedName = first(textOf, objectOf(record.run).name, record.run, record.run_name, record.runName);
+  const runName = options.runName ?? recordedName;
   if (runName === undefined) throw new RecordError('The rollout names no run; give one.');
   const id = first(textOf, record.id, record.rollout_id);
   const draft = draftOf(record, id === undefined ? key : ['palestra', id.toLowerCase()]);
   const [start, ...messages] = eventsOf(draft, { runName, at: options.at });
-  const kept = id !== undefined && isUuid(id) && runName === own ? id : start.eventId;
+  const kept = id !== undefined && isUuid(id) && runName === recordedName ? id : start.eventId;
   const views = listOf(record.messages).map(objectOf);
   return [
     { ...start, eventId: kept },

@@ -5,14 +5,14 @@ import { compact, first, intOf, listOf, numberOf, objectOf, textOf, textOrJson, 
 import { attempt, eachLine, RecordError } from './json-lines.ts';
 
 export interface VerifiersOptions extends ImportOptions {
-  /** `metadata.json` beside the results: `env_id`, `model`, `rollouts_per_example`, ... */
+  /** `metadata.json` of the results: `env_id`, `model`, `rollouts_per_example`, ... */
   metadata?: JsonObject;
 }
 
 /**
- * Results of verifiers (github.com/PrimeIntellect-ai/verifiers): `results.jsonl` of up to 0.1.x, one rollout a line in the order of
- * `state_to_output`, also as rows of a saved Hugging Face dataset (prompt, completion and info as JSON text); and `traces.jsonl` of
- * 0.2 and later, one episode with its agents' traces a line.
+ * Results of verifiers (github.com/PrimeIntellect-ai/verifiers): `results.jsonl` up to 0.1.x, one rollout per line in the order of
+ * `state_to_output`, also as rows of a saved Hugging Face dataset (prompt, completion and info as JSON text); and `traces.jsonl` from
+ * 0.2, one episode with the traces of its agents per line.
  */
 export function importVerifiers(bytes: AsyncIterable<Uint8Array>, options: VerifiersOptions): AsyncGenerator<Imported> {
   const seen = new Map<string, number>();
@@ -20,7 +20,7 @@ export function importVerifiers(bytes: AsyncIterable<Uint8Array>, options: Verif
     const where = `line ${number}`;
     if (Array.isArray(record.traces)) return episode(record, where, options);
     const example = idText(record.example_id);
-    // Rollouts of an example follow each other, or come as they ended; their number is their order in the file.
+    // Rollouts of an example may be in any order; the sample index is their order in the file.
     const sample = example === undefined ? undefined : (seen.get(example) ?? 0);
     if (example !== undefined && sample !== undefined) seen.set(example, sample + 1);
     const draft = draftOfRow(record, { key: ['verifiers', number, digestOf(text)], example, sample, metadata: options.metadata ?? {} });
@@ -37,15 +37,15 @@ interface Row {
   metadata: JsonObject;
 }
 
-/** Members that become something else than metadata. */
+/** Keys that do not become metadata. */
 const KNOWN = new Set(
   'prompt completion reward error error_chain long_error_chain example_id task info answer timing is_completed is_truncated stop_condition metrics tool_defs token_usage trajectory num_turns'.split(
     ' ',
   ),
 );
-/** Errors that the service behind the environment is to blame for (verifiers/errors.py); every other error is the environment's. */
+/** Errors of the service behind the environment (verifiers/errors.py). Every other error is the environment's. */
 const INFRASTRUCTURE = /Infra|Sandbox|Tunnel|Interception|Model|Provider|Connection|RateLimit|Timeout|Cancelled/;
-/** Recorded as an error, but the policy's own doing. */
+/** Recorded as an error, but caused by the policy. */
 const OVERLONG = 'OverlongPromptError';
 const STOPS: Record<string, string> = {
   max_turns_reached: 'max_turns',
@@ -88,7 +88,7 @@ function draftOfRow(record: JsonObject, row: Row): RolloutDraft {
       }),
       task_spec: compact({ example_id: record.example_id, answer: record.answer, info: unquoted(record.info) }),
       metadata: compact({
-        // Metrics stand twice in a row: as an object and, flattened, as members.
+        // A row has its metrics twice: as an object and as keys.
         ...Object.fromEntries(Object.entries(record).filter(([name]) => !KNOWN.has(name) && !Object.hasOwn(metrics, name))),
         metrics,
         num_turns: first(intOf, metrics.num_turns, record.num_turns),
@@ -100,7 +100,7 @@ function draftOfRow(record: JsonObject, row: Row): RolloutDraft {
         stop_reason: failed ? blame(record.error) : overlong ? 'context_length' : stopOf(raw, truncated),
         stop_condition: raw,
         error: hasError ? unquoted(record.error) : undefined,
-        // A failed rollout is saved with reward 0.0, which nobody gave it.
+        // A failed rollout is saved with reward 0.0, which is not a score.
         source_reward: failed ? reward : undefined,
         tokens: tokensOf(objectOf(unquoted(record.token_usage))),
         imported_from: 'verifiers',
@@ -112,7 +112,7 @@ function draftOfRow(record: JsonObject, row: Row): RolloutDraft {
   };
 }
 
-/** A conversation, a text (of completion environments), or either as JSON text (saved datasets). */
+/** A conversation, a text (completion environments), or either as JSON text (saved datasets). */
 function turns(value: unknown, role: string, name: string): DraftMessage[] {
   const content = unquoted(value);
   if (content === undefined || content === null || content === '') return [];
@@ -122,7 +122,7 @@ function turns(value: unknown, role: string, name: string): DraftMessage[] {
   return chatMessages(content as unknown[]);
 }
 
-/** An environment's own condition, by whatever name, is its end. */
+/** A stop condition of the environment, under any name, is the end of the episode. */
 function stopOf(raw: string | undefined, truncated: boolean): string | undefined {
   const known = raw === undefined ? undefined : STOPS[raw];
   return known ?? (truncated ? 'max_tokens' : raw === undefined ? undefined : 'finished');
@@ -146,26 +146,26 @@ const tokensOf = (usage: JsonObject): JsonObject =>
   });
 
 /**
- * An episode of `traces.jsonl`: a rollout for each branch of each agent's trace. A trace is scored once, and its last branch is its conversation
- * (`Trace.messages` there): that one has the reward, the others (sub-agents, what was compacted) are branches of it and unscored.
+ * An episode of `traces.jsonl`: one rollout for each branch of each agent's trace. A trace has one score. Its last branch is its
+ * conversation (`Trace.messages` in verifiers) and gets the score; the other branches (sub-agents, compacted parts) are unscored.
  */
 function episode(record: JsonObject, where: string, options: VerifiersOptions): Imported[] {
   const traces = listOf(record.traces).filter(isObject);
   if (traces.length === 0) return [{ where, problem: 'The episode has no traces.' }];
   return traces.flatMap((trace, number) => {
-    const place = traces.length > 1 ? `${where}, trace ${number}` : where;
-    return attempt(place, () => {
+    const label = traces.length > 1 ? `${where}, trace ${number}` : where;
+    return attempt(label, () => {
       const branches = branchesOf(trace);
       return branches.map((nodes, branch) => {
         const main =
           branch === branches.length - 1 ? null : importId('rollout', options.runName, ...keyOf(record, trace, branches.length - 1));
-        return { where: place, events: eventsOf(draftOfTrace({ record, trace, nodes, branch, main }), options) };
+        return { where: label, events: eventsOf(draftOfTrace({ record, trace, nodes, branch, main }), options) };
       });
     });
   });
 }
 
-/** Paths from a root to each leaf, in the order of the leaves. */
+/** Paths from the root to each leaf, in the order of the leaves. */
 function branchesOf(trace: JsonObject): JsonObject[][] {
   const nodes = listOf(trace.nodes).map(objectOf);
   if (nodes.length === 0) throw new RecordError('The trace has no messages.');
@@ -186,7 +186,7 @@ interface Sample {
   trace: JsonObject;
   nodes: JsonObject[];
   branch: number;
-  /** Rollout of the last branch; null for that one. */
+  /** Rollout of the last branch; null for the last branch itself. */
   main: string | null;
 }
 
@@ -239,7 +239,7 @@ function draftOfTrace({ record, trace, nodes, branch, main }: Sample): RolloutDr
         stop_reason: failed ? blame(errors.at(-1)) : trace.is_timeout === true ? 'timeout' : stopOf(raw, truncated),
         stop_condition: raw,
         errors,
-        // Of the whole trace: a branch alone has fewer.
+        // Counts of the whole trace, which a single branch does not reach.
         tokens: isWhole ? compact({ prompt: numberOf(trace.num_input_tokens), output: numberOf(trace.num_output_tokens) }) : undefined,
         info: trace.info,
         imported_from: 'verifiers',
@@ -252,10 +252,10 @@ function draftOfTrace({ record, trace, nodes, branch, main }: Sample): RolloutDr
   };
 }
 
-/** What `AgentInfo.name` is where an environment has one agent. */
+/** `AgentInfo.name` in environments with one agent. */
 const ONLY_AGENT = 'agent';
 
-/** Traces of several agents of an episode are scored each by its own measure: a judge is no sample beside the solvers. */
+/** Whether a trace of several agents is scored by its own measure: a judge is no sample beside the solvers. */
 function groupOf(record: JsonObject, task: JsonObject, agent: string | undefined): string | undefined {
   const group = textOf(objectOf(record.group).id);
   if (agent === undefined || agent === ONLY_AGENT) return group;
@@ -263,7 +263,7 @@ function groupOf(record: JsonObject, task: JsonObject, agent: string | undefined
   return named === undefined ? undefined : [textOf(objectOf(record.env).id), named, agent].filter(Boolean).join(':');
 }
 
-/** The model's last answer was cut off by its limit: whatever the harness called the end, `Trace.is_truncated` there. */
+/** Whether a limit cut the last answer of the model (`Trace.is_truncated` in verifiers). */
 function isCutShort(trace: JsonObject): boolean {
   const answered = listOf(trace.calls)
     .map(objectOf)

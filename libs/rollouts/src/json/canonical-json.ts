@@ -2,9 +2,9 @@ import { sha256Hex } from './hash.ts';
 import { clean, cleanText, parseTolerant } from './tolerant-json.ts';
 
 /**
- * JSON with one spelling a value, after RFC 8785: members sorted by UTF-16 code units, no white space, numbers as ECMAScript prints
- * the double. So `1`, `1.0`, `1e0` and `10E-1` agree, whichever language wrote them; integers beyond 2^53 agree when they are the
- * same double. On top of the RFC: NaN and infinities are null, strings are repaired as they are when stored (`cleanText`).
+ * Canonical JSON after RFC 8785: members sorted by UTF-16 code units, no white space, numbers as ECMAScript prints the double. So `1`,
+ * `1.0`, `1e0` and `10E-1` agree; integers beyond 2^53 agree if they are the same double. In addition NaN and infinities become null, and
+ * strings are repaired as for storage (`cleanText`).
  */
 export function canonicalJson(value: unknown): string {
   switch (typeof value) {
@@ -27,9 +27,9 @@ export function canonicalJson(value: unknown): string {
 }
 
 /**
- * SHA-256 (hex) of a tool call's arguments, by which an uploaded call is recognised in the session ledger: of the canonical JSON of
- * the text. No text, blank text and `null` are the empty object, because clients differ in how they call a tool without arguments.
- * Text that is no JSON is hashed trimmed, under a mark that no JSON text begins with.
+ * SHA-256 (hex) of the arguments of a tool call, to find an uploaded call in the session ledger: of the canonical JSON of the text. No
+ * text, blank text and `null` count as the empty object, because clients differ for tools without arguments. Text that is not JSON is
+ * hashed trimmed, behind a mark with which no JSON text starts.
  */
 export function canonicalArgsHash(jsonText: string | null): string {
   const text = (jsonText ?? '').trim();

@@ -1,18 +1,18 @@
 /**
- * JSON as Python trainers send it (openreward-wire.md 4.2): bare `NaN`, `Infinity`, `-Infinity` become null, U+0000 is removed
- * and lone surrogates become U+FFFD in strings and keys, because PostgreSQL takes none of them. What is nested deeper than
- * `MAX_DEPTH` becomes its JSON text. Keys like `__proto__` are ordinary keys.
+ * JSON as Python trainers send it (docs/reference/ors.md#json-values): bare `NaN`, `Infinity` and `-Infinity` become null; U+0000 is
+ * removed and lone surrogates become U+FFFD in strings and keys, because PostgreSQL accepts none of them. Values nested deeper than
+ * `MAX_DEPTH` become JSON text. Keys such as `__proto__` are ordinary keys.
  */
 const MAX_DEPTH = 200;
 
-/** Stands for a bare non-finite number between the two passes; a private-use character that no client sends by chance. */
+/** Marks a bare non-finite number between the two passes. A private-use character that no client sends by chance. */
 const NONFINITE = '\uE0F8nonfinite\uE0F9';
 const NEEDS_CLEANING = /\\u0000|\\u[dD][89a-fA-F]|\uE0F8/;
 
-/** `1e400` is valid JSON and an Infinity here. */
+/** `1e400` is valid JSON and parses as Infinity. */
 const HUGE_NUMBER = /\d[eE]\+?\d{3}|\d{300}/;
 
-/** More opening brackets in a row than `MAX_DEPTH` can hold; brackets inside of strings only cost a copy. */
+/** More opening brackets in a row than `MAX_DEPTH` allows. Brackets inside strings only cost a copy. */
 function isDeep(text: string): boolean {
   let depth = 0;
   for (let index = 0; index < text.length; index += 1) {
@@ -24,13 +24,13 @@ function isDeep(text: string): boolean {
   return false;
 }
 
-/** A parsed value whose strings still need `clean`; `dirty` tells whether cleaning can change anything. */
+/** A parsed value whose strings still need `clean`. `dirty`: cleaning may change something. */
 export interface TolerantJson {
   value: unknown;
   dirty: boolean;
 }
 
-/** Throws a SyntaxError on text that is not JSON even so. */
+/** Throws a SyntaxError on text that is not JSON even with these exceptions. */
 export function parseTolerant(text: string): TolerantJson {
   let value: unknown;
   let marked = text;
@@ -45,7 +45,7 @@ export function parseTolerant(text: string): TolerantJson {
   return { value, dirty: NEEDS_CLEANING.test(marked) || HUGE_NUMBER.test(text) || isDeep(text) };
 }
 
-/** Replaces the bare tokens outside of strings by a marked string. Linear: strings are jumped over quote by quote. */
+/** Replaces the bare tokens outside strings by a marked string. Linear in the length of the text. */
 function markNonfinite(text: string): string {
   const parts: string[] = [];
   let from = 0;
@@ -60,7 +60,7 @@ function markNonfinite(text: string): string {
   return parts.join('');
 }
 
-/** Index behind the string that opens at `quote`. */
+/** The index after the string that starts at `quote`. */
 function endOfString(text: string, quote: number): number {
   for (let index = text.indexOf('"', quote + 1); index !== -1; index = text.indexOf('"', index + 1)) {
     let backslashes = 0;
@@ -72,7 +72,7 @@ function endOfString(text: string, quote: number): number {
 
 export interface Cleaned {
   value: unknown;
-  /** A NaN or Infinity stood somewhere in it. */
+  /** The value contained NaN or Infinity. */
   nonfinite: boolean;
 }
 
@@ -91,7 +91,7 @@ function cleanValue(value: unknown, depth: number, state: { nonfinite: boolean }
     return cleanText(value);
   }
   if (typeof value === 'number') {
-    // 1e400 is valid JSON and an Infinity here.
+    // 1e400 is valid JSON and parses as Infinity.
     if (Number.isFinite(value)) return value;
     state.nonfinite = true;
     return null;
@@ -107,13 +107,13 @@ function cleanValue(value: unknown, depth: number, state: { nonfinite: boolean }
   return copy;
 }
 
-/** The text without U+0000, lone surrogates as U+FFFD. */
+/** Removes U+0000 and replaces lone surrogates by U+FFFD. */
 export function cleanText(text: string): string {
   const withoutNul = text.includes('\u0000') ? text.replaceAll('\u0000', '') : text;
   return withoutNul.isWellFormed() ? withoutNul : withoutNul.toWellFormed();
 }
 
-/** At most so many characters of it. A pair of surrogates that is cut in two would be refused by PostgreSQL. */
+/** Cuts the text without splitting a surrogate pair, which PostgreSQL would reject. */
 export const cutText = (text: string, characters: number): string =>
   text.length <= characters ? text : text.slice(0, characters).toWellFormed();
 

@@ -1,16 +1,16 @@
 import type { LedgerCall } from './ledger-alignment.ts';
 
-/** What an upload says about reward, before anything else is known of it. */
+/** The rewards that an upload reports. */
 export interface ClaimedRewards {
   /** Total in the metadata; null without one. */
   reported: number | null;
-  /** Of its tool results. */
+  /** Rewards of its tool results. */
   ofCalls: readonly (number | null)[];
 }
 
 /**
- * Whether a reward of 0 is no score but the trace of a failure that is not the policy's (docs/adr/0016): the last call of the session
- * failed by infrastructure, no call ended the episode, and the upload claims nothing else than 0. A claim of anything else stands.
+ * Whether a reward of 0 is not a score but the result of a failure (docs/adr/0016-verified-rollouts.md): the last call of the session
+ * failed by infrastructure, no call ended the episode, and the upload reports no reward other than 0.
  */
 export function isFalseZero(claimed: ClaimedRewards, calls: readonly LedgerCall[]): boolean {
   if (calls.at(-1)?.failureClass !== 'infrastructure' || calls.some(({ finished }) => finished)) return false;

@@ -1,20 +1,20 @@
 import { sameReward } from '../outcome/reward.ts';
 
-/** A tool call as the rollout tells it. */
+/** A tool call of an upload. */
 export interface UploadedCall {
   /** Message index of the call. */
   index: number;
   tool: string;
   /** `canonicalArgsHash` of its arguments. */
   argsHash: string;
-  /** Of its result; null without one. */
+  /** Reward of its result; null without one. */
   reward: number | null;
   finished: boolean;
-  /** False when its result was not uploaded: then reward and end are not compared. Default true. */
+  /** False if the result was not uploaded; then reward and end are not compared. Default true. */
   hasResult?: boolean;
 }
 
-/** The same as our session ledger recorded it. */
+/** A tool call in the session ledger. */
 export interface LedgerCall {
   seq: number;
   tool: string;
@@ -25,9 +25,9 @@ export interface LedgerCall {
   failureClass: string | null;
 }
 
-/** One difference between an upload and the session that it is compared with. */
+/** A difference between an upload and a session. */
 export interface LedgerDifference {
-  /** `missing_call`: uploaded, not recorded. `extra_call`: recorded before the last uploaded one, and not uploaded. */
+  /** `missing_call`: uploaded, not recorded. `extra_call`: recorded before the last uploaded call, and not uploaded. */
   kind: 'missing_call' | 'extra_call' | 'reward' | 'finished' | 'environment' | 'task';
   /** Message index of the uploaded call. */
   index: number | null;
@@ -47,26 +47,26 @@ interface Run<Call> {
 }
 
 /**
- * Lays the uploaded calls over the recorded ones, in order. Adjacent recorded calls of one tool with equal arguments are retries of a
- * client as far as they outnumber the uploaded ones, and collapse onto those that agree with the upload; recorded calls behind the last
- * uploaded one are allowed, because uploads lose their tail. Where tool or arguments differ, the next equal call ahead is looked for.
+ * Aligns the uploaded calls with the recorded ones, in order. Adjacent recorded calls of one tool with equal arguments that outnumber the
+ * uploaded ones are retries of the client; they collapse onto those that agree with the upload. Recorded calls after the last uploaded
+ * one are allowed, because uploads lose their tail. If tool or arguments differ, the next equal call is used.
  */
 export function align(uploaded: readonly UploadedCall[], recorded: readonly LedgerCall[]): Alignment {
   const alignment: Alignment = { pairs: [], differences: [] };
-  const wanted = runsOf(uploaded);
-  const given = runsOf(recorded);
-  const places = placesOf(given);
+  const uploadedRuns = runsOf(uploaded);
+  const recordedRuns = runsOf(recorded);
+  const positions = positionsOf(recordedRuns);
   let next = 0;
-  for (const run of wanted) {
-    const ahead = places.get(run.key);
+  for (const run of uploadedRuns) {
+    const ahead = positions.get(run.key);
     while (ahead !== undefined && ahead.length > 0 && ahead.at(-1)! < next) ahead.pop();
     const found = ahead?.at(-1);
     if (found === undefined) {
       for (const call of run.calls) alignment.differences.push(missing(call));
       continue;
     }
-    for (const skipped of given.slice(next, found)) for (const call of skipped.calls) alignment.differences.push(extra(call));
-    pairRun(run.calls, given[found]!.calls, alignment);
+    for (const skipped of recordedRuns.slice(next, found)) for (const call of skipped.calls) alignment.differences.push(extra(call));
+    pairRun(run.calls, recordedRuns[found]!.calls, alignment);
     next = found + 1;
   }
   return alignment;
@@ -83,35 +83,35 @@ function runsOf<Call extends { tool: string; argsHash: string }>(calls: readonly
   return runs;
 }
 
-/** Where the runs of each key stand, the first last, so that what has been passed is popped. */
-function placesOf(runs: readonly Run<LedgerCall>[]): Map<string, number[]> {
-  const places = new Map<string, number[]>();
+/** The positions of the runs of each key, the first one last, so that `pop` removes those that were passed. */
+function positionsOf(runs: readonly Run<LedgerCall>[]): Map<string, number[]> {
+  const positions = new Map<string, number[]>();
   for (let at = runs.length - 1; at >= 0; at -= 1) {
-    const known = places.get(runs[at]!.key);
-    if (known === undefined) places.set(runs[at]!.key, [at]);
+    const known = positions.get(runs[at]!.key);
+    if (known === undefined) positions.set(runs[at]!.key, [at]);
     else known.push(at);
   }
-  return places;
+  return positions;
 }
 
-/** From the back, because the last of several tries is the one whose answer arrived; one that agrees is preferred. */
+/** Pairs from the back, because the last of several retries is the one whose answer arrived. Prefers a call that agrees. */
 function pairRun(uploaded: readonly UploadedCall[], recorded: readonly LedgerCall[], alignment: Alignment): void {
   const pairs: Alignment['pairs'] = [];
   const differences: LedgerDifference[] = [];
   let end = recorded.length;
   for (let at = uploaded.length - 1; at >= 0; at -= 1) {
     const call = uploaded[at]!;
-    // `at` recorded calls must be left for the uploaded ones before this one.
-    let place = end - 1;
-    while (place >= at && place >= 0 && disagreements(call, recorded[place]!).length > 0) place -= 1;
-    if (place < at || place < 0) place = end - 1;
-    if (place < 0) {
+    // The uploaded calls before this one need `at` recorded calls.
+    let position = end - 1;
+    while (position >= at && position >= 0 && disagreements(call, recorded[position]!).length > 0) position -= 1;
+    if (position < at || position < 0) position = end - 1;
+    if (position < 0) {
       differences.unshift(missing(call));
       continue;
     }
-    pairs.unshift({ uploaded: call, recorded: recorded[place]! });
-    differences.unshift(...disagreements(call, recorded[place]!));
-    end = place;
+    pairs.unshift({ uploaded: call, recorded: recorded[position]! });
+    differences.unshift(...disagreements(call, recorded[position]!));
+    end = position;
   }
   alignment.pairs.push(...pairs);
   alignment.differences.push(...differences);

@@ -1,21 +1,21 @@
 import type { Provenance } from '@palestra/protocol';
 import { align, type Alignment, type LedgerCall, type LedgerDifference, type UploadedCall } from './ledger-alignment.ts';
 
-/** A rollout, as far as it can be compared with a session. Null = not known. */
+/** The fields of a rollout that are compared with a session. null means not known. */
 export interface ClaimedRollout {
   environment: string | null;
   split: string | null;
   taskIndex: number | null;
-  /** `NormalisedRollout.taskKey`; compared where both sides have one of the same form and no index. */
+  /** `NormalisedRollout.taskKey`; compared if both sides have a key of the same form and no index. */
   taskKey: string | null;
   sessionId: string | null;
-  /** Of its start event, milliseconds since the epoch. */
+  /** Timestamp of its start event, milliseconds since the epoch. */
   startedAt: number | null;
   /** In order. */
   calls: readonly UploadedCall[];
 }
 
-/** A session of the same owner. */
+/** A session of the same organisation. */
 export interface LedgerSession {
   sid: string;
   environment: string | null;
@@ -24,7 +24,7 @@ export interface LedgerSession {
   taskKey: string | null;
   /** Milliseconds since the epoch; null before the first call. */
   lastCallAt: number | null;
-  /** Another rollout has been matched with it: it is no candidate, unless this one names it. */
+  /** Another rollout matched it. It is only a candidate for a rollout that names it. */
   taken?: boolean;
   /** In order. */
   calls: readonly LedgerCall[];
@@ -39,10 +39,10 @@ export interface MatchedCall {
 }
 
 export interface LedgerMatch {
-  /** `verified`: same tools, arguments, rewards and end. `partial`: the session is told, or half of the calls match, but not all. */
+  /** `verified`: tools, arguments, rewards and end agree. `partial`: the session is named or half of the calls match, but not all agree. */
   verdict: 'verified' | 'partial' | 'unverified';
   sid: string | null;
-  /** 0 to 1: that it is this session. Below 1 latency may be a sibling's that did exactly the same. */
+  /** Probability, 0 to 1, that this is the session. Below 1 the latency may be that of a sibling with equal calls. */
   confidence: number;
   provenance: Provenance;
   calls: MatchedCall[];
@@ -51,7 +51,7 @@ export interface LedgerMatch {
 }
 
 export const MAX_DIFFERENCES = 100;
-/** A session whose last call is further from the start of the rollout is another episode. */
+/** A session whose last call is further away from the start of the rollout is not a candidate. */
 const NEAR_MS = 24 * 3_600_000;
 
 const NOT_FOUND: LedgerMatch = { verdict: 'unverified', sid: null, confidence: 0, provenance: 'unknown', calls: [], differences: [] };
@@ -63,9 +63,9 @@ interface Compared {
 }
 
 /**
- * Finds the session that a rollout happened in (dashboard.md 2.7). The session that it names itself, if it is among the candidates;
- * else those of its environment and task within a day. One that agrees in everything is certain; of several the nearest in time is
- * taken with confidence 0.5 to 0.9, the more the nearer it is than the next. A rollout without calls is only matched by name.
+ * Finds the session of a rollout (docs/reference/metrics.md#ledger-match): the session that the rollout names, if it is a candidate; else
+ * a session of its environment and task within a day. One full match is certain. Of several the nearest in time is taken with confidence
+ * 0.5 to 0.9, which grows with its lead over the next. A rollout without calls is matched by name only.
  */
 export function matchLedger(rollout: ClaimedRollout, candidates: readonly LedgerSession[]): LedgerMatch {
   const named = rollout.sessionId === null ? undefined : candidates.find(({ sid }) => sid === rollout.sessionId);
@@ -81,7 +81,7 @@ export function matchLedger(rollout: ClaimedRollout, candidates: readonly Ledger
 function matchNamed(rollout: ClaimedRollout, compared: Compared): LedgerMatch {
   const { session, alignment } = compared;
   const differences = [...contextDifferences(rollout, session), ...alignment.differences];
-  // Nothing uploaded proves nothing where something was recorded.
+  // An upload without calls does not verify a session with calls.
   if (rollout.calls.length === 0) for (const { seq, tool } of session.calls) differences.push(extraOf(seq, tool));
   const verdict = differences.length === 0 ? 'verified' : 'partial';
   return { ...found(verdict, { ...compared, alignment: { ...alignment, differences } }, 1), provenance: 'reported' };
@@ -95,14 +95,14 @@ function compare(rollout: ClaimedRollout, session: LedgerSession): Compared {
   return { session, alignment: align(rollout.calls, session.calls), distanceMs };
 }
 
-/** A session may end before the upload begins (SkyRL, slime), or go on meanwhile (live uploads). */
+/** A session may end before the upload starts (SkyRL, slime) or continue during it (live uploads). */
 function isCandidate(rollout: ClaimedRollout, session: LedgerSession): boolean {
   if (session.taken === true || session.calls.length === 0) return false;
   if (contextDifferences(rollout, session).length > 0) return false;
   return rollout.startedAt === null || session.lastCallAt === null || Math.abs(rollout.startedAt - session.lastCallAt) <= NEAR_MS;
 }
 
-/** Environment and task, where both sides tell them. */
+/** Differences of environment and task, if both sides know them. */
 function contextDifferences(rollout: ClaimedRollout, session: LedgerSession): LedgerDifference[] {
   const differences: LedgerDifference[] = [];
   const differ = (kind: 'environment' | 'task', uploaded: string | number | null, recorded: string | number | null) => {
@@ -129,7 +129,7 @@ function confidenceOf(full: readonly Compared[]): number {
   return Number.isFinite(next) ? 0.5 + 0.4 * (1 - nearest / next) : 0.9;
 }
 
-/** At least half of the calls must be there with their results: nearly every episode of an environment begins alike. */
+/** At least half of the calls must match with their results, because most episodes of an environment start alike. */
 function bestPart(rollout: ClaimedRollout, compared: readonly Compared[]): LedgerMatch {
   const scored = compared.map((candidate) => ({ candidate, share: agreedShare(rollout, candidate.alignment) }));
   const best = scored.reduce<(typeof scored)[number] | null>((a, b) => (a === null || b.share > a.share ? b : a), null);

@@ -1,7 +1,7 @@
 import { canonicalArgsHash } from '../json/canonical-json.ts';
 import type { UploadedCall } from './ledger-alignment.ts';
 
-/** A tool call or result of an upload, with what the ledger is compared with. */
+/** A tool call or result of an upload, with the fields that the ledger match compares. */
 export interface CallMessage {
   index: number;
   type: string;
@@ -14,8 +14,8 @@ export interface CallMessage {
 }
 
 /**
- * The calls of a rollout in order, each with the reward and end of its result: the first result of the latest call of that id before it; a
- * result without an id belongs to the first call without one that has no result yet.
+ * The calls of a rollout in order, each with the reward and end of its result: the first result after the latest call with that id. A
+ * result without an id belongs to the first call without an id and without a result.
  */
 export function uploadedCalls(messages: readonly CallMessage[]): (UploadedCall & { callId: string | null })[] {
   const calls: (UploadedCall & { callId: string | null })[] = [];

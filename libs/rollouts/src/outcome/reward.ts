@@ -3,7 +3,7 @@ import type { MessageSkeleton } from '../events/message-skeleton.ts';
 import type { Turn } from '../events/turns.ts';
 import { rewardInRange } from '../json/fields.ts';
 
-/** The message with its reward in range. */
+/** Drops a reward that is out of range. */
 export function withRewardInRange(message: MessageSkeleton): MessageSkeleton {
   if (message.reward === null) return message;
   const reward = rewardInRange(message.reward);
@@ -12,24 +12,21 @@ export function withRewardInRange(message: MessageSkeleton): MessageSkeleton {
   return { ...message, reward, flags: message.flags | nonfinite };
 }
 
-/** The rewards of a rollout's messages, a stamped turn counted once. Null without any reward, and where one is not finite. */
+/** The rewards of the messages of a rollout; a stamped turn counts once. null without any reward, or if one is not finite. */
 export interface StepRewards {
-  /** Reward-bearing steps. */
+  /** Steps with a reward. */
   count: number;
   sum: number | null;
   /** Sum of max(r, 0). */
   positive: number | null;
   max: number | null;
   min: number | null;
-  /** Of the last reward-bearing step. */
+  /** Reward of the last step with one. */
   last: number | null;
-  /**
-   * Sum over the last turn in which the policy said something, not counting what it said after the end; 0 when rewards stand only on
-   * earlier turns.
-   */
+  /** Sum over the last turn in which the policy spoke, without messages after the end; 0 if only earlier turns have rewards. */
   lastTurn: number | null;
   stamped: boolean;
-  /** A reward was NaN or infinite: no total can be told. */
+  /** A reward was NaN or infinite, so there is no total. */
   nonfinite: boolean;
 }
 
@@ -49,7 +46,7 @@ export function stepRewards(turns: readonly Turn[]): StepRewards {
   }
   const sum = total(rewards);
   const positive = total(rewards.map((reward) => Math.max(reward, 0)));
-  // Two rewards of 1e308 have no sum.
+  // Two rewards of 1e308 have no finite sum.
   nonfinite ||= !Number.isFinite(sum) || !Number.isFinite(positive) || !Number.isFinite(lastTurn);
   if (rewards.length === 0 || nonfinite) {
     return { count: rewards.length, sum: null, positive: null, max: null, min: null, last: null, lastTurn: null, stamped, nonfinite };
@@ -67,12 +64,7 @@ export function stepRewards(turns: readonly Turn[]): StepRewards {
   };
 }
 
-/**
- * The rewards of one turn. Some recipes stamp a turn's reward and end on every event of it (openreward-wire.md 13.9). A turn is
- * stamped (dashboard.md 14.16) when its events that are no results carry the reward of its results, or several results are finished;
- * also when several events of a turn without results carry one reward. Then each distinct reward counts once. Equal rewards on the
- * results of two parallel calls alone prove nothing and count as they stand.
- */
+/** The rewards of one turn. If the turn is stamped (docs/reference/metrics.md#stamped-rewards), each distinct reward counts once. */
 function turnRewards({ policy, answers }: Turn): { rewards: number[]; stamped: boolean } {
   const results = answers.filter(({ type }) => type === 'tool_result');
   const others = [...policy, ...answers.filter(({ type }) => type !== 'tool_result')];
@@ -89,9 +81,9 @@ function turnRewards({ policy, answers }: Turn): { rewards: number[]; stamped: b
 const rewardOf = ({ reward }: MessageSkeleton): number[] => (reward === null ? [] : [reward]);
 const total = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
 
-/** Canonical total, and whether the reported one contradicts it (dashboard.md 14.2). */
+/** Canonical total, and whether the reported one differs (docs/reference/metrics.md#canonical-reward). */
 export interface CanonicalReward {
-  /** Null = unscored, which is not 0. */
+  /** null means unscored and is never 0. */
   reward: number | null;
   rule: 'messages.sum' | 'reported' | null;
   mismatch: boolean;
@@ -99,10 +91,7 @@ export interface CanonicalReward {
 
 const TOLERANCE = 1e-6;
 
-/**
- * Message rewards summed; without any, the reported total unless it is 0 (SkyRL reports 0.0 when all are null). A total that is
- * not finite is none.
- */
+/** Sum of the message rewards. Without any, the reported total unless it is 0, because SkyRL reports 0.0 for an episode without rewards. */
 export function canonicalReward(steps: StepRewards, reported: number | null): CanonicalReward {
   if (steps.nonfinite) return { reward: null, rule: null, mismatch: false };
   if (steps.sum !== null) {

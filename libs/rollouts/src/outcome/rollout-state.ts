@@ -1,6 +1,9 @@
 import type { RolloutState } from '@palestra/protocol';
 
-/** State of a rollout (dashboard.md 2.6): there is no end event, so it is told from the last one's age. Ages in milliseconds. */
+/**
+ * State of a rollout (docs/reference/metrics.md#messages). There is no end event, so it follows from the age of the last event. Ages in
+ * milliseconds.
+ */
 export const LIVE_MS = 10_000;
 export const STALE_MS = 600_000;
 

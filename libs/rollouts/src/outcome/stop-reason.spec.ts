@@ -2,9 +2,9 @@ import { STOP_REASONS } from '@palestra/protocol';
 import { describe, expect, it } from 'vitest';
 import { normaliseRollout } from '../normalise.ts';
 import { rollout, skyrlCall, skyrlStart } from '../raw-rollouts.fixture.ts';
-import { canonicalStop, type StopFacts, stopReason, turnOfCall } from './stop-reason.ts';
+import { canonicalStop, type StopInput, stopReason, turnOfCall } from './stop-reason.ts';
 
-const facts = (rest: Partial<StopFacts>): StopFacts => ({
+const facts = (rest: Partial<StopInput>): StopInput => ({
   source: 'generic',
   raw: null,
   failureClass: null,

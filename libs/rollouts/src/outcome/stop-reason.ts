@@ -1,7 +1,7 @@
 import { md5Hex } from '../json/hash.ts';
 import { type Provenance, type RolloutSource, STOP_REASONS, type StopReason, type UnscoredFailure } from '@palestra/protocol';
 
-/** Other words of trainers and engines for the same. `error` does not say whose; slime means its own. */
+/** Other words of trainers and engines. `error` does not say whose failure it is; slime means its own. */
 const SYNONYMS: Record<string, StopReason> = {
   reached_terminal_state: 'finished',
   stop: 'finished',
@@ -9,30 +9,30 @@ const SYNONYMS: Record<string, StopReason> = {
   error: 'infra_error',
 };
 
-/** A raw stop reason in canonical words; null for what nobody defined. SkyRL's `finished` only says that a tool ran. */
+/** The canonical word for a raw stop reason; null if it is unknown. SkyRL's `finished` only says that a tool ran. */
 export function canonicalStop(raw: string | null): StopReason | null {
   if (raw === null || raw === 'unknown') return null;
   if (Object.hasOwn(SYNONYMS, raw)) return SYNONYMS[raw]!;
   return (STOP_REASONS as readonly string[]).includes(raw) ? (raw as StopReason) : null;
 }
 
-export interface StopFacts {
+export interface StopInput {
   source: RolloutSource;
   raw: string | null;
   failureClass: UnscoredFailure | null;
-  /** Any message, and the last tool result, is marked as the end. */
+  /** Whether any message, and whether the last tool result, has `isFinished`. */
   isFinished: boolean;
   lastResultFinished: boolean;
-  /** Turn of the last logged call (`turnOfCall`), null when it cannot be told. */
+  /** Turn of the last logged call (`turnOfCall`); null if unknown. */
   lastCallTurn: number | null;
-  /** As reported. */
+  /** Reported number of turns. */
   numTurns: number | null;
 }
 
 export interface StopContext {
   /** The configured limit of the run. */
   maxTurns?: number | null;
-  /** Without one: the largest reported `num_turns` of the run. */
+  /** Used without a configured limit: the largest reported `num_turns` of the run. */
   runMaxTurns?: number | null;
 }
 
@@ -42,39 +42,39 @@ export interface ExplainedStop {
   rule: string | null;
 }
 
-export function stopReason(facts: StopFacts, context: StopContext = {}): ExplainedStop {
-  if (facts.failureClass !== null) {
-    return { stop: facts.failureClass === 'environment' ? 'env_error' : 'infra_error', provenance: 'reported', rule: 'failure_class' };
+export function stopReason(input: StopInput, context: StopContext = {}): ExplainedStop {
+  if (input.failureClass !== null) {
+    return { stop: input.failureClass === 'environment' ? 'env_error' : 'infra_error', provenance: 'reported', rule: 'failure_class' };
   }
-  if (facts.source === 'skyrl' && (facts.raw === 'finished' || facts.raw === 'no_tool_call')) return skyrlStop(facts, context);
-  const known = canonicalStop(facts.raw);
-  if (known !== null) return { stop: known, provenance: facts.raw === 'error' ? 'inferred' : 'reported', rule: 'raw' };
-  if (facts.isFinished) return { stop: 'finished', provenance: 'parsed', rule: 'is_finished' };
+  if (input.source === 'skyrl' && (input.raw === 'finished' || input.raw === 'no_tool_call')) return skyrlStop(input, context);
+  const known = canonicalStop(input.raw);
+  if (known !== null) return { stop: known, provenance: input.raw === 'error' ? 'inferred' : 'reported', rule: 'raw' };
+  if (input.isFinished) return { stop: 'finished', provenance: 'parsed', rule: 'is_finished' };
   return { stop: 'unknown', provenance: 'unknown', rule: null };
 }
 
 /**
- * SkyRL says `finished` as soon as any tool ran. How it really ended follows from t, the turn of the last call, against the number of
- * turns n and the limit M: turns without a call are counted there but not uploaded.
+ * SkyRL reports `finished` as soon as any tool ran. The real stop reason follows from the turn t of the last call, the number of turns n
+ * and the limit M, because n also counts turns without a call, which are not uploaded (docs/reference/metrics.md#stop-reason).
  */
-function skyrlStop(facts: StopFacts, context: StopContext): ExplainedStop {
-  if (facts.raw === 'no_tool_call') return { stop: 'no_tool_call', provenance: 'parsed', rule: 'skyrl.no_call' };
-  if (facts.lastResultFinished) return { stop: 'finished', provenance: 'parsed', rule: 'is_finished' };
-  const { lastCallTurn: t, numTurns: n } = facts;
+function skyrlStop(input: StopInput, context: StopContext): ExplainedStop {
+  if (input.raw === 'no_tool_call') return { stop: 'no_tool_call', provenance: 'parsed', rule: 'skyrl.no_call' };
+  if (input.lastResultFinished) return { stop: 'finished', provenance: 'parsed', rule: 'is_finished' };
+  const { lastCallTurn: t, numTurns: n } = input;
   if (t === null || n === null) return { stop: 'unknown', provenance: 'unknown', rule: null };
   const limit = Math.max(context.maxTurns ?? context.runMaxTurns ?? 0, n);
   if (t === n) return { stop: n === limit ? 'max_turns' : 'context_length', provenance: 'inferred', rule: 'skyrl.turn' };
   if (n < limit) return { stop: 'no_tool_call', provenance: 'inferred', rule: 'skyrl.turn' };
-  // The last allowed turn had no good call: no call or one that could not be parsed.
+  // The last allowed turn had no valid call: none, or one that could not be parsed.
   return { stop: 'unknown', provenance: 'unknown', rule: 'skyrl.turn' };
 }
 
-/** No episode has more; a reported count beyond is not searched. */
+/** Larger reported counts are not searched. */
 const MAX_TURNS = 4_096;
 
 /**
- * The turn, from 1, of SkyRL's call `callId` = md5("{turn}:{tool}") in hex, first 12 characters. Null when no turn up to `numTurns` fits.
- * `from`: a turn that it cannot be before; every call has its own turn, so the number of calls is one.
+ * The turn, from 1, of SkyRL's call `callId`: the first 12 hex characters of md5("{turn}:{tool}"). null if no turn up to `numTurns` fits.
+ * `from`: the earliest possible turn; each call has its own turn, so the number of calls is a lower bound.
  */
 export function turnOfCall(callId: string, tool: string, numTurns: number, from = 1): number | null {
   if (!/^[0-9a-f]{12}$/.test(callId)) return null;

@@ -3,10 +3,10 @@ import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
 import { intOfDigits } from '../json/fields.ts';
 
-/** An owner's regex over rollout names. RE2: matching is linear in the name, whatever the regex. */
+/** The owner's regex over rollout names. RE2 matches in linear time. */
 
 const MAX_NAME_REGEX_CHARS = 200;
-/** A longer name is not matched at all rather than matched in part. */
+/** A longer name is not matched. */
 const MAX_NAME_CHARS = 16_384;
 const GROUPS = ['task', 'step', 'sample'] as const;
 
@@ -16,7 +16,7 @@ export interface NameParts {
   sample: number | null;
 }
 
-/** Why the regex cannot be used, for the owner; null when it can. */
+/** Why the regex cannot be used; null if it can. */
 export function nameRegexProblem(regex: string): string | null {
   if (regex.length > MAX_NAME_REGEX_CHARS) return `The regex is longer than ${MAX_NAME_REGEX_CHARS} characters.`;
   if (regexSize(regex) > MAX_REGEX_SIZE) return `The repetitions of the regex stand for more than ${MAX_REGEX_SIZE} parts.`;
@@ -30,7 +30,7 @@ export function nameRegexProblem(regex: string): string | null {
   return GROUPS.some((group) => named.includes(group)) ? null : `The regex has none of the named groups ${GROUPS.join(', ')}.`;
 }
 
-/** What the regex finds in the name; null when it does not match, or is no usable regex. */
+/** The named groups of the match; null if the regex does not match or cannot be used. */
 export function matchName(regex: string, name: string): NameParts | null {
   const compiled = compiledOf(regex);
   if (compiled === null || name.length > MAX_NAME_CHARS) return null;
@@ -43,7 +43,7 @@ export function matchName(regex: string, name: string): NameParts | null {
   return { task: text('task'), step: intOfDigits(text('step')), sample: intOfDigits(text('sample')) };
 }
 
-/** A few regexes match millions of names. False: the regex is not usable. */
+/** Caches compiled regexes, because a few of them match millions of names. False: the regex cannot be used. */
 const compiled = new LRUCache<string, RE2JS | false>({ max: 64 });
 
 function compiledOf(regex: string): RE2JS | null {

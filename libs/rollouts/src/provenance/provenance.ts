@@ -2,7 +2,7 @@ import { PROVENANCE_FIELDS, PROVENANCES, type Provenance, type ProvenanceField }
 
 export interface FieldProvenance {
   value: Provenance;
-  /** Which rule decided, with the field that it read: `metadata.step`, `name.index`, ... Null when none applied. */
+  /** The rule that decided, with the field that it read: `metadata.step`, `name.index`, ... null if none applied. */
   rule: string | null;
 }
 export type RolloutProvenance = Record<ProvenanceField, FieldProvenance>;
@@ -11,15 +11,15 @@ export const UNKNOWN: FieldProvenance = { value: 'unknown', rule: null };
 
 const codeOf = (provenance: Provenance): number => PROVENANCES.indexOf(provenance);
 
-/** How far to shift a packed number to the right so that `& 3` is the field's code; for SQL too. */
+/** Right shift of the packed number after which `& 3` is the code of the field. SQL uses it too. */
 export const provenanceShift = (field: ProvenanceField): number => 2 * PROVENANCE_FIELDS.indexOf(field);
 
 /** 18 bits; absent fields are unknown. */
 export function packProvenance(fields: Partial<Record<ProvenanceField, Provenance | FieldProvenance>>): number {
   let packed = 0;
   for (const field of PROVENANCE_FIELDS) {
-    const given = fields[field] ?? 'unknown';
-    packed |= codeOf(typeof given === 'string' ? given : given.value) << provenanceShift(field);
+    const level = fields[field] ?? 'unknown';
+    packed |= codeOf(typeof level === 'string' ? level : level.value) << provenanceShift(field);
   }
   return packed;
 }
@@ -29,7 +29,7 @@ export function unpackProvenance(packed: number): Record<ProvenanceField, Proven
   return Object.fromEntries(fields) as Record<ProvenanceField, Provenance>;
 }
 
-/** The packed number with one field changed: inference fills in later what a rollout alone does not tell. */
+/** The packed number with one field replaced, for fields that inference fills in later. */
 export function withProvenance(packed: number, field: ProvenanceField, provenance: Provenance): number {
   const shift = provenanceShift(field);
   return (packed & ~(3 << shift)) | (codeOf(provenance) << shift);

@@ -1,4 +1,4 @@
-/** Arrivals of one run in order, as numbers: what step inference works on. */
+/** The arrivals of one run in order, as numbers, for step inference. */
 export interface ArrivalLine {
   /** Milliseconds, ascending. */
   times: Float64Array;
@@ -7,12 +7,12 @@ export interface ArrivalLine {
   taskCount: number;
 }
 
-/** So long must it be quiet, and so many times longer than usual, for a new burst. */
+/** A new burst needs a gap of at least this length and this many times the usual one. */
 const MIN_GAP_MS = 10_000;
 const GAP_FACTOR = 5;
 const GAP_WINDOW = 200;
 
-/** 1 where an arrival comes after a gap longer than max(10 s, 5 × median of the last 200 gaps); O(n log 200). */
+/** 1 for arrivals after a gap longer than max(10 s, 5 × median of the last 200 gaps). O(n log 200). */
 export function longGaps(times: Float64Array): Uint8Array {
   const long = new Uint8Array(times.length);
   const recent: number[] = [];
@@ -23,7 +23,7 @@ export function longGaps(times: Float64Array): Uint8Array {
     if (gap > Math.max(MIN_GAP_MS, GAP_FACTOR * median)) long[at] = 1;
     sorted.splice(rank(sorted, gap), 0, gap);
     recent.push(gap);
-    // The window is cut in one go, so that it costs nothing an arrival.
+    // Removing many at once makes the cost per arrival constant.
     const old = recent[recent.length - 1 - GAP_WINDOW];
     if (old !== undefined) sorted.splice(rank(sorted, old), 1);
     if (recent.length > 20 * GAP_WINDOW) recent.splice(0, recent.length - GAP_WINDOW);
@@ -31,7 +31,7 @@ export function longGaps(times: Float64Array): Uint8Array {
   return long;
 }
 
-/** Where the value stands, or belongs, in the ascending list. */
+/** The position of the value in the ascending list, or where to insert it. */
 function rank(sorted: readonly number[], value: number): number {
   let [low, high] = [0, sorted.length];
   while (low < high) {
@@ -42,7 +42,7 @@ function rank(sorted: readonly number[], value: number): number {
   return low;
 }
 
-/** Arrivals between two long gaps, and how often each task is among them. */
+/** Arrivals between two long gaps, and the count of each task. */
 export interface Burst {
   from: number;
   /** Exclusive. */
@@ -63,8 +63,8 @@ export function burstsOf({ tasks }: ArrivalLine, long: Uint8Array): Burst[] {
 }
 
 /**
- * Samples per prompt: the commonest count of a task inside a burst, weighed by its rollouts, so that neither stragglers after a gap
- * nor an evaluation of many tasks once each outvote the training. Null without tasks.
+ * Samples per prompt: the most frequent count of a task inside a burst, weighted by rollouts, so that stragglers after a gap and an
+ * evaluation with one sample per task do not outvote training. null without tasks.
  */
 export function modalCount(bursts: readonly Burst[]): number | null {
   const weights = new Map<number, number>();
@@ -77,12 +77,12 @@ export function modalCount(bursts: readonly Burst[]): number | null {
   return best;
 }
 
-/** Bursts so far apart may be parts of one wave. */
+/** Bursts within this time may be parts of one wave. */
 const NEAR = 4;
 
 /**
- * Bursts that evaluate: every task has the same count, which is not n, and does not become n together with the bursts beside it, as
- * the parts of a wave with a pause would. The last burst may still be growing and is never one.
+ * Bursts of an evaluation: every task has the same count, which is not n and does not sum to n with the bursts beside it, as the parts of
+ * a paused wave do. The last burst may still grow and is never one.
  */
 export function evaluationBursts(bursts: readonly Burst[], n: number): Set<Burst> {
   const found = new Set<Burst>();
@@ -104,13 +104,13 @@ function uniformCount({ counts }: Burst): number | null {
 }
 
 function isPartOfWave(bursts: readonly Burst[], at: number, n: number): boolean {
-  const own = bursts[at]!.counts;
+  const taskCounts = bursts[at]!.counts;
   for (let from = Math.max(0, at - NEAR); from <= at; from += 1) {
     for (let to = at; to <= Math.min(bursts.length - 1, at + NEAR); to += 1) {
       const parts = bursts.slice(from, to + 1);
       let whole = 0;
-      for (const task of own.keys()) if (parts.reduce((sum, { counts }) => sum + (counts.get(task) ?? 0), 0) === n) whole += 1;
-      if (whole >= own.size / 2) return true;
+      for (const task of taskCounts.keys()) if (parts.reduce((sum, { counts }) => sum + (counts.get(task) ?? 0), 0) === n) whole += 1;
+      if (whole >= taskCounts.size / 2) return true;
     }
   }
   return false;

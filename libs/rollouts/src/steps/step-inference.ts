@@ -3,38 +3,38 @@ import type { RunSettings } from '../provenance/run-settings.ts';
 import { type ArrivalLine, type Burst, burstsOf, evaluationBursts, longGaps, modalCount } from './bursts.ts';
 import { cutWaves, type WaveRule, type Waves } from './waves.ts';
 
-/** A rollout whose step nobody told. */
+/** A rollout without a reported or parsed step. */
 export interface Arrival {
   id: string;
   taskKey: string | null;
-  /** First event, milliseconds since the epoch by our clock. */
+  /** First event, milliseconds since the epoch, by the clock of the server. */
   receivedAt: number;
-  /** As reported or parsed; null = not known, which lets a burst that samples unlike the others be taken for an evaluation. */
+  /** Reported or parsed phase. null: not known; then a burst with an unusual sample count counts as an evaluation. */
   phase: KnownPhase | null;
 }
 
 export interface InferredArrival {
-  /** Number of the training wave from 0; for an evaluation that of the last training wave that had begun. Null = not to be told. */
+  /** Number of the training wave, from 0; for an evaluation that of the last started training wave. null: unknown. */
   step: number | null;
-  /** Arrival window: the wave, even where it is too doubtful to be called a step. Training and evaluation count separately. */
+  /** Arrival window: the wave, also if its confidence is too low for a step. Training and evaluation count separately. */
   window: number;
-  /** How often its task had come before; null without a task. */
+  /** How often its task occurred before; null without a task. */
   visit: number | null;
-  /** `groupKeyOf`, by step or else by visit; null without a task. */
+  /** `groupKeyOf` by step or else by visit; null without a task. */
   groupKey: string | null;
-  /** Order of arrival inside the group. */
+  /** Order of arrival in the group. */
   sampleIdx: number | null;
-  /** As given, or `eval` where it was inferred. */
+  /** The given phase, or an inferred `eval`. */
   phase: KnownPhase | null;
 }
 
 export interface InferredRun {
-  /** Samples per prompt: as set, or the commonest; null without any task. */
+  /** Samples per prompt: the setting, or the most frequent count; null without any task. */
   n: number | null;
-  /** Share of the training waves that look like one step each, 0 to 1. Below `MIN_CONFIDENCE` no step is told. */
+  /** Share of the training waves that look like one step, 0 to 1. Below `MIN_CONFIDENCE` steps are unknown. */
   confidence: number;
   evalConfidence: number;
-  /** Training waves. */
+  /** Number of training waves. */
   waves: number;
   rollouts: Map<string, InferredArrival>;
 }
@@ -42,9 +42,9 @@ export interface InferredRun {
 const MIN_CONFIDENCE = 0.8;
 
 /**
- * Steps, groups and samples of rollouts whose upload tells none (SkyRL, slime, miles), from when they arrived (dashboard.md 2.4).
- * Exact for a synchronous trainer of which nothing is lost and that pauses for more than ten seconds between steps, or whose batch
- * size is set. O(n log n). The order of `arrivals` does not matter.
+ * Infers steps, groups and samples from the times of arrival, for sources that upload none (SkyRL, slime, miles;
+ * docs/reference/metrics.md#step-inference). Exact for a synchronous trainer that loses nothing and either pauses for more than ten
+ * seconds between steps or has a configured batch size. O(n log n). The order of `arrivals` does not matter.
  */
 export function inferSteps(arrivals: readonly Arrival[], settings: Pick<RunSettings, 'n' | 'batchSize'> = {}): InferredRun {
   const sorted = arrivals.toSorted((a, b) => a.receivedAt - b.receivedAt || (a.id < b.id ? -1 : Number(a.id > b.id)));
@@ -97,7 +97,7 @@ function lineOf(arrivals: readonly Arrival[]): ArrivalLine {
   return { times: Float64Array.from(arrivals, ({ receivedAt }) => receivedAt), tasks, taskCount: numbers.size };
 }
 
-/** Takes the evaluations out, unless one of their rollouts is known to be training. */
+/** Removes the evaluations, unless one of their rollouts is known to be training. */
 function split(arrivals: readonly Arrival[], bursts: readonly Burst[], evaluations: ReadonlySet<Burst>) {
   const training: Arrival[] = [];
   const found: Arrival[] = [];
@@ -131,7 +131,7 @@ function stepsOfEvaluations(
   return (wave) => steps[wave]!;
 }
 
-/** `stepOf`: the step of a wave; null where waves are no steps, then groups go by visits alone. */
+/** `stepOf`: the step of a wave; null if waves are no steps, then visits determine the groups. */
 function assign(
   rollouts: Map<string, InferredArrival>,
   arrivals: readonly Arrival[],
@@ -167,7 +167,7 @@ function assign(
 
 interface TaskHistory {
   occurrences: number;
-  /** Waves in which it was. */
+  /** Waves that contain it. */
   visits: number;
   window: number;
   group: string;

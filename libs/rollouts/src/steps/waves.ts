@@ -1,37 +1,40 @@
 import type { ArrivalLine } from './bursts.ts';
 
-/** Arrivals cut into waves: what one training step asked for. */
+/** Arrivals split into waves. A wave is what one training step requested. */
 export interface Waves {
   /** Number of the wave of each arrival, from 0. */
   wave: Int32Array;
-  /** How many of the same task came before it in its wave. */
+  /** Number of earlier arrivals of the same task in the wave. */
   position: Int32Array;
   /** Index of the first arrival of each wave. */
   starts: number[];
-  /** Share of the waves in which no task is there more than n times and hardly one is incomplete; the last may still grow. 0 = none. */
+  /**
+   * Share of the waves in which no task occurs more than n times and at most a few are incomplete; the last wave may still grow. 0
+   * without waves.
+   */
   confidence: number;
 }
 
 export interface WaveRule {
   /** Samples per prompt. */
   n: number;
-  /** It was counted from the arrivals, not set. */
+  /** n was counted from the arrivals, not configured. */
   counted: boolean;
-  /** Prompts per wave; null = not known. */
+  /** Prompts per wave; null: not known. */
   batchSize: number | null;
 }
 
-/** More samples per prompt are only believed when they are set. */
+/** A larger number of samples per prompt must be configured. */
 const MAX_COUNTED_N = 64;
 
 /**
- * One pass over the arrivals (dashboard.md 2.4, 14.9). A new wave begins behind a long gap when the wave is complete: 95 % of its tasks
- * hold a multiple of n (in small waves all but one: a single lost sample must not join two waves). Late siblings of an incomplete
- * task still belong to it. With a known batch size gaps do not matter: a new wave begins with the first arrival for which the
- * old one has no room. What was lost therefore shifts nothing beyond the next wave.
+ * Splits the arrivals in one pass (docs/reference/metrics.md#step-inference). A new wave starts after a long gap if the wave is complete:
+ * 95 % of its tasks hold a multiple of n (in small waves all but one, so that a single lost sample does not join two waves). Late
+ * siblings of an incomplete task still belong to it. With a known batch size gaps do not matter: a new wave starts with the first arrival
+ * for which the old one has no room. So a lost rollout shifts nothing beyond the next wave.
  *
- * A stream without any pause is one wave, in which every task has "its n". So where n was only counted (`counted`), a single wave
- * passes only when it is complete with an n that somebody would choose.
+ * A stream without pauses is one wave, in which every task has n samples by definition. So if n was only counted (`counted`), a single
+ * wave passes only if it is complete with a plausible n.
  */
 export function cutWaves({ tasks, taskCount }: ArrivalLine, long: Uint8Array, cut: WaveRule): Waves {
   const { n, batchSize } = cut;
@@ -60,10 +63,10 @@ export function cutWaves({ tasks, taskCount }: ArrivalLine, long: Uint8Array, cu
 }
 
 const COMPLETE_SHARE = 0.95;
-/** From so many tasks on one incomplete task is tolerated though it is more than 5 %. */
+/** Waves with at least this many tasks tolerate one incomplete task, even above 5 %. */
 const SMALL_WAVE = 8;
 
-/** How often each task is in the wave at hand; starting a wave costs nothing. */
+/** Counts of each task in the current wave; `reset` is O(1). */
 class WaveCounter {
   readonly #counts: Int32Array;
   readonly #waveOf: Int32Array;
@@ -86,7 +89,7 @@ class WaveCounter {
     this.#over = false;
   }
 
-  /** Counts an arrival; answers how many of its task there were before. Arrivals of unknown tasks are not counted. */
+  /** Counts an arrival and returns the number of earlier arrivals of its task. Arrivals of unknown tasks do not count. */
   add(task: number): number {
     if (task < 0) return 0;
     const before = this.#countOf(task);

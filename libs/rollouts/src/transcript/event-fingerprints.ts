@@ -1,11 +1,10 @@
 /**
- * Which chunks of a transcript may hold an event, told without reading them: four bytes an event id, base64, in the pointer of the
- * transcript. Equal ids have equal fingerprints; of a hundred thousand other ids about two have the same, which costs a read of a chunk
- * in vain and nothing else.
+ * Tells which chunks of a transcript may hold an event, without reading them: four bytes per event id, base64, in the pointer of the
+ * transcript. Equal ids have equal fingerprints. Of a hundred thousand other ids about two collide, which costs an unnecessary read.
  */
 const BYTES = 4;
 
-/** FNV-1a of 32 bits; ids are in lower case. */
+/** FNV-1a with 32 bits. Ids are in lower case. */
 function fingerprint(eventId: string): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < eventId.length; at += 1) hash = Math.imul(hash ^ eventId.charCodeAt(at), 0x01000193);
@@ -18,10 +17,10 @@ export function fingerprintsOf(eventIds: readonly string[]): string {
   return bytes.toString('base64');
 }
 
-/** For `mayHold`, once for many chunks. */
+/** Input of `mayHold` for many chunks. */
 export const wantedFingerprints = (eventIds: Iterable<string>): ReadonlySet<number> => new Set(Array.from(eventIds, fingerprint));
 
-/** False: none of the wanted events is in the chunk with these `ids`. A chunk without any may hold everything. */
+/** False: the chunk with these `ids` has none of the wanted events. A chunk without fingerprints may hold any event. */
 export function mayHold(ids: string | undefined, wanted: ReadonlySet<number>): boolean {
   if (wanted.size === 0) return false;
   if (ids === undefined) return true;

@@ -1,4 +1,4 @@
-/** A sealed rollout's messages as one object, written and read. For Node: it compresses. Nothing here stores anything. */
+/** Writes and reads the messages of a sealed rollout as one object. Needs Node, because it compresses. Stores nothing. */
 export {
   TRANSCRIPT_EXTENSION,
   TRANSCRIPT_TYPE,

@@ -4,23 +4,22 @@ import type { JsonObject } from '@palestra/protocol';
 import { fingerprintsOf } from './event-fingerprints.ts';
 
 /**
- * The messages of one rollout as one object: JSON lines, one message a line, ordered by index and event id, in gzip members of at
- * most `CHUNK_MESSAGES` messages that can be read one by one. Members one after another are a gzip file (RFC 1952, 2.2), so that
- * `zcat`, DuckDB and Spark read the whole of it, and each carries the CRC-32 of what is in it, which is checked whenever it is read.
- * (Zstandard is smaller still, but Node has it only from 22.15, and a second implementation would be needed for every reader.)
+ * The messages of one rollout as one object: JSON lines ordered by index and event id, in gzip members of at most `CHUNK_MESSAGES`
+ * messages that can be read separately. Concatenated members are a gzip file (RFC 1952, 2.2), so `zcat`, DuckDB and Spark can read it.
+ * Each read checks the CRC-32 of its members. Zstandard would be smaller, but Node has it only from 22.15.
  */
 export const TRANSCRIPT_EXTENSION = 'jsonl.gz';
 export const TRANSCRIPT_TYPE = 'application/gzip';
 export const CHUNK_MESSAGES = 200;
-/** A chunk is closed when it has so many characters; one longer message is a chunk of its own. */
+/** A chunk is closed at this many characters. A longer message is a chunk by itself. */
 export const CHUNK_CHARACTERS = 1024 * 1024;
-/** Half of the time of the default level for 5 % more bytes. */
+/** Takes half the time of the default level for 5 % more bytes. */
 const LEVEL = 4;
 
 const gzip = promisify<zlib.InputType, zlib.ZlibOptions, Buffer>(zlib.gzip);
 const gunzip = promisify<zlib.InputType, Buffer>(zlib.gunzip);
 
-/** A message as a line has it: the columns of rollout_messages, without those that say where the row is. */
+/** A message in a line: the columns of rollout_messages without those that locate the row. */
 export interface TranscriptMessage {
   event_id: string;
   index: number;
@@ -42,8 +41,8 @@ export interface TranscriptMessage {
 }
 
 /**
- * Where a chunk is and what is in it. `at` and `bytes`: its place in the object; `first` and `last`: indexes of its messages;
- * `ids`: fingerprints of their event ids (event-fingerprints.ts), which chunks that were written before there were any do not have.
+ * Position and content of a chunk. `at` and `bytes`: its range in the object; `first` and `last`: indexes of its messages; `ids`:
+ * fingerprints of its event ids (event-fingerprints.ts), absent in old chunks.
  */
 export interface TranscriptChunk {
   first: number;
@@ -54,17 +53,17 @@ export interface TranscriptChunk {
   ids?: string;
 }
 
-/** `text` is the JSON of a message without line breaks. */
+/** `text`: the JSON of a message without line breaks. */
 export interface TranscriptLine {
   event_id: string;
   index: number;
   text: string;
 }
 
-/** What was read is not what was written. */
+/** The read bytes are not the written ones. */
 export class TranscriptError extends Error {}
 
-/** The order of messages in a transcript and in every page: by index, equal ones by event id. */
+/** Order of messages in a transcript and on every page: by index, then by event id. */
 export function compareMessages(
   a: Pick<TranscriptMessage, 'index' | 'event_id'>,
   b: Pick<TranscriptMessage, 'index' | 'event_id'>,
@@ -72,7 +71,9 @@ export function compareMessages(
   return a.index - b.index || (a.event_id < b.event_id ? -1 : a.event_id > b.event_id ? 1 : 0);
 }
 
-/** Compresses lines, in the order of `compareMessages`, chunk by chunk; `chunks` and `bytes` are complete when `encode` has ended. */
+/**
+ * Compresses lines that are in the order of `compareMessages`, chunk by chunk. `chunks` and `bytes` are complete when `encode` has ended.
+ */
 export class TranscriptEncoder {
   readonly chunks: TranscriptChunk[] = [];
   bytes = 0;
@@ -94,11 +95,11 @@ export class TranscriptEncoder {
   }
 
   #close(lines: readonly TranscriptLine[]): Promise<Buffer> {
-    const place = { first: lines[0]!.index, last: lines.at(-1)!.index, eventIds: lines.map(({ event_id }) => event_id) };
-    return this.add(lines.map(({ text }) => text).join('\n'), place);
+    const content = { first: lines[0]!.index, last: lines.at(-1)!.index, eventIds: lines.map(({ event_id }) => event_id) };
+    return this.add(lines.map(({ text }) => text).join('\n'), content);
   }
 
-  /** A chunk whose lines are one text already; `eventIds`: one a line. */
+  /** Adds a chunk whose lines are already joined. `eventIds`: one for each line. */
   async add(text: string, { first, last, eventIds }: { first: number; last: number; eventIds: readonly string[] }): Promise<Buffer> {
     const compressed = await gzip(`${text}\n`, { level: LEVEL });
     const count = eventIds.length;
@@ -109,26 +110,26 @@ export class TranscriptEncoder {
   }
 }
 
-/** Neighbouring chunks and the bytes that they are in, both ends inclusive. */
+/** Neighbouring chunks and their byte range, both ends inclusive. */
 export interface TranscriptRange {
   chunks: TranscriptChunk[];
   start: number;
   end: number;
 }
 
-/** The one range that holds the first `limit` messages with an index of at least `from`; null when there is none. */
+/** The range with the first `limit` messages with an index of at least `from`; null if there are none. */
 export function rangeOf(chunks: readonly TranscriptChunk[], from = 0, limit = Infinity): TranscriptRange | null {
   const begin = chunks.findIndex(({ last }) => last >= from);
   if (begin < 0 || limit <= 0) return null;
   let end = begin + 1;
-  // Of the first chunk at least one message counts, of later ones all.
+  // The first chunk has at least one such message, later chunks have only such messages.
   for (let sure = 1; end < chunks.length && sure < limit; end += 1) sure += chunks[end]!.count;
   const selected = chunks.slice(begin, end);
   const last = selected.at(-1)!;
   return { chunks: selected, start: selected[0]!.at, end: last.at + last.bytes - 1 };
 }
 
-/** Ranges of at most `bytes` each (or one chunk), for readers that go through the whole of a long transcript. */
+/** Ranges of at most `bytes` each, or one chunk, for readers of a whole transcript. */
 export function splitRanges(chunks: readonly TranscriptChunk[], bytes: number): TranscriptRange[] {
   const ranges: TranscriptRange[] = [];
   for (const chunk of chunks) {
@@ -142,7 +143,7 @@ export function splitRanges(chunks: readonly TranscriptChunk[], bytes: number): 
   return ranges;
 }
 
-/** Lines of the chunks of a range, from its bytes. Throws `TranscriptError` when bytes are missing, damaged or somebody else's. */
+/** Returns the lines of a range from its bytes. Throws `TranscriptError` if bytes are missing, damaged or of another object. */
 export async function decodeLines(bytes: Uint8Array, range: TranscriptRange): Promise<string[]> {
   if (bytes.length !== range.end - range.start + 1)
     throw new TranscriptError(`a transcript answered ${bytes.length} bytes of ${range.end - range.start + 1}`);

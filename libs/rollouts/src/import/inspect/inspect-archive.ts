@@ -3,19 +3,19 @@ import { loadZstd } from '@palestra/kit/zstd';
 import yauzl, { type Entry, type ZipFile } from 'yauzl';
 import { RecordError } from '../json-lines.ts';
 
-/** What an archive may unpack to. Counted while unpacking: what the archive says of itself is not believed. */
+/** Limits of unpacking. They are counted while unpacking, because the sizes in the archive cannot be trusted. */
 export interface ArchiveLimits {
   entries: number;
   entryBytes: number;
   totalBytes: number;
-  /** Unpacked over packed size of one entry, once it is past `ratioFromBytes`. */
+  /** Unpacked size divided by packed size of one entry, checked above `ratioFromBytes`. */
   ratio: number;
   ratioFromBytes: number;
 }
 
 /**
- * One sample is one entry, and a rollout at most 200 MB (dashboard.md section 10). Real logs repeat the conversation with every
- * model call and reach a ratio of some hundred.
+ * One sample is one entry, and a rollout is at most 200 MB (docs/reference/metrics.md#size-limits). Real logs repeat the conversation
+ * with every model call and reach a ratio of some hundred.
  */
 export const ARCHIVE_LIMITS: ArchiveLimits = {
   entries: 200_000,
@@ -25,7 +25,7 @@ export const ARCHIVE_LIMITS: ArchiveLimits = {
   ratioFromBytes: 16 * 1024 * 1024,
 };
 
-/** The archive is more than a log may be, or no archive. */
+/** The file is not an archive, or exceeds the limits. */
 export class ArchiveError extends RecordError {}
 
 /** Compression methods of Inspect's logs: stored and deflate of older ones, Zstandard (93) of newer ones. */
@@ -33,7 +33,7 @@ const STORED = 0;
 const DEFLATE = 8;
 const ZSTANDARD = 93;
 
-/** A ZIP file of JSON, read by name, one entry in memory at a time. Close it. */
+/** A ZIP file of JSON entries, read by name, one entry in memory at a time. The caller closes it. */
 export class Archive {
   readonly #zip: ZipFile;
   readonly #limits: ArchiveLimits;
@@ -62,7 +62,7 @@ export class Archive {
     return new Archive(zip, limits, entries);
   }
 
-  /** In the order in which they were written. */
+  /** Names of the entries in the order of the archive. */
   get names(): string[] {
     return [...this.#entries.keys()];
   }
@@ -99,7 +99,7 @@ export class Archive {
     }
     if (entry.compressionMethod !== ZSTANDARD)
       throw new ArchiveError(`${entry.fileName} is compressed by method ${entry.compressionMethod}.`);
-    // The frame is unpacked at once, to at most the size that its entry states, so that size has to be within the limits.
+    // zstd unpacks a frame at once, up to the stated size of the entry, so the stated size must be within the limits.
     this.#check(entry.fileName, Math.max(entry.uncompressedSize, entry.compressedSize), entry.compressedSize);
     const packed = await this.#zip.openReadStreamPromise(entry, { decodeFileData: false }).then((stream) => buffer(stream));
     add((await loadZstd()).decompress(packed, entry.uncompressedSize));

@@ -6,14 +6,14 @@ import { compact, first, intOf, listOf, numberOf, objectOf, textOf, timeOf } fro
 import { attempt, readJson, RecordError } from '../json-lines.ts';
 
 export interface InspectOptions extends ImportOptions {
-  /** Which of several scores is the reward, or, as `score.key`, which value of one; without, the first that the task names. */
+  /** The score that is the reward, or `score.key` for one of its values. Default: the first scorer of the task. */
   scorer?: string;
   limits?: ArchiveLimits;
 }
 
 /**
- * A `.eval` log of Inspect AI (github.com/UKGovernmentBEIS/inspect_ai, schema version 2): one rollout a sample and epoch, one sample in
- * memory at a time. A log whose run died has no header and is read with its journal instead.
+ * A `.eval` log of Inspect AI (github.com/UKGovernmentBEIS/inspect_ai, schema version 2): one rollout for each sample and epoch, one
+ * sample in memory at a time. The log of a crashed run has no header; its journal is read instead.
  */
 export async function* importInspectArchive(path: string, options: InspectOptions): AsyncGenerator<Imported> {
   const archive = await Archive.open(path, options.limits);
@@ -36,7 +36,7 @@ export async function* importInspectArchive(path: string, options: InspectOption
   }
 }
 
-/** A `.json` log of Inspect: one document, all of it in memory. Throws `RecordError` when it is none. */
+/** A `.json` log of Inspect: one document, wholly in memory. Throws `RecordError` for other files. */
 export function* importInspectJson(text: string, options: InspectOptions): Generator<Imported> {
   const log = jsonLog(text);
   const samples = listOf(log.samples);
@@ -57,7 +57,7 @@ function jsonLog(text: string): JsonObject {
   return log;
 }
 
-/** Letters that Inspect's scorers give, as `value_to_float` reads them. */
+/** Letters of Inspect's scorers, as `value_to_float` converts them. */
 const LETTERS: Record<string, number> = { C: 1, P: 0.5, I: 0, N: 0 };
 const WORDS: Record<string, number> = { yes: 1, true: 1, no: 0, false: 0 };
 /** Limits of a sample (`EvalSampleLimit.type`) as stop reasons. */
@@ -89,7 +89,7 @@ function draftOf(log: JsonObject, value: unknown, options: InspectOptions): Roll
     key: ['inspect', info.eval_id ?? info.run_id ?? info.task_id, sample.id, epoch],
     at: timeOf(sample.started_at) ?? timeOf(info.created),
     start: startOf(info, sample, {
-      // Sample ids are those of a data set: another log in the same run has other groups.
+      // Sample ids are unique in a data set only, so the group also has the id of the log.
       group_id: [textOf(info.eval_id), String(sample.id)].filter(Boolean).join(':'),
       sample_idx: epoch - 1,
       n_samples: intOf(objectOf(info.config).epochs),
@@ -105,7 +105,7 @@ function draftOf(log: JsonObject, value: unknown, options: InspectOptions): Roll
       imported_from: 'inspect',
     }),
     messages,
-    // What a failed sample was scored (`score_on_error`) stays in the metadata: an error is no zero.
+    // The score of a failed sample (`score_on_error`) stays in the metadata, because an error is not a 0.
     reward: score.value,
     finished: !failed && limit === undefined,
   };
@@ -143,8 +143,8 @@ interface Score {
 const NOT_SCORED: Score = { name: undefined, value: null };
 
 /**
- * A score that no number can be told from is none: the sample stays unscored. Throws `RecordError` where only the user can tell which number is
- * the reward: it could not be mended by importing the log again.
+ * A score without a number leaves the sample unscored. Throws `RecordError` if only the user can choose the number, because a later
+ * import of the same log could not correct it.
  */
 function scoreOf(scores: JsonObject, info: JsonObject, wanted: string | undefined): Score {
   const declared = listOf(info.scorers).map((scorer) => textOf(objectOf(scorer).name));
@@ -174,7 +174,7 @@ function partOf(name: string, value: unknown, key: string): number | null {
   throw new RecordError(`The score ${name} has no value ${key}: ${keys.length > 0 ? `it has ${keys.join(', ')}` : 'it is one value'}.`);
 }
 
-/** As `inspect_ai.scorer.value_to_float`: letters, numbers, truth values, numbers as text; an object with one value is that value. */
+/** As `inspect_ai.scorer.value_to_float`: letters, numbers, booleans, numbers as text; an object with one value counts as that value. */
 function numberOfScore(value: unknown): number | null {
   if (typeof value === 'boolean') return value ? 1 : 0;
   if (typeof value === 'number') return value;
@@ -185,7 +185,7 @@ function numberOfScore(value: unknown): number | null {
   return value.trim() !== '' && Number.isFinite(Number(value)) ? Number(value) : null;
 }
 
-/** The stop reason of the last model call, where it says something of the whole sample. */
+/** The stop reason of the last model call, if it applies to the whole sample. */
 function modelStop(sample: JsonObject): string | undefined {
   const stop = textOf(objectOf(listOf(objectOf(sample.output).choices)[0]).stop_reason);
   if (stop === 'max_tokens') return 'max_tokens';
@@ -201,7 +201,7 @@ function tokensOf(usage: JsonObject): JsonObject {
   return compact({ prompt: sum('input_tokens'), output: sum('output_tokens') });
 }
 
-/** When each message came to be, by its id: the end of the model call or tool call that made it. */
+/** The time of each message by its id: the end of the model call or tool call that produced it. */
 function timesOf(sample: JsonObject): Map<string, unknown> {
   const times = new Map<string, unknown>();
   for (const event of listOf(sample.events).filter(isObject)) {
@@ -223,7 +223,7 @@ function timed(message: JsonObject, times: Map<string, unknown>): JsonObject {
 
 const ATTACHMENT = 'attachment://';
 
-/** Large texts and pictures stand beside the sample, under their hash; here they are put where they belong. */
+/** Replaces references to attachments (large texts and images, stored by their hash) by their content. */
 function withAttachments(sample: JsonObject): JsonObject {
   const attachments = objectOf(sample.attachments);
   if (Object.keys(attachments).length === 0) return sample;

@@ -3,8 +3,8 @@ import { compact, first, listOf, numberOf, objectOf, textOf, textOrJson, unquote
 import type { Span } from './otlp-spans.ts';
 
 /**
- * What a span says of a conversation, as chat messages: the GenAI semantic conventions of OpenTelemetry (message attributes since 1.37,
- * message events before), the flat `gen_ai.prompt.0.role` of OpenLLMetry, which agent-lightning records, and OpenInference.
+ * The conversation of a span as chat messages: the GenAI semantic conventions of OpenTelemetry (message attributes since 1.37, message
+ * events before), the flat `gen_ai.prompt.0.role` of OpenLLMetry, which agent-lightning records, and OpenInference.
  */
 export type SpanKind = 'model' | 'tool' | 'agent' | 'other';
 
@@ -19,7 +19,7 @@ export function kindOf({ attributes }: Span): SpanKind {
   if (operation !== undefined && MODEL_OPERATIONS.has(operation)) return 'model';
   if (kind === 'llm') return 'model';
   if (kind === 'agent') return 'agent';
-  // Instrumentations from before `gen_ai.operation.name` named a model and nothing else.
+  // Instrumentations older than `gen_ai.operation.name` set only a model.
   const isModel =
     operation === undefined &&
     (textOf(attributes['gen_ai.request.model']) !== undefined || textOf(attributes['llm.request.type']) !== undefined);
@@ -27,7 +27,7 @@ export function kindOf({ attributes }: Span): SpanKind {
 }
 
 export interface Conversation {
-  /** What the model was given: all of the conversation so far. */
+  /** Input of the model: the whole conversation so far. */
   input: JsonObject[];
   output: JsonObject[];
 }
@@ -41,7 +41,7 @@ export function conversationOf(span: Span): Conversation {
   return fromEvents(span);
 }
 
-/** The newest form may also stand on an event of the span. */
+/** The newest form can also be an event of the span. */
 function withDetails({ attributes, events }: Span): JsonObject {
   const details = events.filter(({ name }) => name === 'gen_ai.client.inference.operation.details').map((event) => event.attributes);
   return Object.assign({}, ...details, attributes) as JsonObject;
@@ -59,7 +59,7 @@ function fromAttributes(attributes: JsonObject): Conversation {
   };
 }
 
-/** `{role, parts}` to chat messages: results of tools are messages of their own. */
+/** Converts `{role, parts}` to chat messages. Results of tools become separate messages. */
 function fromParts({ role, parts, finish_reason: finish, ...rest }: JsonObject): JsonObject[] {
   const content: unknown[] = [];
   const calls: JsonObject[] = [];
@@ -70,10 +70,10 @@ function fromParts({ role, parts, finish_reason: finish, ...rest }: JsonObject):
       results.push({ role: 'tool', tool_call_id: part.id, content: textOrJson(part.response ?? part.result) ?? '' });
     } else content.push(chatPart(part));
   }
-  const own = content.length > 0 || calls.length > 0 || results.length === 0;
-  // A message without parts, of an older draft, has its text as content.
+  const hasMessage = content.length > 0 || calls.length > 0 || results.length === 0;
+  // A message without parts, of an older draft, has a content.
   const body = parts === undefined ? rest.content : content;
-  return [...(own ? [compact({ role, content: body, tool_calls: calls, finish_reason: finish, name: rest.name })] : []), ...results];
+  return [...(hasMessage ? [compact({ role, content: body, tool_calls: calls, finish_reason: finish, name: rest.name })] : []), ...results];
 }
 
 function chatPart(part: JsonObject): JsonObject {
@@ -106,7 +106,7 @@ function fromOpenInference(attributes: JsonObject): Conversation {
   return { input: read('llm.input_messages', 'user'), output: read('llm.output_messages', 'assistant') };
 }
 
-/** Parts as JSON text; text that only looks like JSON stays text. */
+/** Parses parts from JSON text. Text that only looks like JSON stays text. */
 function unquotedParts(content: unknown): unknown {
   const value = unquoted(content);
   return Array.isArray(value) && value.every((part) => isObject(part) && typeof part.type === 'string') ? value : content;
@@ -143,10 +143,10 @@ function eventMessage(role: string, body: JsonObject): JsonObject {
   });
 }
 
-/** Members of a list may be this far apart at most; an index is not a way to ask for memory. */
+/** Limits the indexes of a list, because a large index must not allocate memory. */
 const MAX_LIST = 100_000;
 
-/** `{a.0.b: 1}` under `a` to `[{b: 1}]`. Undefined without any such attribute. */
+/** Converts `{a.0.b: 1}` under `a` to `[{b: 1}]`; undefined without any such attribute. */
 function unflatten(attributes: JsonObject, prefix: string): unknown {
   const root = new Map<string, unknown>();
   for (const [key, value] of Object.entries(attributes)) {
@@ -185,8 +185,8 @@ export interface ToolUse {
 }
 
 /**
- * `tool.parameters` of OpenInference is the schema of the tool where it stands beside `input.value`. `tool_arguments` and `tool_response`
- * are Pydantic AI's up to its format 3.
+ * `tool.parameters` of OpenInference is the schema of the tool if `input.value` exists. `tool_arguments` and `tool_response` are Pydantic
+ * AI's up to its format 3.
  */
 export function toolOf({ attributes, name }: Span): ToolUse {
   const read = (...keys: string[]) => keys.map((key) => attributes[key]).find((value) => value !== undefined && value !== null);
@@ -200,7 +200,7 @@ export function toolOf({ attributes, name }: Span): ToolUse {
   };
 }
 
-/** OpenLLMetry puts what a tool of LangChain took and gave beside what its callback was told. */
+/** OpenLLMetry wraps input and output of a LangChain tool together with the arguments of its callback. */
 function unwrapped(value: unknown, member: string, beside: string): unknown {
   const call = unquoted(value);
   return isObject(call) && Object.hasOwn(call, beside) && Object.hasOwn(call, member) ? (call[member] ?? value) : value;
@@ -208,11 +208,11 @@ function unwrapped(value: unknown, member: string, beside: string): unknown {
 
 export interface SpanReward {
   value: number;
-  /** All of them, by name, when there are several. */
+  /** All rewards by name, if there are several. */
   parts: JsonObject | null;
 }
 
-/** `palestra.reward`, or agent-lightning's: the first of a list is the one that counts. */
+/** `palestra.reward`, or agent-lightning's rewards, of which the first counts. */
 export function rewardOf({ attributes }: Span): SpanReward | null {
   const single = first(numberOf, attributes['palestra.reward'], attributes['agentlightning.reward']);
   if (single !== undefined) return { value: single, parts: null };

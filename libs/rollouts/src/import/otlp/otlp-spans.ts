@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from '@palestra/protocol';
 import { listOf, objectOf, textOf } from '../json-fields.ts';
 
-/** A span of OTLP/JSON (opentelemetry-proto 1.x), its attributes as plain values. Times in milliseconds since the epoch. */
+/** A span of OTLP/JSON (opentelemetry-proto 1.x) with plain attribute values. Times in milliseconds since the epoch. */
 export interface Span {
   traceId: string;
   spanId: string;
@@ -12,22 +12,22 @@ export interface Span {
   attributes: JsonObject;
   resource: JsonObject;
   events: { name: string; at: number; attributes: JsonObject }[];
-  /** What went wrong, when the status says so. */
+  /** The error of the span, if its status is an error. */
   error: string | null;
 }
 
 export interface ReadSpans {
   spans: Span[];
-  /** Why spans could not be read; one entry a span. */
+  /** Why spans could not be read; one entry per span. */
   problems: string[];
 }
 
-/** The request is no `ExportTraceServiceRequest`. */
+/** The request is not an `ExportTraceServiceRequest`. */
 export class OtlpShapeError extends Error {}
 
 const STATUS_ERROR = new Set<unknown>([2, 'STATUS_CODE_ERROR']);
 
-/** Throws `OtlpShapeError`; a bad span is told and left out. */
+/** Throws `OtlpShapeError`. Reports and skips bad spans. */
 export function readSpans(request: unknown): ReadSpans {
   if (!isObject(request) || (request.resourceSpans !== undefined && !Array.isArray(request.resourceSpans))) {
     throw new OtlpShapeError('The body must be an ExportTraceServiceRequest: an object with a list "resourceSpans".');
@@ -81,7 +81,7 @@ function hexOf(value: unknown, length: number): string | null {
   return value.toLowerCase();
 }
 
-/** 64-bit numbers are text in OTLP/JSON; some exporters send them as numbers. Null when absent or 0. */
+/** OTLP/JSON writes 64-bit numbers as text; some exporters send numbers. null if absent or 0. */
 function millisecondsOf(nanoseconds: unknown): number | null {
   const text = typeof nanoseconds === 'number' && Number.isFinite(nanoseconds) ? BigInt(Math.trunc(nanoseconds)).toString() : nanoseconds;
   if (typeof text !== 'string' || !/^\d{1,20}$/.test(text)) return null;
@@ -96,7 +96,7 @@ function attributesOf(list: unknown): JsonObject {
   return Object.fromEntries(attributes);
 }
 
-/** An AnyValue. Integers that are no safe number keep their digits as text. */
+/** Reads an AnyValue. Integers that are not safe stay decimal text. */
 function valueOf(value: unknown): unknown {
   if (!isObject(value)) return null;
   if ('stringValue' in value) return value.stringValue;

@@ -349,8 +349,8 @@ describe('a rollout of traces', () => {
   });
 
   it('stays the same one when only a later span names it, and has what that says of it', () => {
-    const own = { 'palestra.rollout': 'r', 'palestra.group_id': 'g', 'palestra.reward': 1 };
-    const root = span(0, 9_000, own, { parentSpanId: '', name: 'episode' });
+    const attributes = { 'palestra.rollout': 'r', 'palestra.group_id': 'g', 'palestra.reward': 1 };
+    const root = span(0, 9_000, attributes, { parentSpanId: '', name: 'episode' });
     for (const values of [{}, { 'gen_ai.conversation.id': 'c' }]) {
       const named = new Map();
       const [calls] = readTraces(request([chat(values)]), named).rollouts;

@@ -9,33 +9,33 @@ import { readSpans, type Span } from './otlp-spans.ts';
 
 export { OtlpShapeError } from './otlp-spans.ts';
 
-/** What spans of one rollout came to. Its messages have no index yet: spans of it may be stored already. */
+/** The part of a rollout from the spans of one request. Its messages have no index yet, because earlier spans may be stored. */
 export interface TracedRollout {
   rolloutId: string;
-  /** Of the spans that it was made from. */
+  /** Trace ids of its spans. */
   spans: number;
   start: RolloutStartEvent;
   update: RolloutUpdateEvent | null;
   messages: Omit<RolloutMessageEvent, 'index'>[];
-  /** Its root span is among them, without an error: nothing more will come. */
+  /** Its root span is included and has no error, so the rollout is complete. */
   ended: boolean;
 }
 
 export interface ReadTraces {
   rollouts: TracedRollout[];
   problems: string[];
-  /** Spans that say nothing of a conversation (HTTP requests, queries); they are not kept. */
+  /** Spans without a conversation (HTTP requests, database queries); they are not kept. */
   ignored: number;
 }
 
 /**
- * Traces as rollouts. A rollout is what `palestra.rollout` names, else a conversation (`gen_ai.conversation.id`), else an attempt of
- * agent-lightning, else a trace. Every model call repeats the conversation so far: a message has the same id whichever span shows
- * it, so it is stored once, with the time at which it was first seen. Throws `OtlpShapeError`.
+ * Converts traces to rollouts. A rollout is identified by `palestra.rollout`, else by a conversation (`gen_ai.conversation.id`), else by
+ * an attempt of agent-lightning, else by the trace. Every model call repeats the conversation so far: a message has the same id in every
+ * span that shows it, so it is stored once, with its first time. Throws `OtlpShapeError`.
  *
- * `named`: what earlier requests said of their traces, and this one adds to. Exporters send what ended in the last seconds: the span
- * of the whole episode comes after those of its model calls, and need not repeat what they were named by. What it alone is named by comes
- * too late: the rollout stays where its first spans were put.
+ * `named`: the identities of traces from earlier requests; this request adds to it. Exporters send the spans that ended in the last
+ * seconds, so the span of the whole episode comes after those of its model calls. An identity that only this last span has comes too
+ * late: the rollout keeps the identity of its first spans.
  */
 export function readTraces(request: unknown, named: NamedTraces = new Map()): ReadTraces {
   const { spans, problems } = readSpans(request);
@@ -52,13 +52,13 @@ export function readTraces(request: unknown, named: NamedTraces = new Map()): Re
   return { rollouts, problems, ignored: spans.length - kept };
 }
 
-/** What is stored of a rollout: its largest index (-1 for none), and which of the asked messages are there. */
+/** The stored part of a rollout: its largest index (-1 without messages), and which of the inputMessages messages exist. */
 export interface StoredMessages {
   maxIndex: number;
   eventIds: ReadonlySet<string>;
 }
 
-/** The events of a rollout to be stored: messages that are there are left out, new ones are put behind them in the order of time. */
+/** The new events of a rollout: skips stored messages and appends new ones in the order of time. */
 export function eventsOfTrace(rollout: TracedRollout, stored: StoredMessages = { maxIndex: -1, eventIds: new Set() }): RolloutEvent[] {
   const fresh = rollout.messages.filter(({ eventId }) => !stored.eventIds.has(eventId));
   const last = fresh.length - 1;
@@ -70,12 +70,12 @@ export function eventsOfTrace(rollout: TracedRollout, stored: StoredMessages = {
   return [rollout.start, ...(rollout.update ? [rollout.update] : []), ...messages];
 }
 
-/** Rollouts of traces by trace id; those that only the trace names when spans of them were kept. */
+/** Identities of rollouts by trace id; those identified by the trace alone when spans of them were kept. */
 export type NamedTraces = Map<string, RolloutKey>;
 
 interface RolloutKey {
   id: string;
-  /** What named it. A conversation goes on in other traces: the end of one is not its own. */
+  /** What identified it. A conversation may continue in other traces, so the end of a trace is not its end. */
   kind: 'rollout' | 'conversation' | 'attempt' | 'trace';
 }
 
@@ -91,7 +91,7 @@ function groupBy<T>(items: readonly T[], keyOf: (item: T) => string): Map<string
   return groups;
 }
 
-/** One key a trace: attributes that name the rollout need not stand on every span. */
+/** One key per trace, because the attributes that identify the rollout may be on one span only. */
 function rolloutKeys(spans: readonly Span[], named: NamedTraces): Map<string, RolloutKey> {
   const keys = new Map<string, RolloutKey>();
   for (const [traceId, trace] of groupBy(spans, (span) => span.traceId)) {
@@ -114,7 +114,7 @@ function nameOf(trace: readonly Span[]): RolloutKey | null {
   return { id: importId('otlp', 'attempt', attempt, find('agentlightning.attempt_id') ?? ''), kind: 'attempt' };
 }
 
-/** Null when no span of it says anything. `spans` in the order of their starts. */
+/** null if no span has a conversation. `spans` are in the order of their starts. */
 function rolloutOf(rolloutId: string, spans: readonly Span[], isConversation: boolean): TracedRollout | null {
   const kinds = new Map(spans.map((span) => [span, kindOf(span)]));
   const hasModel = spans.some((span) => kinds.get(span) === 'model');
@@ -133,7 +133,7 @@ function rolloutOf(rolloutId: string, spans: readonly Span[], isConversation: bo
     spans: telling.length,
     start: startOf(rolloutId, telling, root),
     update: updateOf(rolloutId, telling, root),
-    // A reward that was given in the millisecond of an answer is for the answer, whichever span began first.
+    // A reward in the same millisecond as an answer belongs to the answer, whichever span started first.
     messages: [...messages.values()].toSorted((a, b) => a.timestamp - b.timestamp || Number(isNote(a)) - Number(isNote(b))),
     ended: root !== undefined && root.error === null && !isConversation,
   };
@@ -141,47 +141,47 @@ function rolloutOf(rolloutId: string, spans: readonly Span[], isConversation: bo
 
 const isNote = ({ metadata }: TracedRollout['messages'][number]): boolean => metadata.annotation === true;
 
-/** A message, and what makes it the same message in every span that shows it. */
+/** A message, and the key that identifies it in every span that shows it. */
 type Keyed = DraftMessage & { id: readonly unknown[] };
 
 function eventOf(
   { at, metadata, ...message }: DraftMessage,
-  place: { eventId: string; rolloutId: string; at: number },
+  ids: { eventId: string; rolloutId: string; at: number },
 ): TracedRollout['messages'][number] {
   return {
     eventType: 'message',
-    eventId: place.eventId,
-    rolloutEventId: place.rolloutId,
-    timestamp: at ?? place.at,
+    eventId: ids.eventId,
+    rolloutEventId: ids.rolloutId,
+    timestamp: at ?? ids.at,
     ...message,
     isFinished: false,
     metadata: metadata ?? {},
   };
 }
 
-/** In the order of the spans. Those of tools come last to be read: which calls they answer is told by the models. */
+/** The messages in the order of the spans. Spans of tools are read last, because the models tell which calls they answer. */
 function messagesOfSpans(spans: readonly Span[], hasModel: boolean): { span: Span; said: Keyed[] }[] {
   const read = spans.map((span) => {
     const kind = kindOf(span);
     if (kind === 'tool') return { span, said: [] as Keyed[], tool: toolOf(span) };
-    // What an agent was asked and answered is told by its model calls, if there are any.
+    // The model calls of an agent show its input and output. Its attributes attributes count only without model calls.
     return { span, said: kind === 'agent' && hasModel ? [] : modelMessages(span, kind === 'model'), tool: null };
   });
-  const asked = new AskedCalls(
+  const openCalls = new OpenCalls(
     read.flatMap(({ said }) => said),
     new Set(read.flatMap(({ tool }) => tool?.callId ?? [])),
   );
   return read.map(({ span, said, tool }) => {
     if (tool === null) return { span, said };
-    return { span, said: toolMessages(span, { ...tool, callId: tool.callId ?? asked.take(tool, span.startedAt) }) };
+    return { span, said: toolMessages(span, { ...tool, callId: tool.callId ?? openCalls.take(tool, span.startedAt) }) };
   });
 }
 
-/** Calls that models asked for, for spans of tools that do not say which of them they are: the same tool with the same arguments. */
-class AskedCalls {
+/** Tool calls of models, to find the call of a tool span that does not name one: the same tool with the same arguments. */
+class OpenCalls {
   readonly #open = new Map<string, { callId: string; at: number }[]>();
 
-  /** `taken`: ids that spans of tools name themselves. */
+  /** `taken`: call ids that spans of tools name. */
   constructor(messages: readonly Keyed[], taken: ReadonlySet<string>) {
     const known = new Set(taken);
     for (const { type, name, callId, content, at } of messages) {
@@ -194,12 +194,12 @@ class AskedCalls {
     }
   }
 
-  /** The newest that was asked for by then; else one that a later call repeats: the span of the model that asked came in another request. */
+  /** The latest such call before `at`; else a later repetition of it, because the span of the model may be in another request. */
   take({ name, input }: ToolUse, startedAt: number): string | undefined {
     const open = this.#open.get(this.#keyOf(name, input)) ?? [];
     const newest = open.findLast(({ at }) => at <= startedAt)?.at;
-    const place = newest === undefined ? 0 : open.findIndex(({ at }) => at === newest);
-    return open.splice(place, 1)[0]?.callId;
+    const position = newest === undefined ? 0 : open.findIndex(({ at }) => at === newest);
+    return open.splice(position, 1)[0]?.callId;
   }
 
   #keyOf(name: string | undefined, args: string | undefined): string {
@@ -215,7 +215,7 @@ function withReward(span: Span, said: Keyed[]): Keyed[] {
   if (last !== undefined && last.at === span.endedAt) {
     return [...said.slice(0, -1), { ...last, reward: value, metadata: compact({ ...last.metadata, rewards: parts }) }];
   }
-  // A span that only gives a reward is a message of its own, where it belongs in time.
+  // A span with only a reward becomes a message at its time.
   const note: Keyed = {
     id: ['reward', span.spanId],
     type: 'system_message',
@@ -229,11 +229,11 @@ function withReward(span: Span, said: Keyed[]): Keyed[] {
 
 function modelMessages(span: Span, isModel: boolean): Keyed[] {
   const { input, output } = conversationOf(span);
-  const given = chatMessages(input);
+  const inputMessages = chatMessages(input);
   const all = chatMessages([...input, ...output]);
-  const said = all.slice(given.length);
+  const said = all.slice(inputMessages.length);
   const drafts: DraftMessage[] = [
-    ...given.map((message) => ({ ...message, at: span.startedAt })),
+    ...inputMessages.map((message) => ({ ...message, at: span.startedAt })),
     ...said.map((message) => ({ ...message, at: span.endedAt })),
   ];
   const keyed = withIds(drafts);
@@ -243,7 +243,7 @@ function modelMessages(span: Span, isModel: boolean): Keyed[] {
     return [...keyed.slice(0, -1), { ...last, metadata: { ...last.metadata, ...usage } }];
   }
   if (!isModel) return keyed;
-  // The call was made; what it said was not recorded, or it failed.
+  // The call ran, but its output was not recorded, or it failed.
   const failure = span.error === null ? { content_not_captured: true } : { is_error: true, error: span.error };
   return [
     ...keyed,
@@ -251,7 +251,7 @@ function modelMessages(span: Span, isModel: boolean): Keyed[] {
   ];
 }
 
-/** Equal messages of a conversation are told apart by their order; calls and results by the call's id. */
+/** Equal messages of a conversation are distinguished by their order, calls and results by the id of the call. */
 function withIds(messages: readonly DraftMessage[]): Keyed[] {
   const seen = new Map<string, number>();
   return messages.map((message) => {
@@ -283,35 +283,35 @@ function toolMessages(span: Span, { name, callId, input, output }: ToolUse): Key
   return [call, { id: idOf('tool_result'), type: 'tool_result', name, callId: join, content, at: span.endedAt, metadata }];
 }
 
-/** Attributes of ours, without their prefix: those of the resource, then those of the spans. */
-function ownAttributes(spans: readonly Span[]): JsonObject {
+/** Attributes with the prefix of Palestra, without it: those of the resource, then those of the spans. */
+function palestraAttributes(spans: readonly Span[]): JsonObject {
   const all = [...spans.map(({ resource }) => resource), ...spans.map(({ attributes }) => attributes)];
   const entries = all.flatMap((attributes) => Object.entries(attributes).filter(([key]) => key.startsWith('palestra.')));
   return Object.fromEntries(entries.map(([key, value]) => [key.slice('palestra.'.length), value]));
 }
 
-/** Attributes of ours that become something else than metadata. */
+/** Attributes of Palestra that do not become metadata. */
 const NAMED = new Set(['run', 'rollout', 'reward', 'environment', 'split', 'variant', 'step', 'task_index']);
 
 function startOf(rolloutId: string, spans: readonly Span[], root: Span | undefined): RolloutStartEvent {
-  const own = ownAttributes(spans);
+  const attributes = palestraAttributes(spans);
   const span = root ?? spans[0]!;
   const find = (key: string) => first(textOf, ...spans.map(({ attributes }) => attributes[key]));
   const name = find('gen_ai.agent.name') ?? (root && textOf(root.name));
   const model = first(textOf, ...spans.map(({ attributes }) => modelOf(attributes)));
-  const text = (key: string) => (textOf(own[key]) === undefined ? {} : { [key]: textOf(own[key]) });
+  const text = (key: string) => (textOf(attributes[key]) === undefined ? {} : { [key]: textOf(attributes[key]) });
   return {
     eventType: 'rollout',
     eventId: rolloutId,
     timestamp: span.startedAt,
-    runName: textOf(own.run) ?? textOf(span.resource['service.name']) ?? 'otlp',
+    runName: textOf(attributes.run) ?? textOf(span.resource['service.name']) ?? 'otlp',
     ...(name === undefined ? {} : { rolloutName: name }),
     ...text('environment'),
     ...text('split'),
     ...text('variant'),
     ...(model === undefined ? {} : { run_info: { model_name: model } }),
     metadata: compact({
-      ...Object.fromEntries(Object.entries(own).filter(([key]) => !NAMED.has(key))),
+      ...Object.fromEntries(Object.entries(attributes).filter(([key]) => !NAMED.has(key))),
       trace_id: span.traceId,
       conversation_id: find('gen_ai.conversation.id'),
       agl_rollout_id: textOf(span.resource['agentlightning.rollout_id']),
@@ -320,13 +320,13 @@ function startOf(rolloutId: string, spans: readonly Span[], root: Span | undefin
   };
 }
 
-/** What may be known only by a later span. */
+/** Fields that a later span may add. */
 function updateOf(rolloutId: string, spans: readonly Span[], root: Span | undefined): RolloutUpdateEvent | null {
-  const own = ownAttributes(spans);
+  const attributes = palestraAttributes(spans);
   const info = compact({
-    ...Object.fromEntries(Object.entries(own).filter(([key]) => key === 'rollout' || !NAMED.has(key))),
-    current_step: intOf(own.step),
-    task_index: intOf(own.task_index),
+    ...Object.fromEntries(Object.entries(attributes).filter(([key]) => key === 'rollout' || !NAMED.has(key))),
+    current_step: intOf(attributes.step),
+    task_index: intOf(attributes.task_index),
     duration_ms: root === undefined ? undefined : root.endedAt - root.startedAt,
     ...(root?.error == null ? {} : { stop_reason: 'infra_error', error: root.error }),
   });
