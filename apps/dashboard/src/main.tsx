@@ -9,7 +9,7 @@ import './theme/app.css';
 import './theme/density.ts';
 import './theme/theme.ts';
 
-// Every page waits for it; nothing else has to wait for the first page to be there.
+// Every page needs this query, so it starts before the first page loads.
 void queryClient.prefetchQuery(meQuery);
 
 createRoot(document.getElementById('root')!).render(

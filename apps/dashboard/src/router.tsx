@@ -15,16 +15,16 @@ import { readSettingsTab, type SettingsTab } from './settings/tabs.ts';
 const rootRoute = createRootRoute({ component: Frame, notFoundComponent: NotFound, errorComponent: CrashState });
 const root = { getParentRoute: () => rootRoute } as const;
 
-/** `/` and `/runs/...` lead to the pages of the signed-in organisation; without a session the frame shows how to sign in. */
-async function toOwnRuns(under = '/runs'): Promise<void> {
+/** Redirects `/` and `/runs/...` to the pages of the signed-in organisation. Without a session the frame shows the sign-in page. */
+async function redirectToOrganisation(under = '/runs'): Promise<void> {
   const me = await queryClient.ensureQueryData(meQuery).catch(() => null);
   if (me) throw redirect({ href: `/${encodeURIComponent(me.org.name)}${under}`, replace: true });
 }
 
-const home = createRoute({ ...root, path: '/', beforeLoad: () => toOwnRuns() });
-const bareRuns = createRoute({ ...root, path: '/runs', beforeLoad: ({ location }) => toOwnRuns(location.href) });
+const home = createRoute({ ...root, path: '/', beforeLoad: () => redirectToOrganisation() });
+const bareRuns = createRoute({ ...root, path: '/runs', beforeLoad: ({ location }) => redirectToOrganisation(location.href) });
 /** Every page of a run. */
-const bareRun = createRoute({ ...root, path: '/runs/$', beforeLoad: ({ location }) => toOwnRuns(location.href) });
+const bareRun = createRoute({ ...root, path: '/runs/$', beforeLoad: ({ location }) => redirectToOrganisation(location.href) });
 
 const runs = createRoute({
   ...root,
@@ -75,7 +75,7 @@ const groups = createRoute({
 const group = createRoute({
   ...ofRun,
   path: '/groups/$group',
-  /** `at`: the step of a group key that is at several; `lane`: the sample that is read. */
+  /** `at`: the step, for a group key that occurs at several steps; `lane`: the current sample. */
   validateSearch: (search): { at?: number; view?: 'matrix' | 'lanes'; pin?: true; order?: 'reward'; lane?: number } => ({
     at: searchIndex(search['at'], 0),
     view: search['view'] === 'matrix' || search['view'] === 'lanes' ? search['view'] : undefined,
@@ -104,7 +104,7 @@ const task = createRoute({
 const tools = createRoute({
   ...ofRun,
   path: '/tools',
-  /** The tool that is open. */
+  /** `tool`: the open tool. */
   validateSearch: (search): { tool?: string } => ({ tool: searchText(search['tool']) }),
   component: lazyRouteComponent(() => import('./tools/ToolsPage.tsx'), 'ToolsPage'),
 });
@@ -122,16 +122,16 @@ const config = createRoute({
 const rollout = createRoute({
   ...root,
   path: '/rollout/$id',
-  /** `q`, `sort`: the list that it was opened from, for `n` and `p`; `diff`: the rollout beside it. */
+  /** `q`, `sort`: the list that the rollout was opened from, for the keys `n` and `p`; `diff`: the rollout to compare with. */
   validateSearch: (search): FromList & { tab?: string; diff?: string; print?: true } => ({
     q: searchText(search['q']),
     sort: searchText(search['sort']),
     tab: searchText(search['tab']),
     diff: searchText(search['diff']),
-    // Every row at once, for paper.
+    // Renders all rows, for printing.
     print: search['print'] === true || search['print'] === '' || search['print'] === 'true' || undefined,
   }),
-  // While the page's code is on its way; a link that is only pointed at costs nothing.
+  // Loads data while the code of the page loads, but not when a link is only hovered.
   loader: ({ params, preload, location }) => {
     if (!preload) prefetchRollout(params.id, location.hash);
   },
@@ -140,7 +140,7 @@ const rollout = createRoute({
 const compare = createRoute({
   ...root,
   path: '/compare',
-  /** Names or ids; `sort`: of the tasks, `delta:1:desc`. */
+  /** Names or ids of runs; `sort`: order of the tasks, such as `delta:1:desc`. */
   validateSearch: (search): RunFilter & { runs?: string; rollouts?: string; x?: 'time' | 'count'; sort?: string } => ({
     ...readFilter(search),
     runs: searchList(search['runs']),
@@ -166,7 +166,7 @@ const environments = createRoute({
 const environment = createRoute({
   ...root,
   path: '/environments/$owner/$name',
-  /** `task`: the one that is open; `only=mixed`: tasks of 0 < avg < 1. */
+  /** `task`: the open task; `only=mixed`: tasks with 0 < avg < 1. */
   validateSearch: (
     search,
   ): { tab?: string; variant?: string; split?: string; sort?: string; order?: 'asc' | 'desc'; only?: 'mixed'; task?: number } => ({
@@ -227,10 +227,10 @@ const session = createRoute({
 
 const pagesOfRun = run.addChildren([overview, explorer, groups, group, tasks, task, tools, failures, config]);
 const pages = [home, bareRuns, bareRun, runs, pagesOfRun, rollout, compare, exports_, sessions, session];
-const places = [environments, environment, playground, apiKeys, settings, checker];
+const otherPages = [environments, environment, playground, apiKeys, settings, checker];
 
 export const router = createRouter({
-  routeTree: rootRoute.addChildren([...pages, ...places]),
+  routeTree: rootRoute.addChildren([...pages, ...otherPages]),
   defaultPreload: 'intent',
   scrollRestoration: false,
 });

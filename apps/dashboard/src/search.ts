@@ -1,4 +1,4 @@
-/** Readers of URL search parameters: anything unexpected reads as absent, so that a mistyped link still opens. */
+/** Parsers of URL search parameters. Invalid values are ignored, so that a mistyped link still opens. */
 export function searchText(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value);
   return typeof value === 'string' && value !== '' ? value : undefined;
@@ -11,7 +11,7 @@ export function searchIndex(value: unknown, least = 1): number | undefined {
   return Number.isSafeInteger(number) && number >= least ? number : undefined;
 }
 
-/** Names between commas, as one text. */
+/** Comma-separated names as one text. */
 export function searchList(value: unknown): string | undefined {
   return Array.isArray(value) ? searchText(value.join(',')) : searchText(value);
 }

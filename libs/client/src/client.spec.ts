@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { PalestraClient } from './client.ts';
 import { playGroup } from './play-group.ts';
 
-/** A server that misbehaves as told, over real sockets. */
+/** Handles a request of a test server on a real socket. */
 type Handler = (path: string, body: Record<string, unknown>, response: ServerResponse, request: IncomingMessage) => void;
 const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -33,7 +33,7 @@ const RESULT = JSON.stringify({ ok: true, output: { blocks: [], metadata: null, 
 const task = { environment: 'a/b', split: 'train', index: 0, reserve: false, pingIntervalMs: 0 };
 
 describe('a session', () => {
-  test('resumes a cut call by its task id', async () => {
+  test('resumes an interrupted call with its task id', async () => {
     const bodies: unknown[] = [];
     const client = await clientOf((path, body, response) => {
       if (path !== '/call') return void json(response, {});
@@ -52,7 +52,7 @@ describe('a session', () => {
     ]);
   });
 
-  test('takes a repeat of a lost /create for its own success', async () => {
+  test('treats "already exists" on the repeat of a lost /create as success', async () => {
     let creates = 0;
     const client = await clientOf((path, _body, response) => {
       if (path !== '/create') return void json(response, {});
@@ -66,25 +66,25 @@ describe('a session', () => {
 });
 
 describe('sessions', () => {
-  test('follows a session over a cut stream, from the last event that was read', async () => {
-    const asked: (string | undefined)[] = [];
+  test('resumes an interrupted event stream after the last event', async () => {
+    const lastEventIds: (string | undefined)[] = [];
     const client = await clientOf((_path, _body, response, request) => {
-      asked.push(request.headers['last-event-id'] as string | undefined);
+      lastEventIds.push(request.headers['last-event-id'] as string | undefined);
       response.writeHead(200, { 'content-type': 'text/event-stream' });
-      if (asked.length === 1) {
+      if (lastEventIds.length === 1) {
         response.write(
           'id: 1.0\r\nevent: session\r\ndata: {"sid":"s"}\r\n\r\nid: 1.7\r\nevent: call\r\ndata: {"seq":7}\r\n\r\nid: 1.8\r\nev',
         );
         setTimeout(() => response.destroy(), 20);
       } else response.end('id: 2.8\r\nevent: call\r\ndata: {"seq":8}\r\n\r\nid: 2.8\r\nevent: end\r\ndata: {"sid":"s"}\r\n\r\n');
     });
-    const told: unknown[] = [];
-    for await (const event of client.sessions.events('s')) told.push(event.type === 'call' ? event.call.seq : event.type);
-    expect(told).toEqual(['session', 7, 8, 'end']);
-    expect(asked).toEqual([undefined, '1.7']);
+    const events: unknown[] = [];
+    for await (const event of client.sessions.events('s')) events.push(event.type === 'call' ? event.call.seq : event.type);
+    expect(events).toEqual(['session', 7, 8, 'end']);
+    expect(lastEventIds).toEqual([undefined, '1.7']);
   });
 
-  test('opens once, also when the answer was lost', async () => {
+  test('opens a session once, also if the response is lost', async () => {
     const bodies: Record<string, unknown>[] = [];
     const client = await clientOf((path, body, response, request) => {
       if (request.method === 'GET') return void json(response, { sid: path.split('/').at(-1), state: 'ready' });
@@ -97,7 +97,7 @@ describe('sessions', () => {
     expect(view).toEqual({ sid: bodies[0]!['sid'], state: 'ready' });
   });
 
-  test('reads lists to their end', async () => {
+  test('reads all pages of a list', async () => {
     const client = await clientOf((path, _body, response) => {
       const { searchParams } = new URL(path, 'http://x');
       if (path.includes('/calls')) {
@@ -119,7 +119,7 @@ describe('sessions', () => {
   });
 });
 
-test('uploads are repeated after 503 and all are stored', async () => {
+test('uploads are retried after 503 until all events are stored', async () => {
   let requests = 0;
   const client = await clientOf((_path, _body, response) => {
     requests += 1;
@@ -130,7 +130,7 @@ test('uploads are repeated after 503 and all are stored', async () => {
   expect(await client.rollouts.flush()).toEqual({ stored: 11, lost: 0, error: null });
 });
 
-test('an episode that the infrastructure ended is unscored, never a reward of 0', async () => {
+test('an episode that fails by the infrastructure is unscored and has no reward of 0', async () => {
   const client = await clientOf((path, _body, response) => {
     if (path === '/create_session') response.end('event: task_id\r\ndata: s\r\n\r\nevent: end\r\ndata: \r\n\r\n');
     else if (path === '/prompt') json(response, []);

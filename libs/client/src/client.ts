@@ -1,4 +1,4 @@
-import type { ApiKeyView, MeView } from '@palestra/protocol';
+import type { ApiKeyView, CreatedKey, MeView, RotatedSecret } from '@palestra/protocol';
 import { Connection, type ConnectionOptions } from './connection.ts';
 import { Environments } from './environments.ts';
 import { TaskExports } from './task-exports.ts';
@@ -15,7 +15,7 @@ export interface ClientOptions extends ConnectionOptions {
   uploads?: UploaderOptions;
 }
 
-/** Everything a Palestra server offers, typed. Cheap to hold; one per process is enough. */
+/** A typed client of a Palestra server. One instance per process is enough. */
 export class PalestraClient {
   readonly environments: Environments;
   readonly rollouts: Rollouts;
@@ -43,17 +43,17 @@ export class PalestraClient {
     return this.#connection.url;
   }
 
-  /** Whether sessions run where the rest of the API is; false when another server runs them. */
+  /** Whether sessions and the rest of the API have the same origin. */
   get isOneOrigin(): boolean {
     return this.#connection.isOneOrigin;
   }
 
-  /** Opens an episode on a task. Close it. */
+  /** Opens a session for a task. The caller must close it. */
   session(options: SessionOptions): Promise<Session> {
     return Session.open(this.#connection, options);
   }
 
-  /** Goes on with a session that is open: made by `sessions.open` or `sessions.fork`, or by another process. Close it. */
+  /** Attaches to an open session of `sessions.open`, `sessions.fork` or another process. The caller must close it. */
   attach(sid: string, options: AttachOptions = {}): Session {
     return Session.attach(this.#connection, sid, options);
   }
@@ -62,7 +62,7 @@ export class PalestraClient {
     return (await this.#connection.json({ path: '/v1/me' })) as MeView;
   }
 
-  /** Waits for every upload, then lets go of the connections. */
+  /** Waits for all uploads, then closes the connections. */
   async close(): Promise<UploadReport> {
     const report = await this.rollouts.flush();
     await this.#connection.close();
@@ -70,7 +70,7 @@ export class PalestraClient {
   }
 }
 
-/** API keys of the caller's organisation. */
+/** The API keys of the caller's organisation. */
 class Keys {
   readonly #connection: Connection;
 
@@ -82,31 +82,18 @@ class Keys {
     return ((await this.#connection.json({ path: '/v1/keys' })) as { keys: ApiKeyView[] }).keys;
   }
 
-  /** `key` is shown this once. */
-  async create(name: string, scopes?: string[]): Promise<ApiKeyView & { key: string }> {
-    return (await this.#connection.json({ method: 'POST', path: '/v1/keys', body: { name, scopes }, retry: noRetry })) as ApiKeyView & {
-      key: string;
-    };
+  /** Only this response contains the whole key, as `key`. */
+  async create(name: string, scopes?: string[]): Promise<CreatedKey> {
+    return (await this.#connection.json({ method: 'POST', path: '/v1/keys', body: { name, scopes }, retry: noRetry })) as CreatedKey;
   }
 
   async revoke(id: string): Promise<ApiKeyView> {
     return (await this.#connection.json({ method: 'DELETE', path: `/v1/keys/${encodeURIComponent(id)}` })) as ApiKeyView;
   }
 
-  /** Replaces the key that seals secrets of sessions. Only for owners of the organisation that runs the service. */
-  async rotateSecret(dropPrevious = false): Promise<SecretRotation> {
+  /** Replaces the key that encrypts secrets of sessions. Only for owners of the organisation that runs the service. */
+  async rotateSecret(dropPrevious = false): Promise<RotatedSecret> {
     const body = { drop_previous: dropPrevious };
-    return (await this.#connection.json({ method: 'POST', path: '/v1/keys/rotate-secret', body, retry: noRetry })) as SecretRotation;
+    return (await this.#connection.json({ method: 'POST', path: '/v1/keys/rotate-secret', body, retry: noRetry })) as RotatedSecret;
   }
-}
-
-export interface SecretRotation {
-  /** False where the server's configuration sets the key. */
-  key_replaced: boolean;
-  /** Sessions whose secrets were sealed with the current key. */
-  resealed: number;
-  /** Sessions whose secrets no key of the server opens. */
-  unreadable: number;
-  /** Earlier keys that still open and verify. */
-  previous_keys: number;
 }

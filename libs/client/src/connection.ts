@@ -9,11 +9,11 @@ export interface ConnectionOptions {
   /** Origin of the API. */
   url: string;
   apiKey?: string;
-  /** Origin of the session plane where it is another one. */
+  /** Origin of the session API, if it differs from `url`. */
   sessionUrl?: string;
-  /** Ends every request of this client. */
+  /** Aborts every request of this client. */
   signal?: AbortSignal;
-  /** An undici dispatcher: proxies, limits of connections, tests. */
+  /** An undici dispatcher, for proxies, connection limits or tests. */
   dispatcher?: Dispatcher;
 }
 
@@ -23,18 +23,18 @@ export interface Call {
   headers?: Record<string, string>;
   body?: JsonValue;
   signal?: AbortSignal;
-  /** Of one attempt. */
+  /** Deadline of one attempt. */
   deadlineMs?: number;
   retry?: RetryPolicy;
 }
 
-/** A silent stream is taken for dead after this; servers send a heartbeat every 10 s. */
+/** A stream without data for this long counts as dead; servers send a heartbeat every 10 s. */
 const STALL_MS = 30_000;
-/** A stream that lived this long has seen a heartbeat, so its cut does not count against the retries. */
+/** A stream that lived this long received a heartbeat, so its failure does not consume a retry. */
 const PROGRESS_MS = 10_000;
 const DEADLINE_MS = 60_000;
 
-/** HTTP to one server: keys, deadlines, retries, event streams with resume. */
+/** HTTP requests to one server, with API key, deadlines, retries and resumable event streams. */
 export class Connection {
   readonly url: string;
   readonly #sessionUrl: string;
@@ -48,7 +48,7 @@ export class Connection {
     this.#sessionUrl = options.sessionUrl ? new URL(options.sessionUrl).origin : this.url;
     this.#headers = { 'user-agent': 'palestra-client/0.1.0', ...(options.apiKey ? { 'x-api-key': options.apiKey } : {}) };
     this.#ownsDispatcher = options.dispatcher === undefined;
-    // Deadlines are ours, by signal; a prompt may wait half an hour for setup.
+    // Signals enforce the deadlines: a prompt can wait half an hour for setup.
     this.#dispatcher = options.dispatcher ?? new Agent({ headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: 30_000 });
     this.#signal = options.signal;
   }
@@ -57,12 +57,12 @@ export class Connection {
     return this.url === this.#sessionUrl;
   }
 
-  /** The JSON of a 2xx answer. */
+  /** Returns the JSON of a 2xx response. */
   json(call: Call): Promise<JsonValue> {
     return withRetry(() => this.jsonOnce(call), call.retry ?? requestRetry, this.#combine(call.signal));
   }
 
-  /** As `json`, sent once. */
+  /** Like `json`, without retries. */
   async jsonOnce(call: Call): Promise<JsonValue> {
     const deadlineMs = call.deadlineMs ?? DEADLINE_MS;
     const signal = this.#combine(call.signal, AbortSignal.timeout(deadlineMs));
@@ -71,11 +71,11 @@ export class Connection {
       const text = await answer.body.text();
       return text === '' ? null : parseJson(text);
     } catch (error) {
-      throw this.#explain(error, call, `no answer within ${deadlineMs / 1000} s`);
+      throw this.#toError(error, call, `no response within ${deadlineMs / 1000} s`);
     }
   }
 
-  /** The JSON of a 2xx answer to a body of any size, opened anew for every attempt. No deadline but the signal's. */
+  /** Uploads a body of any size, opened for every attempt, and returns the JSON of the 2xx response. Without a deadline. */
   upload(call: Call, open: () => Readable): Promise<JsonValue> {
     const attempt = async () => {
       const body = open();
@@ -87,7 +87,7 @@ export class Connection {
         );
         return parseJson(await answer.body.text());
       } catch (error) {
-        throw this.#explain(error, call, 'cut');
+        throw this.#toError(error, call, 'the connection broke');
       } finally {
         body.destroy();
       }
@@ -95,17 +95,17 @@ export class Connection {
     return withRetry(attempt, call.retry ?? requestRetry, this.#combine(call.signal));
   }
 
-  /** The body of a 2xx answer, to be read to its end. */
+  /** Returns the body of a 2xx response. The caller must read it to its end. */
   async download(call: Call): Promise<AsyncIterable<Uint8Array>> {
     const answer = await this.#send(call, this.#combine(call.signal)).catch((error: unknown) => {
-      throw this.#explain(error, call, 'cut');
+      throw this.#toError(error, call, 'the connection broke');
     });
     return answer.body;
   }
 
   /**
-   * The text that an event stream carried, or '' . A cut or silent stream is asked for again by its task id, so that the
-   * work behind it runs once. Rejects with `ToolFailedError` on the event `error`.
+   * Returns the text of an event stream, or ''. An interrupted or silent stream is requested again with its task id, so that the
+   * call runs once. Rejects with `ToolFailedError` on the event `error`.
    */
   stream(call: Call, onTaskId: (taskId: string) => void = () => {}): Promise<string> {
     let taskId: string | null = null;
@@ -145,7 +145,7 @@ export class Connection {
       }
       throw new ConnectionError(`${call.path}: the stream ended without a result`, Date.now() - startedAt > PROGRESS_MS);
     } catch (error) {
-      throw this.#explain(error, call, `no sign of life for ${STALL_MS / 1000} s`, Date.now() - startedAt > PROGRESS_MS);
+      throw this.#toError(error, call, `no data for ${STALL_MS / 1000} s`, Date.now() - startedAt > PROGRESS_MS);
     } finally {
       clearTimeout(timer);
     }
@@ -169,11 +169,11 @@ export class Connection {
     return AbortSignal.any([this.#signal, ...signals].filter((signal) => signal !== undefined));
   }
 
-  /** The caller's own abort stays what it is; everything else without an answer is a `ConnectionError`. */
-  #explain(error: unknown, call: Call, onTimeout: string, madeProgress = false): unknown {
+  /** Returns the error to throw: the caller's abort reason unchanged, and a `ConnectionError` for any other missing response. */
+  #toError(error: unknown, call: Call, onTimeout: string, madeProgress = false): unknown {
     if (error instanceof PalestraApiError || error instanceof ConnectionError || error instanceof ToolFailedError) return error;
     for (const signal of [call.signal, this.#signal]) if (signal?.aborted) return signal.reason;
-    if (error instanceof SyntaxError) return new ConnectionError(`${call.path}: the answer is not JSON`, false, { cause: error });
+    if (error instanceof SyntaxError) return new ConnectionError(`${call.path}: the response is not JSON`, false, { cause: error });
     const name = error instanceof Error ? error.name : '';
     const reason = name === 'TimeoutError' || name === 'AbortError' ? onTimeout : describe(error);
     return new ConnectionError(`${call.path}: ${reason}`, madeProgress, { cause: error });
@@ -194,7 +194,7 @@ async function readError(answer: Dispatcher.ResponseData): Promise<PalestraApiEr
     const parsed: unknown = JSON.parse(text);
     if (typeof parsed === 'object' && parsed !== null) body = parsed;
   } catch {
-    // A proxy's page: its text is all there is.
+    // The response of a proxy: use its text.
   }
   const detail = body.detail ?? body.message ?? (text.slice(0, 500) || 'no detail');
   const retryAfter = answer.headers['retry-after'];

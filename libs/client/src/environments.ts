@@ -19,10 +19,10 @@ export interface ListOptions {
   owner?: string;
 }
 
-/** Where an environment runs that somebody keeps running: an ORS server (`remote`), an OpenEnv server, or an MCP server. */
+/** The server of an environment that its owner runs: ORS (`remote`), OpenEnv or MCP. */
 export type EnvironmentServer = { kind: 'remote' | 'openenv' | 'mcp'; url: string } | { kind: 'mcp'; command: string[] };
 
-/** Names of a request's query; absent ones are left out. */
+/** A query string without the undefined values. */
 export function query(values: Record<string, string | number | undefined>): string {
   const present = Object.entries(values).filter((entry): entry is [string, string | number] => entry[1] !== undefined);
   return present.length === 0 ? '' : `?${new URLSearchParams(present.map(([key, value]): [string, string] => [key, String(value)]))}`;
@@ -31,11 +31,11 @@ export function query(values: Record<string, string | number | undefined>): stri
 /** `owner/name` as path segments. */
 export function environmentPath(environment: string): string {
   const [owner, name, ...rest] = environment.split('/');
-  if (!owner || !name || rest.length > 0) throw new TypeError(`not an environment: ${JSON.stringify(environment)}; expected owner/name`);
+  if (!owner || !name || rest.length > 0) throw new TypeError(`Invalid environment ${JSON.stringify(environment)}. Expected owner/name.`);
   return `/v1/environments/${encodeURIComponent(owner)}/${encodeURIComponent(name)}`;
 }
 
-/** The registry, and what an environment's server says of its tasks. */
+/** The registered environments, and the tasks of their servers. */
 export class Environments {
   readonly #connection: Connection;
 
@@ -51,13 +51,13 @@ export class Environments {
     return (await this.#connection.json({ path: environmentPath(environment) })) as EnvironmentView;
   }
 
-  /** Registers a running server, an ORS one where only a URL is given. Sent once: a repeat would find the name taken by itself. */
+  /** Registers a running server; with only a URL, an ORS server. Not retried, because a repeat would find the name taken. */
   async add(options: {
     name: string;
     namespace?: string | undefined;
     description?: string;
     readme?: string | null;
-    /** Left out: true. A public environment is visible to every organisation of the service. */
+    /** Default: true. A public environment is visible to every organisation of the service. */
     isPrivate?: boolean;
     url?: string;
     server?: EnvironmentServer;
@@ -67,19 +67,19 @@ export class Environments {
     return (await this.#connection.json({ method: 'POST', path: '/v1/environments', body, retry: noRetry })) as EnvironmentView;
   }
 
-  /** A new immutable version on another server. */
+  /** Adds an immutable version on another server. */
   async addVersion(environment: string, server: EnvironmentServer): Promise<EnvironmentVersionView> {
     const path = `${environmentPath(environment)}/versions`;
     return (await this.#connection.json({ method: 'POST', path, body: { source: server }, retry: noRetry })) as EnvironmentVersionView;
   }
 
-  /** Changes what pages say of it. */
+  /** Changes the description or README. */
   async describe(environment: string, details: { description?: string; readme?: string | null }): Promise<EnvironmentView> {
     const body = { new_description: details.description, new_readme_content: details.readme };
     return (await this.#connection.json({ method: 'PUT', path: `${environmentPath(environment)}/details`, body })) as EnvironmentView;
   }
 
-  /** Sets timeouts, capacity and promises for its sessions, in place of what was set before; null = sets nothing. Open sessions keep theirs. */
+  /** Replaces the timeouts, capacity and guarantees of its sessions; null removes them. Open sessions keep theirs. */
   async setSessions(environment: string, sessions: SessionPolicyView | null): Promise<EnvironmentView> {
     return (await this.#connection.json({
       method: 'PUT',
@@ -88,7 +88,7 @@ export class Environments {
     })) as EnvironmentView;
   }
 
-  /** Splits, counts and tools of every variant, as last discovered. */
+  /** Splits, task counts and tools of every variant, from the last discovery. */
   async discovery(environment: string): Promise<EnvironmentDiscoveryView> {
     return (await this.#connection.json({ path: `${environmentPath(environment)}/discovery` })) as EnvironmentDiscoveryView;
   }
@@ -97,7 +97,7 @@ export class Environments {
     return (await this.#connection.json({ path: `${environmentPath(environment)}/tasks${query({ ...options })}` })) as TaskPageView;
   }
 
-  /** Asked of the environment's server now. */
+  /** Reads the splits from the environment's server. */
   async splits(environment: string, variant?: string): Promise<Split[]> {
     return (await this.#connection.json({ path: `${prefix(variant)}/splits`, headers: deployment(environment) })) as Split[];
   }
@@ -107,16 +107,16 @@ export class Environments {
   }
 
   async numTasks(environment: string, split: string, variant?: string): Promise<number> {
-    const answer = await this.#ask(environment, variant, '/num_tasks', { split });
+    const answer = await this.#post(environment, variant, '/num_tasks', { split });
     return (answer as { num_tasks: number }).num_tasks;
   }
 
   async task(environment: string, split: string, index: number, variant?: string): Promise<TaskSpec> {
-    const answer = await this.#ask(environment, variant, '/task', { split, index });
+    const answer = await this.#post(environment, variant, '/task', { split, index });
     return (answer as { task: TaskSpec }).task;
   }
 
-  #ask(environment: string, variant: string | undefined, path: string, body: object): Promise<unknown> {
+  #post(environment: string, variant: string | undefined, path: string, body: object): Promise<unknown> {
     return this.#connection.json({ method: 'POST', path: prefix(variant) + path, headers: deployment(environment), body });
   }
 }

@@ -1,15 +1,15 @@
-/** What can go wrong, as classes: `instanceof` tells a model's mistake from a broken tool, a dead session, a dead network. */
+/** Error classes: `instanceof` distinguishes a mistake of the policy, a failed tool, an ended session and a network failure. */
 
 /** The server answered with an error status. */
 export class PalestraApiError extends Error {
   constructor(
-    /** Code of the error catalogue; null when the answer came from something else (another ORS server, a proxy). */
+    /** Code of the error catalogue; null if another ORS server or a proxy sent the response. */
     readonly code: string | null,
     readonly status: number,
     readonly detail: string,
-    /** Wait that the server asked for, in milliseconds. */
+    /** `Retry-After`, in milliseconds. */
     readonly retryAfterMs: number | null = null,
-    /** `X-Backend-State: starting`: nothing ran, the environment is on its way up. */
+    /** `X-Backend-State: starting`: the environment is starting, and nothing ran. */
     readonly backendStarting = false,
   ) {
     super(`${status}: ${detail}`);
@@ -17,11 +17,11 @@ export class PalestraApiError extends Error {
   }
 }
 
-/** No whole answer: refused, reset, cut, stalled, or past the deadline. */
+/** No complete response: the connection was refused or reset, the stream stalled, or the deadline passed. */
 export class ConnectionError extends Error {
   constructor(
     message: string,
-    /** The server had begun to answer, and the stream had lived past a heartbeat. */
+    /** Whether the stream lived long enough to receive a heartbeat. */
     readonly madeProgress = false,
     options?: { cause?: unknown },
   ) {
@@ -30,10 +30,10 @@ export class ConnectionError extends Error {
   }
 }
 
-/** The environment refused the call (`ok:false`): a mistake of the model. The session goes on. */
+/** The environment refused the call (`ok: false`) because of a mistake of the policy. The session continues. */
 export class ToolCallError extends Error {
   constructor(
-    /** `not_found`, `name_collision`, `input_validation`, `episode_finished`, or what a newer server says. */
+    /** `not_found`, `name_collision`, `input_validation`, `episode_finished`, or a reason of a newer server. */
     readonly reason: string,
     readonly detail: string,
   ) {
@@ -42,7 +42,7 @@ export class ToolCallError extends Error {
   }
 }
 
-/** The tool itself crashed. The session is closed: its state cannot be trusted any more. */
+/** The tool raised an error. The session is closed, because its state is unknown. */
 export class ToolFailedError extends Error {
   constructor(message: string) {
     super(message);
@@ -50,7 +50,7 @@ export class ToolFailedError extends Error {
   }
 }
 
-/** The session is over on the server, or was closed here. */
+/** The session ended on the server, or this client closed it. */
 export class SessionTerminatedError extends Error {
   constructor(
     readonly sid: string,

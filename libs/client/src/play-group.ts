@@ -1,4 +1,4 @@
-import type { JsonObject, OutputBlock, ToolOutput, ToolSpec } from '@palestra/protocol';
+import type { JsonObject, OutputBlock, StopReason, ToolOutput, ToolSpec } from '@palestra/protocol';
 import type { PalestraClient } from './client.ts';
 import { ToolCallError } from './errors.ts';
 import type { Rollout, RolloutStart } from './rollouts.ts';
@@ -15,14 +15,14 @@ export interface PolicyTurn {
   sample: number;
   /** From 0. */
   turn: number;
-  /** Text of the task. */
+  /** The prompt as text. */
   prompt: string;
   tools: ToolSpec[];
-  /** What came back from the tools so far, oldest first. */
+  /** Results of the tool calls so far, oldest first. */
   results: string[];
 }
 
-/** Stateless between samples: called with all that the model has seen. */
+/** Called once per turn with the whole context. Samples share it, so it must not keep state. */
 export type Policy = (turn: PolicyTurn) => PolicyAction | Promise<PolicyAction>;
 
 export interface GroupOptions {
@@ -30,7 +30,7 @@ export interface GroupOptions {
   variant?: string;
   split: string;
   index: number;
-  /** Episodes of this one task, played at the same time. */
+  /** The number of episodes, played concurrently. */
   samples: number;
   policy: Policy;
   maxTurns: number;
@@ -39,21 +39,22 @@ export interface GroupOptions {
   signal?: AbortSignal;
 }
 
+type PlayedStop = Extract<StopReason, 'finished' | 'max_turns' | 'no_tool_call'>;
 export type SampleResult =
-  | { scored: true; reward: number; turns: number; stop: 'finished' | 'max_turns' | 'no_tool_call'; rolloutId: string | null }
+  | { scored: true; reward: number; turns: number; stop: PlayedStop; rolloutId: string | null }
   | { scored: false; error: Error; turns: number; rolloutId: string | null };
 
 export interface GroupResult {
   samples: SampleResult[];
-  /** Mean over the scored samples; null without any. */
+  /** Mean over the scored samples; null if there are none. */
   meanReward: number | null;
-  /** Samples that the infrastructure, not the policy, ended: leave them out of the loss. */
+  /** Samples that failed by the environment or the infrastructure. Exclude them from the loss. */
   unscored: number;
 }
 
 /**
- * Plays `samples` episodes of a task. A mistake of the policy (a wrong tool, bad arguments) goes back to it as text; a failure
- * of anything else leaves the sample unscored and counted, because a reward of 0 would teach the model that it was wrong.
+ * Plays `samples` episodes of a task. A mistake of the policy (unknown tool, bad arguments) is returned to it as text. Any other
+ * failure leaves the sample unscored: a reward of 0 would penalise the policy for it.
  */
 export async function playGroup(client: PalestraClient, options: GroupOptions): Promise<GroupResult> {
   const samples = await Promise.all(Array.from({ length: options.samples }, (_, sample) => playSample(client, options, sample)));
@@ -109,15 +110,15 @@ class Episode {
     }
     await this.rollout?.log({ type: 'user_message', content: prompt });
     let reward: number | null = null;
-    let stop: 'finished' | 'max_turns' | 'no_tool_call' = 'max_turns';
+    let stop: PlayedStop = 'max_turns';
     while (this.turns < maxTurns && stop === 'max_turns') {
       const action = await policy({ sample: this.#sample, turn: this.turns, prompt, tools, results: this.#results });
       this.turns += 1;
       if (action.reasoning) await this.rollout?.log({ type: 'reasoning', content: action.reasoning });
       if (action.message || !action.toolCall) {
-        // A policy that gives up before any reward has earned nothing: the stored rollout says the 0 that the sample counts as.
-        const earned = action.toolCall || reward !== null ? {} : { reward: 0 };
-        await this.rollout?.log({ type: 'assistant_message', content: action.message ?? '', ...earned });
+        // A policy that stops before any reward gets 0, so the stored rollout must have this reward, too.
+        const zero = action.toolCall || reward !== null ? {} : { reward: 0 };
+        await this.rollout?.log({ type: 'assistant_message', content: action.message ?? '', ...zero });
       }
       if (!action.toolCall) {
         stop = 'no_tool_call';
@@ -131,7 +132,7 @@ class Episode {
     return { scored: true, reward: reward ?? 0, turns: this.turns, stop, rolloutId: this.rollout?.id ?? null };
   }
 
-  /** null when the environment refused the call; the refusal is the result that the policy reads. */
+  /** Returns null if the environment refused the call; the policy gets the refusal as result. */
   async #call(call: { name: string; arguments: JsonObject }): Promise<ToolOutput | null> {
     const callId = `call_${this.turns}`;
     await this.rollout?.log({ type: 'tool_call', name: call.name, callId, content: JSON.stringify(call.arguments) });

@@ -2,21 +2,21 @@ import { systemClock } from '@palestra/kit';
 import pRetry, { type RetryContext } from 'p-retry';
 import { ConnectionError, PalestraApiError } from './errors.ts';
 
-/** How often and for how long the same request is sent again. */
+/** How often a request is retried, and how long to wait. */
 export interface RetryPolicy {
   retries: number;
-  /** First wait; doubles each time, with jitter, up to `maxDelayMs`. */
+  /** The first wait. It doubles each time, with jitter, up to `maxDelayMs`. */
   minDelayMs: number;
   maxDelayMs: number;
 }
 
 export const requestRetry: RetryPolicy = { retries: 5, minDelayMs: 500, maxDelayMs: 10_000 };
-/** Uploads ride out a restart of the server: together about two minutes. */
+/** Uploads retry for about two minutes, which covers a restart of the server. */
 export const uploadRetry: RetryPolicy = { retries: 15, minDelayMs: 500, maxDelayMs: 10_000 };
 export const noRetry: RetryPolicy = { retries: 0, minDelayMs: 0, maxDelayMs: 0 };
 
-/** A server that says it is starting is waited for this long (the SDK's OPENREWARD_STARTING_RIDE_OUT_S). */
-const STARTING_RIDE_OUT_MS = 600_000;
+/** How long to wait for a server that reports that it is starting, like OPENREWARD_STARTING_RIDE_OUT_S of the SDK. */
+const MAX_STARTING_MS = 600_000;
 const MAX_RETRY_AFTER_MS = 10_000;
 const RETRYABLE_STATUS = new Set([429, 502, 503, 504]);
 
@@ -25,13 +25,13 @@ export function isRetryable(error: unknown): boolean {
 }
 
 /**
- * Sends `attempt` again while its errors may pass. Only for requests that may run twice, or that prove they ran once (a task
- * id, an event id). A 500 is an answer, not an outage: it is never repeated.
+ * Retries `attempt` after transient errors. Only for idempotent requests, or requests with an id that makes a repeat safe (task id,
+ * event id). A 500 is never retried.
  */
 export function withRetry<T>(attempt: (number: number) => Promise<T>, policy: RetryPolicy, signal?: AbortSignal): Promise<T> {
   const startedAt = systemClock.now();
   const isStarting = ({ error }: RetryContext) =>
-    error instanceof PalestraApiError && error.backendStarting && systemClock.now() - startedAt < STARTING_RIDE_OUT_MS;
+    error instanceof PalestraApiError && error.backendStarting && systemClock.now() - startedAt < MAX_STARTING_MS;
   return pRetry(attempt, {
     retries: policy.retries,
     minTimeout: policy.minDelayMs,

@@ -2,7 +2,7 @@ import type { RolloutExportBody, RolloutExportList, RolloutExportView } from '@p
 import type { Connection } from './connection.ts';
 import { noRetry } from './retry.ts';
 
-/** Rollouts as files, which the server writes. */
+/** Exports of rollouts, which the server writes as files. */
 export class RolloutExports {
   readonly #connection: Connection;
 
@@ -22,12 +22,12 @@ export class RolloutExports {
     return ((await this.#connection.json({ path: '/v1/exports' })) as RolloutExportList).exports;
   }
 
-  /** Cancels it if it is being written, and erases its files. */
+  /** Cancels an export in progress and erases its files. */
   async delete(id: string): Promise<void> {
     await this.#connection.json({ method: 'DELETE', path: `/v1/exports/${encodeURIComponent(id)}` });
   }
 
-  /** A file of a finished export, by its name. */
+  /** Downloads a file of a finished export. */
   download(id: string, name: string): Promise<AsyncIterable<Uint8Array>> {
     return this.#connection.download({ path: `/v1/exports/${encodeURIComponent(id)}/files/${encodeURIComponent(name)}` });
   }

@@ -3,27 +3,27 @@ import type { Connection } from './connection.ts';
 import { uploadRetry } from './retry.ts';
 
 export interface UploaderOptions {
-  /** A batch goes at this many events... */
+  /** A batch is sent at this many events, */
   maxBatchEvents?: number;
-  /** ...or bytes of JSON; one larger event goes alone... */
+  /** or bytes of JSON (a larger event is sent alone), */
   maxBatchBytes?: number;
-  /** ...or when its oldest event has waited this long. */
+  /** or after its oldest event has waited this long. */
   maxAgeMs?: number;
-  /** Events in memory; past it `add` waits for room. */
+  /** Maximum events in memory; at the limit `add` waits. */
   maxQueued?: number;
-  /** Batches on their way at the same time. */
+  /** Batches sent concurrently. */
   concurrency?: number;
 }
 
-/** What became of the events: every one is stored or counted as lost. */
+/** The outcome: every event is stored or counted as lost. */
 export interface UploadReport {
   stored: number;
   lost: number;
-  /** Why the last lost batch was. */
+  /** The error of the last lost batch. */
   error: Error | null;
 }
 
-/** Sends rollout events in batches: bounded, in parallel, repeated through outages (every event has an id), drained on close. */
+/** Sends rollout events in bounded, concurrent batches. Event ids make retries safe. `flush` waits for all events. */
 export class RolloutUploader {
   readonly #connection: Connection;
   readonly #options: Required<UploaderOptions>;
@@ -40,7 +40,7 @@ export class RolloutUploader {
     this.#options = { maxBatchEvents: 128, maxBatchBytes: 1_000_000, maxAgeMs: 1_000, maxQueued: 20_000, concurrency: 4, ...options };
   }
 
-  /** Queues an event. Await it: it holds the caller back while the queue is full. */
+  /** Queues an event. Resolves when the queue has space, so callers must await it. */
   async add(event: RolloutEvent): Promise<void> {
     while (this.#unsettled >= this.#options.maxQueued) await this.#settled();
     const bytes = Buffer.byteLength(stringifyJson(event));
@@ -51,7 +51,7 @@ export class RolloutUploader {
     else this.#timer ??= setTimeout(() => this.#pump(), this.#options.maxAgeMs);
   }
 
-  /** Resolves when everything added so far is stored or lost. */
+  /** Resolves when every queued event is stored or lost. */
   async flush(): Promise<UploadReport> {
     this.#pump();
     while (this.#unsettled > 0) await this.#settled();
@@ -94,6 +94,6 @@ export class RolloutUploader {
     this.#sending -= 1;
     this.#unsettled -= events.length;
     this.#pump();
-    for (const wake of this.#waiters.splice(0)) wake();
+    for (const resolve of this.#waiters.splice(0)) resolve();
   }
 }

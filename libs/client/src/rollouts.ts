@@ -5,7 +5,7 @@ import { uploadRetry } from './retry.ts';
 import { RolloutUploader, type UploaderOptions, type UploadReport } from './rollout-uploader.ts';
 
 export interface RolloutStart {
-  /** Groups rollouts; created by its first rollout. */
+  /** The run of the rollout; the first rollout creates it. */
   runName: string;
   rolloutName?: string;
   /** `owner/name` */
@@ -16,25 +16,25 @@ export interface RolloutStart {
   step?: number;
   taskSpec?: JsonObject;
   metadata?: JsonObject;
-  /** The run's settings: `model_name`, `framework`, ... (openreward-wire.md section 4) */
+  /** Settings of the run: `model_name`, `framework`, ... (docs/reference/ors.md#rollout-events). */
   runInfo?: JsonObject;
-  /** This rollout's: `task_index`, `current_step`, `temperature`, ... */
+  /** Settings of the rollout: `task_index`, `current_step`, `temperature`, ... */
   rolloutInfo?: JsonObject;
 }
 
 export interface RolloutMessage {
   type: MessageType;
   content?: string;
-  /** tool_call only */
+  /** For `tool_call` only. */
   name?: string;
-  /** Joins a tool_call and its tool_result. */
+  /** Connects a `tool_call` with its `tool_result`. */
   callId?: string;
   reward?: number | null;
   isFinished?: boolean;
   metadata?: JsonObject;
 }
 
-/** A rollout being recorded. */
+/** A rollout that is being recorded. */
 export class Rollout {
   readonly id = newUuid();
   readonly #uploader: RolloutUploader;
@@ -78,8 +78,8 @@ export class Rollouts {
   }
 
   /**
-   * Sends one batch of events as they are, at most 128 of them, and again through outages. Resolves with one result an event; rejects
-   * with a 422 `invalid_body` when nothing of it could be kept. `history`: they were recorded before, and none of them counts as late.
+   * Sends one batch of at most 128 events without changes, and retries during outages. Resolves with one result per event; rejects with a
+   * 422 `invalid_body` if no event is valid. `history`: the events are from a past recording, so none of them counts as late.
    */
   async send(events: readonly RolloutEvent[], { history = false }: { history?: boolean } = {}): Promise<EventResult[]> {
     const headers = { prefer: 'return=representation' };

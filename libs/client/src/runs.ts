@@ -2,7 +2,7 @@ import type { RolloutList, RolloutView, RunList, RunView } from '@palestra/proto
 import type { Connection } from './connection.ts';
 import { type ListOptions, query } from './environments.ts';
 
-/** Reads of what was uploaded. */
+/** Reads runs and rollouts. */
 export class Runs {
   readonly #connection: Connection;
 
@@ -22,7 +22,7 @@ export class Runs {
     return (await this.#connection.json({ path: `/v1/runs/${encodeURIComponent(runId)}/rollouts${query(options)}` })) as RolloutList;
   }
 
-  /** One rollout with every message. */
+  /** A rollout with all messages. */
   async rollout(rolloutId: string): Promise<RolloutView> {
     return (await this.#connection.json({ path: `/v1/rollouts/${encodeURIComponent(rolloutId)}` })) as RolloutView;
   }

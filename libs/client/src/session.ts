@@ -17,38 +17,38 @@ import { ConnectionError, PalestraApiError, SessionTerminatedError, ToolCallErro
 import { noRetry, requestRetry, withRetry } from './retry.ts';
 
 export interface SessionOptions {
-  /** `owner/name`, or a bare name of the caller's own. */
+  /** `owner/name`, or a name in the caller's namespace. */
   environment: string;
   variant?: string;
-  /** The task: by index of a split... */
+  /** The task by split and index, */
   split?: string;
   index?: number;
-  /** ...or by value. */
+  /** or by value. */
   taskSpec?: JsonValue;
-  /** Name -> value, or value with the hosts it may be sent to. */
+  /** Values by name, optionally with the hosts that may receive them. */
   secrets?: Record<string, string | { value: string; allowed_domains?: string[] }>;
   signal?: AbortSignal;
   /**
-   * False: the SID is made here, which every ORS server accepts and which saves two requests. True (default): reserved by
-   * `/create_session`, which also waits in the queue of a full environment.
+   * True (default): `/create_session` reserves the session id and waits in the queue of a full environment. False: the client chooses
+   * the id, which every ORS server accepts and which saves two requests.
    */
   reserve?: boolean;
-  /** How often the server is told that the session is alive; 0 = never, for sessions of a few requests. */
+  /** Interval of keep-alive pings; 0 sends none, for sessions of a few requests. */
   pingIntervalMs?: number;
 }
 
 export interface AttachOptions extends Pick<SessionOptions, 'signal' | 'pingIntervalMs'> {
-  /** `owner/name`; the session itself knows it. */
+  /** `owner/name`. Optional, because the server knows it. */
   environment?: string;
 }
 
 const PING_MS = 10_000;
-/** Consecutive failed pings after which a session is taken for dead; a server's restart takes less. */
+/** Consecutive failed pings after which a session counts as lost; a restart of the server takes less time. */
 const MAX_FAILED_PINGS = 25;
-/** Setup may take long: prompt and calls wait for it. */
+/** The prompt and calls wait for a slow setup. */
 const SETUP_DEADLINE_MS = 1_800_000;
 
-/** One open episode. Close it, or use `await using`: an abandoned one holds its slot until it expires. */
+/** An open session. Close it or use `await using`: an abandoned session holds its slot until it expires. */
 export class Session implements AsyncDisposable {
   readonly sid: string;
   readonly #connection: Connection;
@@ -58,7 +58,7 @@ export class Session implements AsyncDisposable {
   readonly #prefix: string;
   #pings: NodeJS.Timeout | null = null;
   #failedPings = 0;
-  #death: SessionTerminatedError | null = null;
+  #endedBy: SessionTerminatedError | null = null;
   #closing: Promise<void> | null = null;
 
   private constructor(connection: Connection, sid: string, options: Omit<SessionOptions, 'environment'> & { environment?: string }) {
@@ -77,7 +77,7 @@ export class Session implements AsyncDisposable {
     try {
       await session.#create(options, secrets);
     } catch (error) {
-      // A refused `/create` leaves its SID behind.
+      // The id stays reserved after a refused `/create`.
       await session.close();
       throw error;
     }
@@ -85,19 +85,19 @@ export class Session implements AsyncDisposable {
     return session;
   }
 
-  /** A session that is open already. */
+  /** Attaches to an open session. */
   static attach(connection: Connection, sid: string, options: AttachOptions): Session {
     const session = new Session(connection, sid, options);
     session.#startPings(options.pingIntervalMs ?? PING_MS);
     return session;
   }
 
-  /** The task as the model reads it; waits for setup. */
+  /** The prompt of the task. Waits for setup. */
   async prompt(): Promise<OutputBlock[]> {
     return (await this.#get('/prompt')) as OutputBlock[];
   }
 
-  /** The prompt as a conversation, also from servers that know single prompts only. */
+  /** The prompt as a conversation, also from servers that only support single prompts. */
   async messages(): Promise<Message[]> {
     try {
       return (await this.#get('/messages')) as Message[];
@@ -107,14 +107,14 @@ export class Session implements AsyncDisposable {
     }
   }
 
-  /** Shared tools and those of this task, in the server's order. */
+  /** The tools of the environment and of this task, in the server's order. */
   async taskTools(): Promise<ToolsAnswer> {
     return (await this.#get('/task_tools')) as ToolsAnswer;
   }
 
   /**
-   * Runs a tool once. A cut or stalled stream is resumed by its task id. Throws `ToolCallError` when the environment refuses
-   * the call (the session goes on), `ToolFailedError` when the tool crashed (the session is closed).
+   * Runs a tool once. An interrupted or stalled stream is resumed with its task id. Throws `ToolCallError` if the environment refuses
+   * the call (the session continues), and `ToolFailedError` if the tool raised an error (the session is closed).
    */
   async call(tool: string, input: JsonObject = {}): Promise<ToolOutput> {
     this.#assertAlive();
@@ -124,12 +124,12 @@ export class Session implements AsyncDisposable {
       if (result.ok) return { ...result.output, reward: toPlainNumber(result.output.reward) };
       throw new ToolCallError(result.reason ?? guessReason(result.error), result.error);
     } catch (error) {
-      if (error instanceof ToolFailedError) await this.#die(error.message);
+      if (error instanceof ToolFailedError) await this.#terminate(error.message);
       throw await this.#translate(error);
     }
   }
 
-  /** Comparative rewards of several trajectories of this task, one per candidate. */
+  /** Compares several trajectories of this task and returns one score per candidate. */
   async scoreGroup(candidates: GroupCandidate[]): Promise<GroupScore[]> {
     this.#assertAlive();
     try {
@@ -140,7 +140,7 @@ export class Session implements AsyncDisposable {
     }
   }
 
-  /** Ends the episode. Idempotent; failures are ignored: the server reaps what it does not hear of. */
+  /** Ends the session. Idempotent. Failures are ignored, because the server ends idle sessions. */
   close(): Promise<void> {
     this.#closing ??= this.#close('closed by its client');
     return this.#closing;
@@ -150,18 +150,18 @@ export class Session implements AsyncDisposable {
     return this.close();
   }
 
-  /** A repeat after a lost answer is told that the session exists: nobody else has its SID, so it is ours. */
+  /** If the response is lost, the repeat fails with "already exists". That is success, because no other client has the id. */
   async #create(options: SessionOptions, secrets: Record<string, string>): Promise<void> {
     const body: JsonObject =
       options.taskSpec === undefined ? { split: options.split, index: options.index } : { task_spec: options.taskSpec };
     if (options.variant) body['env_name'] = options.variant;
-    let answerLost = false;
+    let responseLost = false;
     const attempt = async () => {
       try {
         await this.#connection.jsonOnce({ ...this.#post('/create', body, secrets), path: '/create', deadlineMs: SETUP_DEADLINE_MS });
       } catch (error) {
-        if (answerLost && error instanceof PalestraApiError && error.detail === 'Session already exists') return;
-        if (error instanceof ConnectionError) answerLost = true;
+        if (responseLost && error instanceof PalestraApiError && error.detail === 'Session already exists') return;
+        if (error instanceof ConnectionError) responseLost = true;
         throw error;
       }
     };
@@ -187,29 +187,29 @@ export class Session implements AsyncDisposable {
   }
 
   #assertAlive(): void {
-    if (this.#death) throw this.#death;
+    if (this.#endedBy) throw this.#endedBy;
   }
 
-  /** 410 on a session request is final. */
+  /** A 410 on a session request is final: marks the session as ended. */
   async #translate(error: unknown): Promise<unknown> {
     if (error instanceof PalestraApiError && error.status === 410) {
-      await this.#die(error.detail);
-      return this.#death;
+      await this.#terminate(error.detail);
+      return this.#endedBy;
     }
     return error;
   }
 
-  async #die(detail: string): Promise<void> {
-    this.#death ??= new SessionTerminatedError(this.sid, detail);
+  async #terminate(detail: string): Promise<void> {
+    this.#endedBy ??= new SessionTerminatedError(this.sid, detail);
     await this.close();
   }
 
   async #close(detail: string): Promise<void> {
-    this.#death ??= new SessionTerminatedError(this.sid, detail);
+    this.#endedBy ??= new SessionTerminatedError(this.sid, detail);
     if (this.#pings) clearInterval(this.#pings);
     const headers = { 'x-session-id': this.sid };
     const paths = this.#reserved ? ['/delete', '/delete_session'] : ['/delete'];
-    // Not under the caller's signal: an aborted caller must give its slot back too.
+    // Without the caller's signal: an aborted caller must release its slot, too.
     for (const path of paths)
       await this.#connection.json({ method: 'POST', path, headers, deadlineMs: 10_000, retry: noRetry }).catch(() => {});
   }
@@ -227,7 +227,7 @@ export class Session implements AsyncDisposable {
     } catch (error) {
       this.#failedPings += 1;
       if (this.#failedPings >= MAX_FAILED_PINGS)
-        await this.#die(`${MAX_FAILED_PINGS} pings failed: ${error instanceof Error ? error.message : String(error)}`);
+        await this.#terminate(`${MAX_FAILED_PINGS} pings failed: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
 }
@@ -244,7 +244,7 @@ async function reserveSid(connection: Connection, options: SessionOptions, secre
   await connection.stream(call, (taskId) => {
     sid = taskId;
   });
-  if (sid === '') throw new ConnectionError('/create_session: the stream gave no session id');
+  if (sid === '') throw new ConnectionError('/create_session: the stream contained no session id');
   return sid;
 }
 
@@ -254,7 +254,7 @@ function encodeSecrets(secrets: SessionOptions['secrets']): Record<string, strin
   return { 'x-secrets': Buffer.from(JSON.stringify(map)).toString('base64') };
 }
 
-/** Servers before 0.1.156 send no reason (openreward-wire.md 2.3). */
+/** Servers before openreward 0.1.156 send no `reason` (docs/reference/ors.md#older-servers). */
 function guessReason(error: string): string {
   if (error.startsWith('Tool input validation error')) return 'input_validation';
   if (error.startsWith('Tool name collision')) return 'name_collision';

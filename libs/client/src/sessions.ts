@@ -18,7 +18,7 @@ import { ConnectionError, PalestraApiError } from './errors.ts';
 import { requestRetry, withRetry } from './retry.ts';
 
 export interface SessionListOptions {
-  /** State names; `live` stands for all that have not ended, `ended` for the others. */
+  /** State names; `live` selects all sessions that have not ended, `ended` the others. */
   states?: string[];
   /** `owner/name` */
   environment?: string;
@@ -28,18 +28,18 @@ export interface SessionListOptions {
   forkedFrom?: string;
 }
 
-/** What happens to a watched session. A call is told when it begins and again when it ends; some may be told twice. */
+/** An event of a session. A call has an event when it begins and when it ends; after a resumption events can repeat. */
 export type SessionEvent = { type: 'session' | 'end'; session: SessionView } | { type: 'call'; call: SessionCallView };
 
-/** Opening waits for a slot, and for the environment's constructor. */
+/** Opening waits for a slot and for the environment's constructor. */
 const OPEN_DEADLINE_MS = 1_800_000;
-/** A silent event stream is taken for dead after this; servers send a heartbeat every 10 s. */
+/** An event stream without data for this long counts as dead; servers send a heartbeat every 10 s. */
 const STALL_MS = 30_000;
-const AGAIN_MS = 500;
+const RECONNECT_MS = 500;
 
 const path = (sid: string, rest = ''): string => `/v1/sessions/${encodeURIComponent(sid)}${rest}`;
 
-/** Sessions of the caller's organisation: who holds what, what ran, ends and forks. Episodes are played with `client.session`. */
+/** Sessions of the caller's organisation, their calls and slots. `client.session` plays episodes. */
 export class Sessions {
   readonly #connection: Connection;
 
@@ -47,7 +47,7 @@ export class Sessions {
     this.#connection = connection;
   }
 
-  /** Newest first, page by page as they are read. */
+  /** Newest first. Pages are read on demand. */
   async *list(options: SessionListOptions = {}): AsyncGenerator<SessionRow> {
     const { states, environment, run, keyId, failureClass, forkedFrom } = options;
     const filter = { state: states?.join(','), environment, run, key_id: keyId, failure_class: failureClass, forked_from: forkedFrom };
@@ -63,7 +63,7 @@ export class Sessions {
     return (await this.#connection.json({ path: path(sid) })) as SessionView;
   }
 
-  /** The ledger in order; bodies over 64 kB are cut, `call` has them whole. */
+  /** The calls of the ledger in order. Bodies over 64 kB are cut; `call` returns them whole. */
   async *calls(sid: string): AsyncGenerator<SessionCallView> {
     let after: number | null = 0;
     while (after !== null) {
@@ -77,29 +77,29 @@ export class Sessions {
     return (await this.#connection.json({ path: path(sid, `/calls/${encodeURIComponent(taskId)}`) })) as SessionCallView;
   }
 
-  /** Reserves and opens in one request; a repeat after a lost answer opens nothing twice. `client.attach` then plays it. */
+  /** Reserves and opens a session in one request; retries open it only once. Play it with `client.attach`. */
   async open(body: OpenSessionBody, signal?: AbortSignal): Promise<SessionView> {
-    const named = { ...body, sid: body.sid ?? newUuid() };
-    let answerLost = false;
+    const withId = { ...body, sid: body.sid ?? newUuid() };
+    let responseLost = false;
     const attempt = async (): Promise<SessionView> => {
       try {
-        const call = { method: 'POST' as const, path: '/v1/sessions', body: named, signal, deadlineMs: OPEN_DEADLINE_MS };
+        const call = { method: 'POST' as const, path: '/v1/sessions', body: withId, signal, deadlineMs: OPEN_DEADLINE_MS };
         return (await this.#connection.jsonOnce(call)) as SessionView;
       } catch (error) {
-        if (answerLost && error instanceof PalestraApiError && error.code === 'session_exists') return this.get(named.sid);
-        if (error instanceof ConnectionError) answerLost = true;
+        if (responseLost && error instanceof PalestraApiError && error.code === 'session_exists') return this.get(withId.sid);
+        if (error instanceof ConnectionError) responseLost = true;
         throw error;
       }
     };
     return withRetry(attempt, requestRetry, signal);
   }
 
-  /** Ends it, whoever of the organisation holds it. */
+  /** Ends a session of any member of the organisation. */
   async end(sid: string): Promise<SessionView> {
     return (await this.#connection.json({ method: 'DELETE', path: path(sid) })) as SessionView;
   }
 
-  /** A new session that begins with the first `atCall` calls of this one (default: all), replayed and checked. */
+  /** Creates a session that begins with a verified replay of the first `atCall` calls of this one (default: all). */
   async fork(sid: string, options: { atCall?: number; run?: SessionRun } = {}): Promise<SessionForkView> {
     const body = { at_call: options.atCall ?? null, run: options.run ?? null };
     return (await this.#connection.jsonOnce({
@@ -110,7 +110,7 @@ export class Sessions {
     })) as SessionForkView;
   }
 
-  /** Follows a session until it ends; `after`: from the calls behind this `seq`, else from those that run now. Cuts are resumed. */
+  /** Follows a session until it ends, and reconnects if necessary. `after`: starts after the call with this `seq`, else with the running calls. */
   async *events(sid: string, options: { after?: number; signal?: AbortSignal } = {}): AsyncGenerator<SessionEvent> {
     const { signal } = options;
     let position: string | undefined;
@@ -134,23 +134,23 @@ export class Sessions {
           }
         }
       } catch (error) {
-        // Cut or silent: asked for again from where it was.
+        // An interrupted or silent stream is resumed after its last event.
         if (signal?.aborted) throw error;
       } finally {
         clearTimeout(timer);
         stall.abort();
       }
-      await systemClock.sleep(AGAIN_MS, signal);
+      await systemClock.sleep(RECONNECT_MS, signal);
     }
   }
 
-  /** Who holds the slots of the environments that the organisation uses or manages, or of one of them. */
+  /** The slots of the environments that the organisation uses or manages, or of one environment. */
   async slots(environment?: string): Promise<SlotGroup[]> {
     return ((await this.#connection.json({ path: `/v1/slots${query({ environment })}` })) as SlotList).environments;
   }
 }
 
-/** Events with their ids, which the parser of the session plane's streams has no use for: there, none has one. */
+/** Parses events with their ids. `SseParser` drops ids, because streams of calls have none. */
 class EventReader {
   readonly #parser = new SseParser();
   readonly #decoder = new TextDecoder();

@@ -2,7 +2,7 @@ import type { TaskExportBody, TaskExportView } from '@palestra/protocol';
 import type { Connection } from './connection.ts';
 import { noRetry } from './retry.ts';
 
-/** Exports that the server writes by itself. */
+/** Exports of tasks, which the server writes. */
 export class TaskExports {
   readonly #connection: Connection;
 
@@ -18,12 +18,12 @@ export class TaskExports {
     return (await this.#connection.json({ path: `/v1/exports/${encodeURIComponent(id)}` })) as TaskExportView;
   }
 
-  /** Ends it if it is being written, and erases its file. */
+  /** Cancels an export in progress and erases its file. */
   async cancel(id: string): Promise<void> {
     await this.#connection.json({ method: 'DELETE', path: `/v1/exports/${encodeURIComponent(id)}` });
   }
 
-  /** The file of a finished export. */
+  /** Downloads the file of a finished export. */
   download(id: string): Promise<AsyncIterable<Uint8Array>> {
     return this.#connection.download({ path: `/v1/exports/${encodeURIComponent(id)}/file` });
   }

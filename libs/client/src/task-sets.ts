@@ -12,24 +12,24 @@ import type { Connection } from './connection.ts';
 import { environmentPath, query } from './environments.ts';
 import { noRetry } from './retry.ts';
 
-/** A file of tasks: one a line or row. */
+/** A file of tasks, one per line or row. */
 export interface TaskFile {
   split: string;
-  /** Left out: its name, where that is a type, else validation. */
+  /** Default: the name of the split if it is a type, else validation. */
   type?: SplitType;
   format: TaskFileFormat;
-  /** What errors call it. */
+  /** The name in error messages. */
   name: string;
-  /** Read anew for every attempt. */
+  /** Opens the file; called for every attempt. */
   open: () => Readable;
 }
 
 export interface PushedTasks extends PublishedTaskSet {
-  /** Columns that meant nothing, by split. */
+  /** Ignored columns, by split. */
   ignored: Record<string, string[]>;
 }
 
-/** Tasks that are uploaded for an environment. */
+/** Task sets that are uploaded for an environment. */
 export class TaskSets {
   readonly #connection: Connection;
 
@@ -43,7 +43,7 @@ export class TaskSets {
     return (answer as TaskSetList).task_sets;
   }
 
-  /** Makes these files, each a split, the tasks of a new version of the environment: all of them, or nothing changes. */
+  /** Publishes a new version of the environment with these files as splits. All files are published, or nothing changes. */
   async push(environment: string, files: TaskFile[], onSplit: (split: TaskSplitView) => void = () => {}): Promise<PushedTasks> {
     const sets = `${environmentPath(environment)}/task-sets`;
     const { id } = (await this.#connection.json({ method: 'POST', path: sets, retry: noRetry })) as TaskSetView;

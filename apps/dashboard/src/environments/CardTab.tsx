@@ -23,11 +23,11 @@ function Section({ title, action, children }: { title: string; action?: ReactNod
   );
 }
 
-type Fact = [name: string, value: ReactNode] | false;
-const Facts = ({ facts }: { facts: Fact[] }) => (
+type Detail = [name: string, value: ReactNode] | false;
+const Details = ({ details }: { details: Detail[] }) => (
   <dl className="grid grid-cols-[88px_minmax(0,1fr)] gap-x-3 gap-y-[3px] text-[12px]">
-    {facts
-      .filter((fact) => fact !== false)
+    {details
+      .filter((detail) => detail !== false)
       .map(([name, value]) => (
         <div key={name} className="contents">
           <dt className="text-ink-3">{name}</dt>
@@ -43,7 +43,7 @@ interface CardProps {
   problem: Error | null;
 }
 
-/** The README, and beside it what the environment is, offers, and is used for. */
+/** The README, and beside it status, slots, splits, tools and usage of the environment. */
 export function CardTab({ environment, discovery, problem }: CardProps) {
   const { readme_content: readme, description } = environment;
   return (
@@ -72,8 +72,8 @@ export function CardTab({ environment, discovery, problem }: CardProps) {
 function About({ environment }: { environment: EnvironmentView }) {
   return (
     <Section title="About">
-      <Facts
-        facts={[
+      <Details
+        details={[
           ['status', <EnvironmentStatus key="status" environment={environment} />],
           environment.status_detail !== null && ['detail', environment.status_detail],
           ['runs as', environment.source.url ?? environment.source.kind],
@@ -95,14 +95,14 @@ function Slots({ slug }: { slug: string }) {
       title="Live sessions"
       action={
         <Link to="/environments/$owner/$name" params={{ owner, name }} search={{ tab: 'sessions' }} className="link text-[12px]">
-          Who holds them
+          Show sessions
         </Link>
       }
     >
       {slots.data?.environments.map((group) => (
         <SlotMeter key={group.version} group={group} />
       ))}
-      {slots.data?.environments.length === 0 && <p className="text-ink-3">Nobody holds a slot.</p>}
+      {slots.data?.environments.length === 0 && <p className="text-ink-3">No slots in use.</p>}
       {slots.error && <p className="text-bad">{slots.error.message}</p>}
     </Section>
   );
@@ -153,7 +153,7 @@ function Variant({
             {tool.name}
           </Link>
         ))}
-        {tools.length === 0 && <span className="text-ink-3">No tool for every task; tasks may bring tools of their own.</span>}
+        {tools.length === 0 && <span className="text-ink-3">No tools for all tasks. A task can add tools.</span>}
       </p>
     </Section>
   );
@@ -167,8 +167,8 @@ function UsedBy({ owner, name }: { owner: string; name: string }) {
   const mean = scored === 0 ? null : all.reduce((sum, run) => sum + (run.reward_mean ?? 0) * run.scored, 0) / scored;
   return (
     <Section title="Used by">
-      <Facts
-        facts={[
+      <Details
+        details={[
           ['runs', formatCount(all.length)],
           ['rollouts', formatCount(all.reduce((sum, run) => sum + run.rollouts, 0))],
           ['mean reward', `${formatReward(mean)} · n ${formatCount(scored)}`],

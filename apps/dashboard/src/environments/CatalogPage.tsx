@@ -40,7 +40,7 @@ const figures: Record<string, (row: Row) => number | string | null> = {
   used: ({ usage }) => usage?.last_at ?? null,
 };
 
-/** What is unknown comes last, whatever the order. */
+/** Sorts rows; unknown values come last in both orders. */
 function sorted(rows: readonly Row[], { id, order }: Sort): Row[] {
   const figure = figures[id] ?? figures['name']!;
   const sign = order === 'asc' ? 1 : -1;
@@ -109,7 +109,7 @@ const columns: Column<Row>[] = [
   {
     id: 'runs',
     head: 'Runs',
-    explain: 'Runs of your organisation whose rollouts used it',
+    explain: 'Runs of your organisation that used the environment',
     track: '58px',
     align: 'right',
     sortable: true,
@@ -126,7 +126,7 @@ const columns: Column<Row>[] = [
   {
     id: 'reward',
     head: 'Mean reward',
-    explain: 'Over the scored rollouts of your organisation, all runs',
+    explain: 'Mean over all scored rollouts of your organisation',
     track: '92px',
     align: 'right',
     sortable: true,
@@ -174,8 +174,8 @@ export function CatalogPage() {
         <SkeletonRows count={6} />
       ) : found.length === 0 && !q ? (
         <div className="mx-auto flex max-w-[640px] flex-col gap-3 px-4 py-10">
-          <h2 className="text-[16px] leading-[22px] strong">No environment yet</h2>
-          <p className="text-ink-2">Add a running ORS server by its address. Its splits, counts and tools are then read from it.</p>
+          <h2 className="text-[16px] leading-[22px] strong">No environments yet</h2>
+          <p className="text-ink-2">Add a running ORS server by its URL. Palestra then reads its splits, tasks and tools.</p>
           <pre className="code-block">palestra env add acme/math --url http://127.0.0.1:8000</pre>
         </div>
       ) : (
@@ -191,7 +191,7 @@ export function CatalogPage() {
             if (newTab) window.open(`/environments/${encodeURIComponent(owner)}/${encodeURIComponent(name)}`, '_blank', 'noopener');
             else void navigate({ to: '/environments/$owner/$name', params: { owner, name }, search: {} });
           }}
-          empty={<p className="p-4 text-ink-3">No environment matches “{q}”.</p>}
+          empty={<p className="p-4 text-ink-3">No environments match “{q}”.</p>}
         />
       )}
     </>

@@ -10,7 +10,7 @@ import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { CardTab } from './CardTab.tsx';
 import { EnvironmentStatus } from './EnvironmentStatus.tsx';
-import { variantOf } from './place.ts';
+import { variantOf } from './split.ts';
 import { RunsTab } from './RunsTab.tsx';
 import { SessionsTab } from './SessionsTab.tsx';
 import { TasksTab } from './TasksTab.tsx';
@@ -78,8 +78,8 @@ function Content({ environment, tab }: { environment: EnvironmentView; tab: Tab 
   return tab === 'tools' ? <ToolsTab discovery={discovery.data} /> : <TasksTab owner={owner} name={name} discovery={discovery.data} />;
 }
 
-/** Reads again what the environment offers when it comes up, or has another version, while its page is open. */
-function useWhatItOffers(environment: EnvironmentView | undefined): void {
+/** Refetches splits, tasks and tools when the status or version of the environment changes while its page is open. */
+function useDiscoveryRefresh(environment: EnvironmentView | undefined): void {
   const client = useQueryClient();
   const seen = useRef<string | null>(null);
   const { owner, name, status, version } = environment ?? {};
@@ -93,13 +93,13 @@ function useWhatItOffers(environment: EnvironmentView | undefined): void {
   }, [client, owner, name, status, version]);
 }
 
-/** An environment: its card, tasks by difficulty, tools, the runs that used it, who holds its slots, its versions. */
+/** An environment: card, tasks with difficulty, tools, runs, sessions and slots, versions. */
 export function EnvironmentPage() {
   const { owner, name } = useParams({ from });
   const search = useSearch({ from });
   const navigate = useNavigate({ from });
   const environment = useQuery(environmentQuery(owner, name));
-  useWhatItOffers(environment.data);
+  useDiscoveryRefresh(environment.data);
   const tab = tabs.find((one) => one === search.tab) ?? 'card';
   const step = (by: number) => {
     const next = tabs[(tabs.indexOf(tab) + by + tabs.length) % tabs.length]!;

@@ -56,7 +56,7 @@ export function RunsTab({ owner, name }: { owner: string; name: string }) {
   if (!runs.data) return <SkeletonRows />;
   return (
     <DataTable
-      label="Runs that used it, newest activity first"
+      label="Runs that used the environment, newest activity first"
       columns={columns}
       rows={runs.data.runs}
       rowKey={({ id }) => id}
@@ -69,8 +69,8 @@ export function RunsTab({ owner, name }: { owner: string; name: string }) {
       }}
       empty={
         <p className="p-4 text-ink-3">
-          No rollout of yours names this environment yet. Rollouts name it by <code>environment: “{`${owner}/${name}`}”</code>; sessions
-          opened with a run do so by themselves.
+          No rollouts of your organisation use this environment yet. Upload rollouts with <code>environment: “{`${owner}/${name}`}”</code>,
+          or open sessions with a run.
         </p>
       }
     />

@@ -4,7 +4,7 @@ import { slotsQuery } from '../data/sessions.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { HolderTable, SlotMeter } from '../sessions/SlotBoard.tsx';
 
-/** Who holds the slots of the environment, and who waits for one; by version, oldest first. */
+/** Sessions with a slot of the environment and sessions that wait for one, by version, oldest first. */
 export function SessionsTab({ environment }: { environment: string }) {
   const slots = useQuery(slotsQuery(environment));
   if (slots.error) return <ErrorState error={slots.error} retry={() => void slots.refetch()} />;
@@ -15,13 +15,13 @@ export function SessionsTab({ environment }: { environment: string }) {
     <div className="pb-4">
       <p className="flex gap-4 px-4 pt-2">
         <span className="text-ink-3">
-          Sessions of your organisation{groups.some(({ managed }) => managed) ? ', and how many others hold' : ''}.
+          Sessions of your organisation{groups.some(({ managed }) => managed) ? ', and the number of sessions of others' : ''}.
         </span>
         <Link to="/sessions" search={{ environment, tab: 'ended' }} className="link ml-auto">
-          Ended ones
+          Show ended sessions
         </Link>
         <Link to="/sessions" search={{ environment }} className="link">
-          All live ones
+          Show live sessions
         </Link>
       </p>
       {groups.map((group) => (
@@ -37,7 +37,7 @@ export function SessionsTab({ environment }: { environment: string }) {
           )}
         </section>
       ))}
-      {!open && <p className="p-4 text-ink-3">No session of yours is open on this environment.</p>}
+      {!open && <p className="p-4 text-ink-3">Your organisation has no open sessions of this environment.</p>}
     </div>
   );
 }

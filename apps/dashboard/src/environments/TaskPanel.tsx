@@ -8,33 +8,33 @@ import { CopyButton } from '../frame/CopyButton.tsx';
 import { useKeys } from '../frame/keyboard.ts';
 import { PlainText } from '../text/PlainText.tsx';
 import type { Difficulty } from './difficulty.ts';
-import { type Place, useTask } from './place.ts';
+import { type SplitAddress, useTask } from './split.ts';
 
 interface PanelProps {
-  place: Place;
+  address: SplitAddress;
   index: number;
   difficulty: Difficulty | null;
   onClose: () => void;
 }
 const SHOWN_RUNS = 20;
 
-/** One task: its specification, what rollouts say of it, and the ways to them. */
-export function TaskPanel({ place, index, difficulty, onClose }: PanelProps) {
-  const { page, task } = useTask(place, index);
+/** One task: its specification, its difficulty, and links to its rollouts. */
+export function TaskPanel({ address, index, difficulty, onClose }: PanelProps) {
+  const { page, task } = useTask(address, index);
   useKeys({ Escape: onClose });
   const text = task === undefined ? '' : (JSON.stringify(task.task_spec, null, 2) ?? '');
   return (
     <aside
-      aria-label={`Task ${place.split} ${index}`}
+      aria-label={`Task ${address.split} ${index}`}
       className="flex w-[380px] min-h-0 flex-col overflow-y-auto border-l border-line max-[900px]:w-[300px]"
     >
       <h2 className="flex items-center gap-2 border-b border-line px-3 py-[6px] strong">
-        {place.split} {formatCount(index)}
+        {address.split} {formatCount(index)}
         <span className="flex-1" />
         <Link
           to="/environments/$owner/$name/play"
-          params={{ owner: place.owner, name: place.name }}
-          search={{ variant: place.variant, split: place.split, task: index }}
+          params={{ owner: address.owner, name: address.name }}
+          search={{ variant: address.variant, split: address.split, task: index }}
           className="button"
         >
           Play
@@ -45,7 +45,7 @@ export function TaskPanel({ place, index, difficulty, onClose }: PanelProps) {
       </h2>
       <div className="border-b border-line px-3 py-2 text-[12px]">
         {difficulty === null ? (
-          <p className="text-ink-3">No scored rollout of yours is of this task yet.</p>
+          <p className="text-ink-3">Your organisation has no scored rollouts of this task yet.</p>
         ) : (
           <p>
             avg reward <span className="strong tabular-nums">{formatReward(difficulty.avg, { digits: 3 })}</span>,{' '}
@@ -53,7 +53,7 @@ export function TaskPanel({ place, index, difficulty, onClose }: PanelProps) {
             {plural(difficulty.n, 'rollout')}
           </p>
         )}
-        <Rollouts place={place} index={index} />
+        <Rollouts address={address} index={index} />
       </div>
       <div className="flex items-center gap-2 px-3 pt-2">
         <span className="label">Specification</span>
@@ -67,8 +67,8 @@ export function TaskPanel({ place, index, difficulty, onClose }: PanelProps) {
   );
 }
 
-/** Its rollouts, in each run that used the environment. */
-function Rollouts({ place: { owner, name, split }, index }: Pick<PanelProps, 'place' | 'index'>) {
+/** Links to the rollouts of the task in each run that used the environment. */
+function Rollouts({ address: { owner, name, split }, index }: Pick<PanelProps, 'address' | 'index'>) {
   const runs = useQuery(environmentRunsQuery(owner, name));
   const me = useQuery(meQuery);
   const org = me.data?.org.name;

@@ -8,19 +8,19 @@ import { ErrorState } from '../frame/states.tsx';
 import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 import { difficultyOf, type TaskRow, taskRows, type TaskSort, withoutSplit } from './difficulty.ts';
-import { type Place, useTask, variantOf } from './place.ts';
+import { type SplitAddress, useTask, variantOf } from './split.ts';
 import { TaskPanel } from './TaskPanel.tsx';
 import { VariantTabs } from './VariantTabs.tsx';
 
 const from = '/environments/$owner/$name' as const;
-/** Where nobody says how many tasks there are, so many are offered at first. */
+/** The number of tasks that are listed first if the server does not report a count. */
 const UNCOUNTED = 500;
 
 const oneLine = (spec: JsonValue): string => (typeof spec === 'string' ? spec : (JSON.stringify(spec) ?? '')).slice(0, 300);
 
-function Spec({ place, index }: { place: Place; index: number }) {
-  const { page, task } = useTask(place, index);
-  if (task === undefined) return <span className="text-ink-3">{page.error ? page.error.message : page.data ? 'no such task' : ''}</span>;
+function Spec({ address, index }: { address: SplitAddress; index: number }) {
+  const { page, task } = useTask(address, index);
+  if (task === undefined) return <span className="text-ink-3">{page.error ? page.error.message : page.data ? 'task not found' : ''}</span>;
   return (
     <span className="mono text-ink-2">
       <PlainText text={oneLine(task.task_spec)} />
@@ -28,7 +28,7 @@ function Spec({ place, index }: { place: Place; index: number }) {
   );
 }
 
-/** How often it was solved: a bar and the share. */
+/** The solve rate as a bar and a percentage. */
 function Solved({ row: { difficulty } }: { row: TaskRow }) {
   if (difficulty === null) return <span className="text-ink-3">{UNKNOWN}</span>;
   const share = difficulty.solved / difficulty.n;
@@ -42,10 +42,10 @@ function Solved({ row: { difficulty } }: { row: TaskRow }) {
   );
 }
 
-function columnsOf(place: Place): Column<TaskRow>[] {
+function columnsOf(address: SplitAddress): Column<TaskRow>[] {
   return [
     { id: 'index', head: 'Task', track: '64px', align: 'right', sortable: true, cell: ({ index }) => formatCount(index) },
-    { id: 'spec', head: 'Specification', track: 'minmax(180px,1fr)', cell: ({ index }) => <Spec place={place} index={index} /> },
+    { id: 'spec', head: 'Specification', track: 'minmax(180px,1fr)', cell: ({ index }) => <Spec address={address} index={index} /> },
     {
       id: 'n',
       head: 'n',
@@ -58,7 +58,7 @@ function columnsOf(place: Place): Column<TaskRow>[] {
     {
       id: 'avg',
       head: 'Avg reward',
-      explain: 'Mean reward of its scored rollouts: low is hard',
+      explain: 'Mean reward of the scored rollouts; low means difficult',
       track: '84px',
       align: 'right',
       sortable: true,
@@ -69,7 +69,7 @@ function columnsOf(place: Place): Column<TaskRow>[] {
     {
       id: 'solved',
       head: 'Solve rate',
-      explain: 'Share of its scored rollouts whose reward counts as a success in their run',
+      explain: 'Share of successes in the scored rollouts',
       track: '120px',
       align: 'right',
       sortable: true,
@@ -82,8 +82,8 @@ function columnsOf(place: Place): Column<TaskRow>[] {
       cell: ({ index }) => (
         <Link
           to="/environments/$owner/$name/play"
-          params={{ owner: place.owner, name: place.name }}
-          search={{ variant: place.variant, split: place.split, task: index }}
+          params={{ owner: address.owner, name: address.name }}
+          search={{ variant: address.variant, split: address.split, task: index }}
           className="link"
           aria-label={`Play task ${index}`}
         >
@@ -96,7 +96,7 @@ function columnsOf(place: Place): Column<TaskRow>[] {
 
 const sorts: readonly TaskSort[] = ['index', 'avg', 'n', 'solved'];
 
-/** The tasks of a split with their difficulty; a row opens to its task. */
+/** The tasks of a split with their difficulty. A click on a row opens the task. */
 export function TasksTab({ owner, name, discovery }: { owner: string; name: string; discovery: EnvironmentDiscoveryView }) {
   const search = useSearch({ from });
   const navigate = useNavigate({ from });
@@ -106,19 +106,20 @@ export function TasksTab({ owner, name, discovery }: { owner: string; name: stri
   const split = variant?.splits.find((one) => one.name === search.split) ?? variant?.splits[0];
   const sort: Sort = { id: sorts.find((one) => one === search.sort) ?? 'index', order: search.order ?? 'asc' };
   const mixed = search.only === 'mixed';
-  const place = useMemo<Place>(
+  const address = useMemo<SplitAddress>(
     () => ({ owner, name, variant: variant?.name ?? '', split: split?.name ?? '' }),
     [owner, name, variant?.name, split?.name],
   );
   const difficulty = useMemo(
-    () => difficultyOf(figures.data?.tasks ?? [], { split: place.split, variant: place.variant, isDefault: variant?.is_default ?? true }),
-    [figures.data, place, variant?.is_default],
+    () =>
+      difficultyOf(figures.data?.tasks ?? [], { split: address.split, variant: address.variant, isDefault: variant?.is_default ?? true }),
+    [figures.data, address, variant?.is_default],
   );
   const count = split?.num_tasks ?? Math.max(UNCOUNTED + more, ...[...difficulty.keys()].map((index) => index + 1));
   const { id, order } = sort;
   const rows = useMemo(() => taskRows(count, difficulty, { sort: id as TaskSort, order, mixed }), [count, difficulty, id, order, mixed]);
-  const columns = useMemo(() => columnsOf(place), [place]);
-  if (!variant || !split) return <p className="p-4 text-ink-3">This environment names no split.</p>;
+  const columns = useMemo(() => columnsOf(address), [address]);
+  if (!variant || !split) return <p className="p-4 text-ink-3">This environment has no splits.</p>;
   const unplaced = withoutSplit(figures.data?.tasks ?? []);
   const set = (change: Partial<typeof search>) => void navigate({ search: (before) => ({ ...before, ...change }), replace: true });
   return (
@@ -144,12 +145,9 @@ export function TasksTab({ owner, name, discovery }: { owner: string; name: stri
         <span className="label">
           {figures.error
             ? figures.error.message
-            : `${formatCount(difficulty.size)} of ${plural(count, 'task')} with rollouts${unplaced > 0 ? `; ${plural(unplaced, 'rollout')} of others name no split` : ''}`}
+            : `${formatCount(difficulty.size)} of ${plural(count, 'task')} with rollouts${unplaced > 0 ? `; ${plural(unplaced, 'rollout')} without a split` : ''}`}
         </span>
-        <label
-          className="flex items-center gap-[6px]"
-          title="Tasks that are sometimes solved and sometimes not: what a policy can learn from"
-        >
+        <label className="flex items-center gap-[6px]" title="Tasks that are solved sometimes: a policy can learn from them">
           <input type="checkbox" checked={mixed} onChange={(event) => set({ only: event.target.checked ? 'mixed' : undefined })} />
           only <code>0 &lt; avg &lt; 1</code>
         </label>
@@ -168,16 +166,14 @@ export function TasksTab({ owner, name, discovery }: { owner: string; name: stri
           minWidth={560}
           empty={
             <p className="p-4 text-ink-3">
-              {mixed
-                ? 'No task of this split was sometimes solved and sometimes not, in the rollouts that are stored.'
-                : 'This split has no task.'}
+              {mixed ? 'No task of this split was solved in only some of the stored rollouts.' : 'This split has no tasks.'}
             </p>
           }
         />
         {search.task !== undefined && (
           <TaskPanel
-            key={`${place.split} ${search.task}`}
-            place={place}
+            key={`${address.split} ${search.task}`}
+            address={address}
             index={search.task}
             difficulty={difficulty.get(search.task) ?? null}
             onClose={() => set({ task: undefined })}

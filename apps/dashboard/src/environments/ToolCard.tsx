@@ -9,12 +9,12 @@ interface Line {
   required: boolean;
   field: Field;
   depth: number;
-  /** What follows from a choice, rather than from a name. */
+  /** The line is an alternative or an item, not a named member. */
   choice: boolean;
 }
 const MAX_LINES = 400;
 
-/** A schema as lines: members below their object, items below their list, choices below what is chosen. */
+/** A schema as lines: members below their object, items below their list, alternatives below their choice. */
 function linesOf(field: Field, depth: number, lines: Line[]): Line[] {
   if (lines.length > MAX_LINES) return lines;
   const { shape } = field;
@@ -45,7 +45,7 @@ function linesOf(field: Field, depth: number, lines: Line[]): Line[] {
 const isDeep = ({ shape, description }: Field): boolean =>
   shape.kind === 'object' || shape.kind === 'oneOf' || shape.kind === 'list' || description !== null;
 
-/** One tool: its name, what it does, and its arguments as aligned name, type and description, whatever their depth. */
+/** One tool: name, description, and all arguments with type and description. */
 export function ToolCard({ tool, terminal }: { tool: ToolSpec; terminal: boolean }) {
   const field = argumentsOf(tool.input_schema);
   const lines = linesOf(field, 0, []);
@@ -79,7 +79,7 @@ export function ToolCard({ tool, terminal }: { tool: ToolSpec; terminal: boolean
 
 function Argument({ line: { name, required, field, depth, choice } }: { line: Line }) {
   const type = typeName(field);
-  const facts = [limitsOf(field), field.fallback === null ? '' : `default ${field.fallback.slice(0, 120)}`].filter(Boolean).join(', ');
+  const notes = [limitsOf(field), field.fallback === null ? '' : `default ${field.fallback.slice(0, 120)}`].filter(Boolean).join(', ');
   return (
     <div className="contents">
       <dt className={choice ? 'text-ink-3' : 'mono'} style={{ paddingLeft: depth * 16 }}>
@@ -92,7 +92,7 @@ function Argument({ line: { name, required, field, depth, choice } }: { line: Li
       </dt>
       <dd className="mono max-w-[44ch] [overflow-wrap:anywhere] text-ink-3">{type}</dd>
       <dd className="min-w-0 text-ink-2 [overflow-wrap:anywhere]">
-        {field.description && <PlainText text={field.description} />} {facts && <span className="text-ink-3">{facts}</span>}
+        {field.description && <PlainText text={field.description} />} {notes && <span className="text-ink-3">{notes}</span>}
       </dd>
     </div>
   );

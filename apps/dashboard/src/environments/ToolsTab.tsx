@@ -3,15 +3,15 @@ import type { EnvironmentDiscoveryView } from '@palestra/protocol';
 import { plural } from '../format/number.ts';
 import { CopyButton } from '../frame/CopyButton.tsx';
 import { anthropicTool, openAiTool, toolText } from './tool-formats.ts';
-import { variantOf } from './place.ts';
+import { variantOf } from './split.ts';
 import { ToolCard } from './ToolCard.tsx';
 import { VariantTabs } from './VariantTabs.tsx';
 
-/** Every tool with what it takes, as its JSON schema says it. */
+/** Every tool with the arguments of its JSON schema. */
 export function ToolsTab({ discovery }: { discovery: EnvironmentDiscoveryView }) {
   const search = useSearch({ from: '/environments/$owner/$name' });
   const variant = variantOf(discovery, search.variant);
-  if (!variant) return <p className="p-4 text-ink-2">The server behind this environment offers no environment at all.</p>;
+  if (!variant) return <p className="p-4 text-ink-2">The server of this environment has no environments.</p>;
   const { tools, terminal_tool: terminal } = variant.tools;
   return (
     <>
@@ -43,7 +43,7 @@ export function ToolsTab({ discovery }: { discovery: EnvironmentDiscoveryView })
             terminal
           />
         )}
-        {tools.length === 0 && <p className="py-3 text-ink-3">No tool for every task; tasks may bring tools of their own.</p>}
+        {tools.length === 0 && <p className="py-3 text-ink-3">No tools for all tasks. A task can add tools.</p>}
       </div>
     </>
   );

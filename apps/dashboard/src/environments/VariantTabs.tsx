@@ -1,7 +1,7 @@
 import { useNavigate } from '@tanstack/react-router';
 import type { EnvironmentDiscoveryView } from '@palestra/protocol';
 
-/** The variants of an environment, where there are several. */
+/** Buttons for the variants of an environment, if there are several. */
 export function VariantTabs({ discovery, variant }: { discovery: EnvironmentDiscoveryView; variant: string }) {
   const navigate = useNavigate({ from: '/environments/$owner/$name' });
   if (discovery.variants.length < 2) return null;

@@ -37,15 +37,15 @@ const columns: Column<VersionView>[] = [
   { id: 'tasks', head: 'Tasks', track: '80px', align: 'right', cell: ({ num_tasks: count }) => formatCount(count) },
   {
     id: 'asked',
-    head: 'Last asked',
-    explain: 'When its server last said what it offers',
+    head: 'Discovered',
+    explain: 'When Palestra last read splits and tools from the server',
     track: '100px',
     align: 'right',
     cell: ({ discovered_at: at }) => <span className="text-ink-3">{at === null ? 'never' : <Age iso={at} />}</span>,
   },
   {
     id: 'made',
-    head: 'Made',
+    head: 'Created',
     track: '100px',
     align: 'right',
     cell: ({ created_at: at }) => (
@@ -56,7 +56,7 @@ const columns: Column<VersionView>[] = [
   },
 ];
 
-/** Immutable versions, newest first: sessions stay on the one that they began with. */
+/** Immutable versions, newest first. A session keeps the version that it began with. */
 export function VersionsTab({ owner, name }: { owner: string; name: string }) {
   const versions = useQuery(versionsQuery(owner, name));
   if (versions.error) return <ErrorState error={versions.error} retry={() => void versions.refetch()} />;
@@ -70,7 +70,7 @@ export function VersionsTab({ owner, name }: { owner: string; name: string }) {
       minWidth={860}
       empty={
         <div className="p-4 text-ink-3">
-          <p>It has no server yet.</p>
+          <p>This environment has no server yet.</p>
           <pre className="code-block mt-2 inline-block">{`palestra env add ${owner}/${name} --url http://127.0.0.1:8000`}</pre>
         </div>
       }

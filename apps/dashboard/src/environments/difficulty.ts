@@ -1,6 +1,6 @@
 import type { TaskFigures } from '../data/environments.ts';
 
-/** What stored rollouts say of one task. */
+/** Figures of one task over the stored rollouts. */
 export interface Difficulty {
   n: number;
   solved: number;
@@ -10,8 +10,8 @@ export interface Difficulty {
 }
 
 /**
- * Difficulty by task index, of one split and variant. Rollouts that name no variant are the default one's. A task that several rows
- * speak of has the mean of all its rollouts.
+ * Difficulty by task index, for one split and variant. Rollouts without a variant belong to the default variant. Several rows of a task are
+ * combined into the mean of all its rollouts.
  */
 export function difficultyOf(
   figures: readonly TaskFigures[],
@@ -34,7 +34,7 @@ export function difficultyOf(
   return tasks;
 }
 
-/** Rollouts with a task index that name no split: nobody can say which task they are of. */
+/** The number of rollouts with a task index but no split, so that their task is unknown. */
 export const withoutSplit = (figures: readonly TaskFigures[]): number =>
   figures.reduce((sum, row) => sum + (row.split === null ? row.num_rollouts : 0), 0);
 
@@ -44,7 +44,7 @@ export interface TaskRow {
 }
 export type TaskSort = 'index' | 'avg' | 'n' | 'solved';
 
-/** Some were solved and some not: what a policy can learn from. */
+/** Whether some rollouts of the task were solved and some not. */
 const isMixed = ({ difficulty }: TaskRow): boolean => difficulty !== null && difficulty.avg > 0 && difficulty.avg < 1;
 
 const figureOf = ({ difficulty, index }: TaskRow, sort: TaskSort): number | null => {
@@ -53,7 +53,7 @@ const figureOf = ({ difficulty, index }: TaskRow, sort: TaskSort): number | null
   return sort === 'solved' ? difficulty.solved / difficulty.n : difficulty[sort];
 };
 
-/** Tasks in the order asked for; those without rollouts come last, whatever the order. */
+/** Tasks in the given order; tasks without rollouts come last in both orders. */
 export function taskRows(
   count: number,
   difficulty: ReadonlyMap<number, Difficulty>,

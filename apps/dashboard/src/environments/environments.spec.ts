@@ -29,7 +29,7 @@ describe('difficulty', () => {
   ];
   const found = difficultyOf(rows, { split: 'train', variant: 'main', isDefault: true });
 
-  test('is of one split and variant; rows of one task are weighted by their rollouts', () => {
+  test('belongs to one split and variant, and weights rows of a task by their rollouts', () => {
     expect([...found]).toEqual([
       [0, { n: 4, solved: 3, avg: 0.75, min: 0, max: 1 }],
       [1, { n: 4, solved: 0, avg: 0, min: 0, max: 0 }],
@@ -39,7 +39,7 @@ describe('difficulty', () => {
     expect(withoutSplit(rows)).toBe(7);
   });
 
-  test('orders tasks, those without rollouts last, and finds what can be learnt from', () => {
+  test('orders tasks with those without rollouts last, and finds tasks that are sometimes solved', () => {
     const order = (sort: 'avg' | 'index', order: 'asc' | 'desc', mixed = false) =>
       taskRows(5, found, { sort, order, mixed }).map(({ index }) => index);
     expect(order('avg', 'asc')).toEqual([1, 0, 2, 3, 4]);
@@ -49,7 +49,7 @@ describe('difficulty', () => {
   });
 });
 
-test('tools as model APIs take them', () => {
+test('tools have the formats of the model APIs', () => {
   const tool = { name: 'scan', description: 'Looks around.', input_schema: null };
   const empty = { type: 'object', properties: {} };
   expect(openAiTool(tool)).toEqual({ type: 'function', function: { name: 'scan', description: 'Looks around.', parameters: empty } });
