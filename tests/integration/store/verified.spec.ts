@@ -127,6 +127,18 @@ test('an upload that names its environment without the owner is found too, and a
   expect(await verdictOf(named)).toMatchObject({ verified: 'verified', session: other });
 });
 
+test('a session is found by its calls, however many later sessions there are', async () => {
+  const calls: Call[] = [['look', { at: 'the crowded room' }], ANSWER];
+  const sid = await play(2, calls);
+  await sql(
+    `INSERT INTO sessions SELECT (jsonb_populate_record(s, jsonb_build_object('sid', 'crowd-' || n, 'created_at', now()))).*
+     FROM sessions s, generate_series(1, 3000) n WHERE s.sid = $1`,
+    [sid],
+  );
+  const id = await upload('crowded', 2, calls);
+  expect(await verdictOf(id)).toMatchObject({ verified: 'verified', session: sid });
+});
+
 test('an upload that names no session is found, verified, and gets its true latency into lists and rollups', async () => {
   const sid = await play(0, [LOOK, WAIT, WAIT, ANSWER]);
   const id = await upload('plain', 0, [LOOK, WAIT, WAIT, ANSWER]);

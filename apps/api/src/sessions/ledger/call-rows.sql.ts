@@ -1,5 +1,6 @@
 import type { CallIntent, CallOutcome, CallRecord, CallResult, IntentAnswer } from '@palestra/session';
 import type { DeferredRow } from './deferred-calls.ts';
+import { matchedArgs, matchKey } from '../../store/derive/verify/match-key.ts';
 import { withoutNul } from './postgres-text.ts';
 
 /**
@@ -9,6 +10,9 @@ import { withoutNul } from './postgres-text.ts';
  * `Function Scan on unnest -> Index Scan using session_calls_pkey`.
  */
 const ASYNCHRONOUS = `WITH commit AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))`;
+
+/** Of a row `n`. A subquery and no join, so that rows keep their order. */
+const MATCH_KEY = `(SELECT ${matchKey('s.org_id', 's.environment', 'n.tool', 'n.args_hash')} FROM sessions AS s WHERE s.sid = n.sid)`;
 
 /** How long a client may take to come back for a call whose stream broke. The official one gives up after six attempts, half a minute each. */
 const JOIN_WINDOW = `interval '120 s'`;
@@ -25,10 +29,11 @@ const DOUBT_WINDOW = `interval '10 s'`;
 export const INTENT = `
   ${ASYNCHRONOUS},
   asked AS MATERIALIZED (
-    SELECT n.*, s.sid IS NULL OR s.ended_at IS NOT NULL
+    SELECT n.*, ${matchKey('s.org_id', 's.environment', 'n.tool', 'n.args_hash')} AS match_key, s.sid IS NULL OR s.ended_at IS NOT NULL
       OR (s.owner_replica_id IS NOT NULL AND s.owner_replica_id <> n.replica_id) AS moved
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[], $8::bool[], $9::bool[])
-      AS n(task_id, sid, kind, tool, input, replica_id, started_at, sure, named)
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[], $8::text[],
+        $9::bool[], $10::bool[])
+      AS n(task_id, sid, kind, tool, input, replica_id, started_at, args_hash, sure, named)
     LEFT JOIN sessions AS s ON s.sid = n.sid),
   again AS (
     UPDATE session_calls AS c SET broken_at = NULL, joined_by = m.asked
@@ -47,8 +52,8 @@ export const INTENT = `
     ) AS l ON NOT a.sure AND NOT a.named AND l.replica_id <> a.replica_id AND l.kind = a.kind AND l.tool = a.tool AND l.input = a.input
       AND (l.ended_at IS NULL OR l.ended_at > now() - ${DOUBT_WINDOW})),
   begun AS (
-    INSERT INTO session_calls (task_id, sid, kind, tool, input, replica_id, started_at, state)
-    SELECT task_id, sid, kind, tool, input, replica_id, to_timestamp(started_at / 1000), 'running'
+    INSERT INTO session_calls (task_id, sid, kind, tool, input, replica_id, started_at, state, match_key)
+    SELECT task_id, sid, kind, tool, input, replica_id, to_timestamp(started_at / 1000), 'running', match_key
     FROM verdicts, commit WHERE NOT moved AND joined IS NULL AND doubted IS NULL
     ON CONFLICT (task_id) DO NOTHING RETURNING task_id),
   answers AS (
@@ -70,10 +75,10 @@ export const JOINED = `
 /** Stores intents again that a crash of PostgreSQL may have lost. */
 export const REWRITE = `
   ${ASYNCHRONOUS}
-  INSERT INTO session_calls (task_id, sid, kind, tool, input, replica_id, started_at, state)
-  SELECT n.task_id, n.sid, n.kind, n.tool, n.input, n.replica_id, to_timestamp(n.started_at / 1000), 'running'
-  FROM commit, unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[])
-    AS n(task_id, sid, kind, tool, input, replica_id, started_at)
+  INSERT INTO session_calls (task_id, sid, kind, tool, input, replica_id, started_at, state, match_key)
+  SELECT n.task_id, n.sid, n.kind, n.tool, n.input, n.replica_id, to_timestamp(n.started_at / 1000), 'running', ${MATCH_KEY}
+  FROM commit, unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[], $8::text[])
+    AS n(task_id, sid, kind, tool, input, replica_id, started_at, args_hash)
   ON CONFLICT (task_id) DO NOTHING`;
 
 export const RESULT = `
@@ -89,12 +94,12 @@ export const RESULT = `
 export const DEFERRED = `
   ${ASYNCHRONOUS}
   INSERT INTO session_calls AS c
-    (task_id, sid, kind, tool, input, replica_id, started_at, state, result, ok, reason, reward, finished, failure_class, ended_at)
-  SELECT n.task_id, n.sid, n.kind, n.tool, n.input, n.replica_id, to_timestamp(n.started_at / 1000), n.state, n.result, n.ok, n.reason,
+    (task_id, sid, kind, tool, input, replica_id, started_at, match_key, state, result, ok, reason, reward, finished, failure_class, ended_at)
+  SELECT n.task_id, n.sid, n.kind, n.tool, n.input, n.replica_id, to_timestamp(n.started_at / 1000), ${MATCH_KEY}, n.state, n.result, n.ok, n.reason,
     n.reward, n.finished, n.failure_class, to_timestamp(n.ended_at / 1000)
   FROM commit, unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[], $8::text[], $9::text[],
-      $10::bool[], $11::text[], $12::float8[], $13::bool[], $14::text[], $15::float8[])
-    AS n(task_id, sid, kind, tool, input, replica_id, started_at, state, result, ok, reason, reward, finished, failure_class, ended_at)
+      $10::text[], $11::bool[], $12::text[], $13::float8[], $14::bool[], $15::text[], $16::float8[])
+    AS n(task_id, sid, kind, tool, input, replica_id, started_at, args_hash, state, result, ok, reason, reward, finished, failure_class, ended_at)
   ON CONFLICT (task_id) DO UPDATE SET state = excluded.state, result = excluded.result, ok = excluded.ok, reason = excluded.reason,
     reward = excluded.reward, finished = excluded.finished, failure_class = excluded.failure_class, ended_at = excluded.ended_at
   WHERE c.ended_at IS NULL`;
@@ -113,8 +118,10 @@ export const FIND = `SELECT ${COLUMNS} FROM session_calls WHERE task_id = $1`;
 export const JOURNAL = `SELECT ${COLUMNS} FROM session_calls
   WHERE sid = $1 AND kind = 'call' AND state IN ('result', 'tool_failed') ORDER BY seq LIMIT $2`;
 export const COPY = `
-  INSERT INTO session_calls (task_id, sid, kind, tool, input, replica_id, state, result, ok, reason, reward, finished, failure_class, started_at, ended_at)
-  SELECT n.task_id, $1, c.kind, c.tool, c.input, c.replica_id, c.state, c.result, c.ok, c.reason, c.reward, c.finished, c.failure_class, c.started_at, c.ended_at
+  INSERT INTO session_calls
+    (task_id, sid, kind, tool, input, replica_id, state, result, ok, reason, reward, finished, failure_class, started_at, ended_at, match_key)
+  SELECT n.task_id, $1, c.kind, c.tool, c.input, c.replica_id, c.state, c.result, c.ok, c.reason, c.reward, c.finished, c.failure_class, c.started_at, c.ended_at,
+    c.match_key
   FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS n(task_id, original, ord)
   JOIN session_calls AS c ON c.task_id = n.original ORDER BY n.ord`;
 export const BROKEN = `UPDATE session_calls SET broken_at = now() WHERE task_id = ANY($1::text[])`;
@@ -194,6 +201,7 @@ export const intentColumns = (calls: CallIntent[]): unknown[] => [
   calls.map((call) => call.input),
   calls.map((call) => call.replicaId),
   calls.map((call) => call.startedAt),
+  calls.map((call) => (call.kind === 'call' ? matchedArgs(call.input) : null)),
 ];
 
 export const upstreamColumns = (ids: [string, string][]): unknown[] => [ids.map(([taskId]) => taskId), ids.map(([, upstream]) => upstream)];

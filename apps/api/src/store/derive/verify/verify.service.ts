@@ -12,10 +12,11 @@ import { type CandidateSession, candidateOf } from './verify.ledger.ts';
 import { assignSessions, type Claim } from './verify.match.ts';
 import {
   type LedgerRow,
+  type SearchedCall,
   selectCallMessages,
-  selectFreeSessions,
   selectLedger,
   selectNamedSessions,
+  selectSessionsByCalls,
   selectUnverified,
   type SessionRow,
   type UnverifiedRollout,
@@ -27,8 +28,13 @@ import {
 /** Rollouts of one batch, and bytes of their messages and of the ledger's inputs: they are in memory at the same time. */
 const BATCH = 500;
 const BATCH_BYTES = 64 * 1024 * 1024;
-/** Sessions that the rollouts of one window are compared with: the latest before the last of them. */
+/** Most sessions that the rollouts of one window are compared with. */
 const SESSIONS = 2_000;
+/** Distinct calls of a rollout by which its session is searched. */
+const SEARCHED_CALLS = 8;
+/** Calls of the ledger that are looked at for each time that a rollout made a call, and for all rollouts of a window. */
+const LEDGER_CALLS = 16;
+const MAX_LEDGER_CALLS = 2_000;
 /** Rollouts that began so far apart look in windows of their own. */
 const WINDOW_MS = 3_600_000;
 /** A session may have been open this long before its rollout is uploaded: a day of calls, and a day until the upload. */
@@ -38,6 +44,8 @@ const SKEW_MS = 300_000;
 const GIVE_UP_MS = 24 * 3_600_000;
 /** Outcomes of calls are written behind their answers; so long after, one that is missing is lost. */
 const LATE_OUTCOME_MS = 60_000;
+/** A call is in the ledger this long after its answer at the latest, unless PostgreSQL is unavailable. */
+const LATE_ROW_MS = 2_000;
 /** While its session is open, a rollout is looked at again when it is half as old again. */
 const BACK_OFF = 0.5;
 const MIN_AGAIN_S = 5;
@@ -117,13 +125,14 @@ export class VerifyService {
     const { org_id: orgId, environment } = window[0]!;
     const sids = window.flatMap(({ named_sid }) => named_sid ?? []);
     const rows = sids.length > 0 ? await selectNamedSessions(pool, orgId, sids) : [];
-    const starts = claims.flatMap((claim) => (claim.sessionId === null && claim.calls.length > 0 ? [claim.startedAt!] : []));
-    if (environment !== null && starts.length > 0) {
+    const unnamed = claims.filter(({ sessionId, calls }) => sessionId === null && calls.length > 0);
+    if (environment !== null && unnamed.length > 0) {
+      const starts = unnamed.map(({ startedAt }) => startedAt!);
       const to = Math.max(...starts, ...window.map(({ last_at }) => last_at)) + SKEW_MS;
-      const place = { orgId, environment, from: Math.min(...starts) - BEFORE_MS, to, limit: SESSIONS };
+      const searched = { orgId, environment, from: Math.min(...starts) - BEFORE_MS, to, limit: SESSIONS };
       const batch = window.map(({ seq }) => seq);
       const known = new Set(rows.map(({ sid }) => sid));
-      for (const row of await selectFreeSessions(pool, place, batch)) if (!known.has(row.sid)) rows.push(row);
+      for (const row of await selectSessionsByCalls(pool, searched, searchedCalls(unnamed), batch)) if (!known.has(row.sid)) rows.push(row);
     }
     return this.#candidates(rows);
   }
@@ -159,6 +168,20 @@ function windowsOf(rollouts: readonly UnverifiedRollout[]): UnverifiedRollout[][
     }
   }
   return windows;
+}
+
+/** The last calls of the rollouts: the later a call, the fewer sessions made it. More rollouts that made a call may have more sessions. */
+function searchedCalls(claims: readonly Claim[]): SearchedCall[] {
+  const found = new Map<string, SearchedCall>();
+  for (const { calls } of claims) {
+    const last = new Map(calls.map((call) => [`${call.argsHash} ${call.tool}`, call]));
+    for (const [key, { tool, argsHash }] of [...last].slice(-SEARCHED_CALLS)) {
+      const repeats = calls.filter((call) => call.tool === tool && call.argsHash === argsHash).length;
+      const limit = (found.get(key)?.limit ?? 0) + repeats * LEDGER_CALLS;
+      found.set(key, { tool, argsHash, limit: Math.min(limit, MAX_LEDGER_CALLS) });
+    }
+  }
+  return [...found.values()];
 }
 
 /** Clients whose clock is plainly wrong are taken at ours. */
@@ -217,10 +240,12 @@ function againAfter(rollout: UnverifiedRollout, match: LedgerMatch, sessions: re
   if (match.verdict === 'verified' || rollout.age_ms > GIVE_UP_MS) return null;
   const mine = rollout.named_sid ?? match.sid;
   const fresh = rollout.age_ms < LATE_OUTCOME_MS;
+  // Rows of calls are written shortly after the calls, so that a fast upload can be here first.
+  const isEarly = match.sid === null && rollout.age_ms < LATE_ROW_MS;
   const waits = sessions.some(
     (session) => (session.open || (session.unsettled && fresh)) && (mine === null ? !session.taken : session.sid === mine),
   );
-  return waits ? Math.max((rollout.age_ms / 1000) * BACK_OFF, MIN_AGAIN_S) : null;
+  return waits || isEarly ? Math.max((rollout.age_ms / 1000) * BACK_OFF, MIN_AGAIN_S) : null;
 }
 
 /** How it was found and what differs, for people; begins with `ledger` (derive.sql.ts keeps it). Null: nothing was found, nothing was named. */

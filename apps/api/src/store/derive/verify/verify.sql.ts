@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { CallMessage } from '@palestra/rollouts';
+import { matchKey } from './match-key.ts';
 import { KEEP_MARK } from '../../step-marks.sql.ts';
 
 /** A rollout that is quiet and has not been compared with the ledger since it last changed. Times in milliseconds since the epoch. */
@@ -103,29 +104,56 @@ export async function selectNamedSessions(pool: pg.Pool, orgId: string, sids: re
   return rows;
 }
 
+/** A call that some of the rollouts made, by which their sessions are found. */
+export interface SearchedCall {
+  tool: string;
+  argsHash: string;
+  /** Calls of the ledger that are looked at for it, the newest first. */
+  limit: number;
+}
+
 export interface SessionWindow {
   orgId: string;
   environment: string;
-  /** Created in between, milliseconds since the epoch. */
+  /** Calls in between, milliseconds since the epoch. */
   from: number;
   to: number;
+  /** Most sessions. */
   limit: number;
 }
 
 /**
- * Sessions in the window that had a task and belong to no rollout but those of `batch`, the latest first. A session's own recording
- * leaves it to the upload of the trainer. Plan: Index Scan Backward using sessions_org_id_environment_created_at_idx, per session one
- * probe of rollout_meta_sid_idx.
+ * Sessions in which one of these calls ran and that belong to no rollout but those of `batch`, the latest first. A session's own recording
+ * leaves it to the upload of the trainer. Plan: per call an Index Scan Backward using session_calls_match_idx, bounded; per row of it
+ * sessions_pkey and one probe of rollout_meta_sid_idx. What other sessions there are does not matter.
  */
-export async function selectFreeSessions(pool: pg.Pool, window: SessionWindow, batch: readonly string[]): Promise<SessionRow[]> {
+export async function selectSessionsByCalls(
+  pool: pg.Pool,
+  window: SessionWindow,
+  calls: readonly SearchedCall[],
+  batch: readonly string[],
+): Promise<SessionRow[]> {
   const { rows } = await pool.query<SessionRow>({
-    name: 'verify-free',
-    text: `SELECT ${SESSION} FROM sessions s
-      WHERE s.org_id = $1 AND s.environment = $2 AND s.created_at BETWEEN to_timestamp($3::float8 / 1000) AND to_timestamp($4::float8 / 1000) AND s.task IS NOT NULL
-        AND NOT EXISTS (SELECT FROM rollout_meta m JOIN rollout_heads h ON h.seq = m.rollout_seq WHERE m.sid = s.sid AND m.rollout_seq <> ALL($5::bigint[])
-          AND h.org_id::text = s.org_id AND (s.recording IS NULL OR position(h.id::text IN s.recording) = 0))
-      ORDER BY s.created_at DESC LIMIT $6`,
-    values: [window.orgId, window.environment, window.from, window.to, batch, window.limit],
+    name: 'verify-sessions',
+    text: `SELECT ${SESSION} FROM sessions s WHERE s.sid = ANY(ARRAY(
+        SELECT DISTINCT called.sid FROM unnest($5::text[], $6::text[], $7::int[]) AS k(tool, args_hash, most)
+        CROSS JOIN LATERAL (SELECT c.sid FROM session_calls c JOIN sessions x ON x.sid = c.sid
+          WHERE c.match_key = ${matchKey('$1::text', '$2::text', 'k.tool', 'k.args_hash')} AND c.started_at BETWEEN to_timestamp($3::float8 / 1000) AND to_timestamp($4::float8 / 1000)
+            AND x.org_id = $1 AND NOT EXISTS (SELECT FROM rollout_meta m JOIN rollout_heads h ON h.seq = m.rollout_seq WHERE m.sid = x.sid AND m.rollout_seq <> ALL($8::bigint[])
+              AND h.org_id::text = x.org_id AND (x.recording IS NULL OR position(h.id::text IN x.recording) = 0))
+          ORDER BY c.started_at DESC LIMIT k.most) called))
+      ORDER BY s.created_at DESC LIMIT $9`,
+    values: [
+      window.orgId,
+      window.environment,
+      window.from,
+      window.to,
+      calls.map(({ tool }) => tool),
+      calls.map(({ argsHash }) => argsHash),
+      calls.map(({ limit }) => limit),
+      batch,
+      window.limit,
+    ],
   });
   return rows;
 }
