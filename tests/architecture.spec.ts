@@ -96,7 +96,14 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
     },
   },
   'apps/api/src/store': {
-    foundation: ['codes.ts', 'bisect-batch.ts', 'quarantine.ts', 'run-activity.service.ts', 'search-marks.sql.ts', 'step-marks.sql.ts'],
+    foundation: [
+      'vocabulary-codes.ts',
+      'bisect-batch.ts',
+      'quarantine.ts',
+      'run-activity.service.ts',
+      'search-marks.sql.ts',
+      'step-marks.sql.ts',
+    ],
     folders: {
       storage: [],
       ingest: ['storage'],

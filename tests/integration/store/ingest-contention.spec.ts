@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { takeDue, withInferenceTurn, writeInferred, selectArrivals } from '../../../apps/api/src/store/derive/infer.sql.ts';
+import { clearDue, withInferenceLock, writeInferred, selectArrivals } from '../../../apps/api/src/store/derive/infer.sql.ts';
 import { markRuns } from '../../../apps/api/src/store/derive/derive.sql.ts';
 import { inTransaction } from '../../../apps/api/src/platform/database/transaction.ts';
 import { settled } from '../../support/derived-rows.ts';
@@ -102,8 +102,8 @@ test('inference writes nothing over what was found out of a rollout meanwhile', 
   const rows = () => sql('SELECT id, revision, step, provenance FROM rollouts WHERE run_seq = $1 ORDER BY seq', [seq]);
   const bits = { mask: 3, inferred: 1, kept: 0xc03f };
   const { pool } = server.database;
-  await withInferenceTurn(pool, seq, async (client) => {
-    expect(await takeDue(client, seq)).toBe(false);
+  await withInferenceLock(pool, seq, async (client) => {
+    expect(await clearDue(client, seq)).toBe(false);
     const arrivals = await selectArrivals(client, seq, bits.mask, bits.inferred);
     expect(arrivals).toHaveLength(2);
     // A verdict comes for one, messages for the other.
@@ -128,15 +128,15 @@ test('two never infer the steps of one run at the same time', { timeout: 60_000 
   const { pool } = server.database;
   let release: () => void = () => {};
   let holder: pg.PoolClient;
-  const first = withInferenceTurn(pool, 99, async (client) => {
+  const first = withInferenceLock(pool, 99, async (client) => {
     holder = client;
     order.push('first begins');
     await new Promise<void>((resolve) => (release = resolve));
     order.push('first ends');
   });
   await expect.poll(() => order, { timeout: 20_000 }).toEqual(['first begins']);
-  const second = withInferenceTurn(pool, 99, async () => void order.push('second begins'));
-  await withInferenceTurn(pool, 98, async () => void order.push('another run'));
+  const second = withInferenceLock(pool, 99, async () => void order.push('second begins'));
+  await withInferenceLock(pool, 98, async () => void order.push('another run'));
   await untilBlocking(holder!);
   release();
   await Promise.all([first, second]);

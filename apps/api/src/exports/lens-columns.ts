@@ -2,7 +2,7 @@ import type { LensColumns } from '@palestra/exports';
 import { rolloutOfLens, type SuccessRule } from '@palestra/metrics';
 import { type Lens, STOP_REASONS, UNSCORED_FAILURES } from '@palestra/protocol';
 import { type RunSettings, trainedReward, type TrainedRewardInput } from '@palestra/rollouts';
-import { wordOf } from '../store/codes.ts';
+import { wordOf } from '../store/vocabulary-codes.ts';
 import type { DetailRow } from './rollout-export.rows.sql.ts';
 
 /** Reward, success and count of a rollout by the rules of the lens, as its curves count it (docs/reference/metrics.md#lenses). */

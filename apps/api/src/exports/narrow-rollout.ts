@@ -10,7 +10,7 @@ import {
   VERIFICATIONS,
 } from '@palestra/protocol';
 import { provenanceShift, rolloutFlagNames } from '@palestra/rollouts';
-import { wordOf } from '../store/codes.ts';
+import { wordOf } from '../store/vocabulary-codes.ts';
 import type { DetailRow, GroupReward } from './rollout-export.rows.sql.ts';
 
 const SHIFTS = Object.fromEntries(PROVENANCE_FIELDS.map((field) => [field, provenanceShift(field)])) as Record<ProvenanceField, number>;

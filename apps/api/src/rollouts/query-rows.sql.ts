@@ -1,7 +1,7 @@
 import { type Phase, PHASES, PROVENANCE_FIELDS, PROVENANCES, ROLLOUT_STATES, STOP_REASONS } from '@palestra/protocol';
 import { type QueryGroup, type QueryRow, ROLLOUT_FLAGS } from '@palestra/query';
 import type pg from 'pg';
-import { wordOf } from '../store/codes.ts';
+import { wordOf } from '../store/vocabulary-codes.ts';
 import { storeSchema } from './rollout-query.ts';
 
 type UnchangedField = Exclude<keyof QueryRow, 'phase' | 'stop' | 'state' | 'flags' | 'prov' | 'group' | 'messages'>;

@@ -12,7 +12,7 @@ import {
   QueryError,
   type QuerySchema,
 } from '@palestra/query';
-import { codeOf } from '../store/codes.ts';
+import { codeOf } from '../store/vocabulary-codes.ts';
 import { sampleSql } from './sample.sql.ts';
 import { foundBy, plainWords, runWord, typeWord } from '../store/derive/search/search-index.sql.ts';
 

@@ -3,7 +3,7 @@ import { PalestraError, VERIFICATIONS } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
 import { ReadSettler } from '../store/derive/read-settler.service.ts';
-import { wordOf } from '../store/codes.ts';
+import { wordOf } from '../store/vocabulary-codes.ts';
 import { type Action, actionsOf, align } from './diff.ts';
 import { type Neighbour, type Neighbours, selectCalls, selectNeighbours } from './neighbours.sql.ts';
 import { outlineOf, timeKind } from './outline.ts';

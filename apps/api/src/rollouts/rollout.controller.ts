@@ -17,7 +17,7 @@ import { INGEST_BODY_LIMIT } from '../platform/http/body.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { ReadsRollout } from './rollout-freshness.ts';
 import { IngestService } from '../store/ingest/ingest.service.ts';
-import { returnPreference } from '../store/ingest/prefer.ts';
+import { returnPreference } from '../store/ingest/return-preference.ts';
 import { RolloutService } from './rollout.service.ts';
 
 @Controller('v1/rollouts')

@@ -10,7 +10,7 @@ import {
   VERIFICATIONS,
 } from '@palestra/protocol';
 import { MESSAGE_FLAGS, missingIndexes, rolloutFlagNames, rolloutState, unpackProvenance } from '@palestra/rollouts';
-import { wordOf } from '../store/codes.ts';
+import { wordOf } from '../store/vocabulary-codes.ts';
 import type { RolloutDetail, RolloutHead, RolloutRecord } from './rollout.sql.ts';
 import type { StoredMessageRow } from '../store/storage/transcript-reader.service.ts';
 

@@ -1,14 +1,14 @@
 import { BlobError } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import { describe, expect, it } from 'vitest';
-import { isOwnFault, bisectBatch } from './bisect-batch.ts';
+import { isInputFault, bisectBatch } from './bisect-batch.ts';
 
 const coded = (code: string) => Object.assign(new Error(code), { code });
 
-describe('a fault', () => {
+describe('an error', () => {
   it.each([coded('23514'), coded('22003'), coded('54000'), coded('21000'), new TypeError('x'), new BlobError('not_found', 'x')])(
-    '%s is of what was worked on',
-    (error) => expect(isOwnFault(error)).toBe(true),
+    '%s is a fault of the input',
+    (error) => expect(isInputFault(error)).toBe(true),
   );
 
   it.each([
@@ -19,10 +19,10 @@ describe('a fault', () => {
     new BlobError('unavailable', 'x'),
     new DOMException('x', 'TimeoutError'),
     new PalestraError('database_unavailable'),
-  ])('%s is not', (error) => expect(isOwnFault(error)).toBe(false));
+  ])('%s is not a fault of the input', (error) => expect(isInputFault(error)).toBe(false));
 });
 
-describe('work with faulty members', () => {
+describe('a batch with faulty members', () => {
   const work = (faulty: readonly number[], error = coded('22003')) => {
     const done: number[] = [];
     const left: number[] = [];
@@ -38,15 +38,18 @@ describe('work with faulty members', () => {
     return { done, left, run };
   };
 
-  it.each([[[]], [[0]], [[6]], [[2, 3]], [[0, 1, 2, 3, 4, 5, 6]]])('%j does the rest, once and in order', async (faulty) => {
-    const { done, left, run } = work(faulty);
-    const members = [0, 1, 2, 3, 4, 5, 6];
-    await run(members);
-    expect(left).toEqual(faulty);
-    expect(done).toEqual(members.filter((member) => !faulty.includes(member)));
-  });
+  it.each([[[]], [[0]], [[6]], [[2, 3]], [[0, 1, 2, 3, 4, 5, 6]]])(
+    'with the faulty members %j all others are processed once and in order',
+    async (faulty) => {
+      const { done, left, run } = work(faulty);
+      const members = [0, 1, 2, 3, 4, 5, 6];
+      await run(members);
+      expect(left).toEqual(faulty);
+      expect(done).toEqual(members.filter((member) => !faulty.includes(member)));
+    },
+  );
 
-  it('ends with a fault that is of none of them', async () => {
+  it('stops with an error that is not a fault of the input', async () => {
     const { left, run } = work([3], coded('57P01'));
     await expect(run([1, 2, 3, 4])).rejects.toThrow('57P01');
     expect(left).toEqual([]);

@@ -6,7 +6,7 @@ import { MessageObjects } from './ingest/message-objects.service.ts';
 import { OtlpController } from './ingest/otlp.controller.ts';
 import { OtlpService } from './ingest/otlp.service.ts';
 
-/** What writes to the store; a worker does without. */
+/** Writes to the store. A worker does not need it. */
 @Module({
   imports: [StoreModule],
   controllers: [OtlpController],

@@ -1,22 +1,22 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createLogger } from '../platform/telemetry/logger.ts';
 import { Metrics } from '../platform/telemetry/metrics.ts';
-import { everyStage, Quarantine } from './quarantine.ts';
+import { runAllStages, Quarantine } from './quarantine.ts';
 
-it('stages run after one that failed, which is told', async () => {
+it('later stages run after a failure, and the first error is thrown', async () => {
   const ran: number[] = [];
   const stage = (number: number, more: boolean) => async () => (ran.push(number), more);
-  expect(await everyStage(stage(1, false), stage(2, false))).toBe(false);
-  expect(await everyStage(stage(1, true), stage(2, false))).toBe(true);
+  expect(await runAllStages(stage(1, false), stage(2, false))).toBe(false);
+  expect(await runAllStages(stage(1, true), stage(2, false))).toBe(true);
   const failing = () => Promise.reject(new Error('first'));
-  await expect(everyStage(stage(3, true), failing, stage(4, false), () => Promise.reject(new Error('second')))).rejects.toThrow('first');
+  await expect(runAllStages(stage(3, true), failing, stage(4, false), () => Promise.reject(new Error('second')))).rejects.toThrow('first');
   expect(ran).toEqual([1, 2, 1, 2, 3, 4]);
 });
 
-describe('what is set aside', () => {
+describe('a quarantined item', () => {
   afterEach(() => void vi.useRealTimers());
 
-  it('comes back after its time, by kind', () => {
+  it('returns after its time, by kind', () => {
     vi.useFakeTimers();
     const quarantine = new Quarantine(new Metrics(), createLogger('silent'));
     quarantine.add('rollout', '7', new Error('x'));
@@ -26,7 +26,7 @@ describe('what is set aside', () => {
     expect([quarantine.members('rollout'), quarantine.members('step')]).toEqual([[], []]);
   });
 
-  it('is bounded: beyond that the fault stops the work as it is', () => {
+  it('throws its error when the quarantine is full', () => {
     const quarantine = new Quarantine(new Metrics(), createLogger('silent'));
     for (let seq = 0; seq < 1_000; seq += 1) quarantine.add('rollout', String(seq), new Error('x'));
     expect(() => quarantine.add('rollout', 'one more', new Error('of too many'))).toThrow('of too many');

@@ -9,7 +9,7 @@ const RETRY_MS = 10 * 60_000;
 const MAX_MEMBERS = 1_000;
 
 /** Runs all stages even if one fails, then throws the first error. Returns whether any stage has more work. */
-export async function everyStage(...stages: (() => Promise<boolean>)[]): Promise<boolean> {
+export async function runAllStages(...stages: (() => Promise<boolean>)[]): Promise<boolean> {
   const failures: unknown[] = [];
   let more = false;
   for (const stage of stages) {
@@ -24,7 +24,7 @@ export async function everyStage(...stages: (() => Promise<boolean>)[]): Promise
 }
 
 /** Runs the stages side by side, each again and again until it has no more work or `isOver`. Throws the first error once all have stopped. */
-export async function stagesSideBySide(isOver: () => boolean, ...stages: (() => Promise<boolean>)[]): Promise<boolean> {
+export async function runStagesConcurrently(isOver: () => boolean, ...stages: (() => Promise<boolean>)[]): Promise<boolean> {
   const drain = async (stage: () => Promise<boolean>): Promise<boolean> => {
     for (;;) {
       const more = await stage();

@@ -4,20 +4,20 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import { Database } from '../platform/database/database.ts';
 import { LOGGER } from '../platform/tokens.ts';
-import { type IngestCounts, notifyRolled, touchRuns } from './run-news.sql.ts';
+import { type IngestCounts, notifyChanges, touchRuns } from './run-changes.sql.ts';
 
 const FLUSH_MS = 1_000;
 const RECONNECT_MS = 1_000;
-/** More changed steps than this are told as "all of them": a notification holds 8 000 bytes. */
+/** With more changed steps a notification means all steps, because it has at most 8 000 bytes. */
 const MAX_STEPS = 200;
 
-/** News of a run: something arrived in it, or its rollups of some steps were made again. */
-export interface RunNews {
+/** A change of a run: new events, or new figures of some steps. */
+export interface RunChange {
   id: string;
   org: string;
-  /** Version of its rollups. */
+  /** Version of its roll-ups. */
   v: string;
-  /** Steps whose figures changed (-1 = not known); null = more than can be told; absent: none, only arrivals. */
+  /** Steps with new figures (-1 = not known); null = too many to list; absent = only new events. */
   steps?: number[] | null;
 }
 
@@ -28,10 +28,11 @@ interface RolledRun {
   steps: readonly number[];
 }
 
-const NOTHING: IngestCounts = { accepted: 0, duplicates: 0, conflicts: 0, late: 0, nonfinite: 0 };
+const NO_EVENTS: IngestCounts = { accepted: 0, duplicates: 0, conflicts: 0, late: 0, nonfinite: 0 };
 
 /**
- * News about runs, merged to one a second per run and kind, told to every replica by LISTEN/NOTIFY. Nothing here is needed for correctness: a lost notification only makes a page refresh later.
+ * Tells every replica about changes of runs by LISTEN/NOTIFY, at most once a second per run and kind. Correctness does not depend on it:
+ * after a lost notification a page refreshes later.
  */
 @Injectable()
 export class RunActivity implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -48,18 +49,18 @@ export class RunActivity implements OnApplicationBootstrap, OnApplicationShutdow
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
-  /** Rows of these runs were stored; `counts` of a batch are those of its first run: a batch seldom names two. */
-  received(runSeqs: readonly number[], counts: IngestCounts = NOTHING): void {
-    runSeqs.forEach((seq, at) => this.#touched.set(seq, add(this.#touched.get(seq) ?? NOTHING, at === 0 ? counts : NOTHING)));
+  /** Reports stored rows of these runs. `counts` of a batch are added to its first run, because a batch seldom has two. */
+  received(runSeqs: readonly number[], counts: IngestCounts = NO_EVENTS): void {
+    runSeqs.forEach((seq, at) => this.#touched.set(seq, add(this.#touched.get(seq) ?? NO_EVENTS, at === 0 ? counts : NO_EVENTS)));
   }
 
   rolled(run: RolledRun): void {
-    const before = this.#rolled.get(run.id);
-    this.#rolled.set(run.id, { ...run, steps: [...new Set([...(before?.steps ?? []), ...run.steps])] });
+    const previous = this.#rolled.get(run.id);
+    this.#rolled.set(run.id, { ...run, steps: [...new Set([...(previous?.steps ?? []), ...run.steps])] });
   }
 
-  /** Calls `listener` for every touched run of the organisation; the returned function ends it. */
-  subscribe(orgId: string, listener: (run: RunNews) => void): () => void {
+  /** Calls `listener` for every changed run of the organisation. Returns a function that unsubscribes. */
+  subscribe(orgId: string, listener: (run: RunChange) => void): () => void {
     this.#events.on(orgId, listener);
     return () => this.#events.off(orgId, listener);
   }
@@ -83,11 +84,11 @@ export class RunActivity implements OnApplicationBootstrap, OnApplicationShutdow
     this.#rolled = new Map();
     try {
       if (touched.size > 0) await touchRuns(this.database.pool, touched);
-      if (rolled.size > 0) await notifyRolled(this.database.pool, [...rolled.values()].map(newsOf));
+      if (rolled.size > 0) await notifyChanges(this.database.pool, [...rolled.values()].map(changeOf));
     } catch (error) {
       for (const [seq, counts] of touched) this.received([seq], counts);
       for (const run of rolled.values()) this.rolled(run);
-      this.logger.debug({ err: error }, 'run activity was not written; it will be');
+      this.logger.debug({ err: error }, 'run activity was not written; it is repeated');
     }
   }
 
@@ -96,7 +97,7 @@ export class RunActivity implements OnApplicationBootstrap, OnApplicationShutdow
       const client = new pg.Client({ connectionString: this.database.connectionString, connectionTimeoutMillis: 5_000, keepAlive: true });
       const ended = new Promise<void>((resolve) => client.once('end', resolve));
       client.on('error', () => {});
-      client.on('notification', ({ payload }) => this.#tell(payload));
+      client.on('notification', ({ payload }) => this.#emit(payload));
       try {
         await client.connect();
         await client.query('LISTEN palestra_runs');
@@ -110,13 +111,13 @@ export class RunActivity implements OnApplicationBootstrap, OnApplicationShutdow
     }
   }
 
-  #tell(payload: string | undefined): void {
-    const run = JSON.parse(payload ?? 'null') as RunNews | null;
+  #emit(payload: string | undefined): void {
+    const run = JSON.parse(payload ?? 'null') as RunChange | null;
     if (run) this.#events.emit(run.org, run);
   }
 }
 
-const newsOf = ({ id, org_id, version, steps }: RolledRun): RunNews => ({
+const changeOf = ({ id, org_id, version, steps }: RolledRun): RunChange => ({
   id,
   org: org_id,
   v: version,

@@ -1,5 +1,6 @@
 /**
- * Ends an INSERT INTO dirty_steps. A mark that stands is locked until the transaction ends, so that whoever makes steps passes it over, or waits: left alone (DO NOTHING)
- * it could be taken and the step made before anybody else sees what this transaction did, and nothing would be left to have it made again.
+ * Ends an INSERT INTO dirty_steps. It locks an existing mark until the transaction ends, so that a process that computes steps skips the
+ * mark or waits. With DO NOTHING another process could compute the step and delete the mark before this transaction's rows are visible, and
+ * the step would stay outdated.
  */
 export const KEEP_MARK = 'ON CONFLICT (run_seq, phase, step) DO UPDATE SET step = excluded.step';

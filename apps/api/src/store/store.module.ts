@@ -32,7 +32,7 @@ const shared = [
   SealedEvents,
 ];
 
-/** The rollout store without its routes: what an API process and a worker have in common (ADR 15). */
+/** The rollout store without routes, for an API process and a worker (ADR 15). */
 @Module({
   providers: [...shared, TranscriptObjects, TranscriptWriter, SearchIndex, Quarantine, ObjectGarbage, DeriveLoop, StoreJobs],
   exports: shared,

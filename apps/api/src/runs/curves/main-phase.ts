@@ -1,5 +1,5 @@
 import { type Phase, PHASES } from '@palestra/protocol';
-import { codeOf, wordOf } from '../../store/codes.ts';
+import { codeOf, wordOf } from '../../store/vocabulary-codes.ts';
 import type { StepRow } from '../../store/figures/step-figures.sql.ts';
 
 /** Rows of steps that are known, of one phase: the asked one, else the one with the most rollouts. Training and evaluation are never one figure. */

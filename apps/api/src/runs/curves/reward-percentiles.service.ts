@@ -10,7 +10,7 @@ import {
 } from '@palestra/metrics';
 import { type Denominator, STOP_REASONS } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf } from '../../store/codes.ts';
+import { codeOf } from '../../store/vocabulary-codes.ts';
 import { histogramOf, StepFiguresService } from '../../store/figures/step-figures.service.ts';
 import { selectPercentiles } from './run-summary.sql.ts';
 import type { StepRow } from '../../store/figures/step-figures.sql.ts';

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { type Advisory, PHASES, STOP_REASONS, type StreamAdvisories } from '@palestra/protocol';
 import { LRUCache } from 'lru-cache';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf } from '../../store/codes.ts';
+import { codeOf } from '../../store/vocabulary-codes.ts';
 import { type RunState, selectRunState } from '../run-scope.sql.ts';
 import { mainPhase } from './main-phase.ts';
 import { mergeFigures } from './merge-figures.ts';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { emptyHistogram, histogramEdges, mergeHistograms, type RewardHistogram } from '@palestra/metrics';
 import { PHASES, type RunHeatmapQuery } from '@palestra/protocol';
-import { codeOf } from '../../store/codes.ts';
+import { codeOf } from '../../store/vocabulary-codes.ts';
 import { axisOf } from './axis.ts';
 import { mainPhase } from './main-phase.ts';
 import { histogramOf, StepFiguresService } from '../../store/figures/step-figures.service.ts';

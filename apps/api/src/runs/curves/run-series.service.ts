@@ -11,7 +11,7 @@ import {
 } from '@palestra/protocol';
 import { provenanceShift } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
-import { wordOf } from '../../store/codes.ts';
+import { wordOf } from '../../store/vocabulary-codes.ts';
 import { axisOf } from './axis.ts';
 import { decimate } from './decimate.ts';
 import { environmentOf, rowsOfEnvironments } from './environment-rows.ts';

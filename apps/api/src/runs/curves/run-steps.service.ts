@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { PHASES, type RunStepsQuery } from '@palestra/protocol';
-import { codeOf } from '../../store/codes.ts';
+import { codeOf } from '../../store/vocabulary-codes.ts';
 import { mainPhase } from './main-phase.ts';
 import { StepFiguresService } from '../../store/figures/step-figures.service.ts';
 import { isWindow, type StepRow } from '../../store/figures/step-figures.sql.ts';

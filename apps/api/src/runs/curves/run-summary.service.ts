@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { PHASES, PROVENANCE_FIELDS, PROVENANCES, type RunSummaryQuery } from '@palestra/protocol';
 import { provenanceShift } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf } from '../../store/codes.ts';
+import { codeOf } from '../../store/vocabulary-codes.ts';
 import { axisOf } from './axis.ts';
 import { rowsOfEnvironments } from './environment-rows.ts';
 import { mainPhase } from './main-phase.ts';

@@ -4,7 +4,7 @@ import { type CompareTasksQuery, PalestraError, PHASES } from '@palestra/protoco
 import type { Caller } from '@palestra/session';
 import { decodeCursor, encodeCursor, FLOAT64, INT32 } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf } from '../../store/codes.ts';
+import { codeOf } from '../../store/vocabulary-codes.ts';
 import { mainPhase } from '../curves/main-phase.ts';
 import { selectSteps } from '../../store/figures/step-figures.sql.ts';
 import { type RunScope, RunScopes } from '../run-scope.ts';

@@ -1,7 +1,7 @@
 import { NOT_THE_POLICY } from '@palestra/metrics';
 import { type COMPARE_SORTS, type Denominator, STOP_REASONS } from '@palestra/protocol';
 import type pg from 'pg';
-import { codeOf } from '../../store/codes.ts';
+import { codeOf } from '../../store/vocabulary-codes.ts';
 import { SOLVED } from '../solved.sql.ts';
 
 export type CompareSort = (typeof COMPARE_SORTS)[number];

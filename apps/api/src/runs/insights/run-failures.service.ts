@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { type FailureQuery, STOP_REASONS } from '@palestra/protocol';
 import { MESSAGE_FLAGS, ROLLOUT_FLAGS } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
-import { wordOf } from '../../store/codes.ts';
+import { wordOf } from '../../store/vocabulary-codes.ts';
 import { TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
 import { type FailureKey, fingerprint, normaliseError } from './failure-fingerprint.ts';
 import { type FailedRow, selectFailed } from './run-insights.sql.ts';

@@ -13,7 +13,7 @@ import { type GroupListQuery, type GroupQuery, PalestraError, PHASES, STOP_REASO
 import { type RunSettings, trainedReward } from '@palestra/rollouts';
 import { decodeCursor, encodeCursor, exactly, FLOAT64, INT16, INT32, INT64 } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, wordOf } from '../../store/codes.ts';
+import { codeOf, wordOf } from '../../store/vocabulary-codes.ts';
 import { rolloutQuery } from '../../rollouts/rollout-query.ts';
 import { presentRolloutRow } from '../../rollouts/rollout.presenter.ts';
 import { type GroupMember, selectMembers } from './group-members.sql.ts';

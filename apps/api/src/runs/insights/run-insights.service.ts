@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { PHASES, PROVENANCE_FIELDS, PROVENANCES, STOP_REASONS, type ToolListQuery, VERIFICATIONS } from '@palestra/protocol';
 import { NORMALISER_VERSION, provenanceShift } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf, wordOf } from '../../store/codes.ts';
+import { codeOf, wordOf } from '../../store/vocabulary-codes.ts';
 import { successRule } from '../../store/figures/success-thresholds.sql.ts';
 import { rolloutQuery } from '../../rollouts/rollout-query.ts';
 import { FIRST_FACET_PARAMETER, selectConfig, selectFacets, selectLatencies, selectTools } from './run-insights.sql.ts';

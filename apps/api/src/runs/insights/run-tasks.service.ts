@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { PalestraError, PHASES, type RunTaskListQuery } from '@palestra/protocol';
 import { decodeCursor, encodeCursor, INT32 } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf } from '../../store/codes.ts';
+import { codeOf } from '../../store/vocabulary-codes.ts';
 import { presentGroup } from './run-groups.service.ts';
 import { type GroupRecord, selectTaskGroups, selectTaskIds } from './run-groups.sql.ts';
 import type { RunScope } from '../run-scope.ts';

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { PHASES, type ToolCheckQuery, type ToolQuery } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
 import { UntrustedWork } from '../../platform/untrusted-work/untrusted-work.ts';
-import { codeOf } from '../../store/codes.ts';
+import { codeOf } from '../../store/vocabulary-codes.ts';
 import { TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
 import type { RunScope } from '../run-scope.ts';
 import type { Violation } from './argument-schema.ts';

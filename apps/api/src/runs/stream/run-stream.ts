@@ -3,7 +3,7 @@ import { encodeSseEvent, encodeSseHeartbeat, SSE_HEADERS } from '@palestra/kit/s
 import type { StreamAdvisories, StreamCounters, StreamData, StreamEvent } from '@palestra/protocol';
 import { LIVE_MS } from '@palestra/rollouts';
 import { Pulse } from './pulse.ts';
-import type { RunNews } from '../../store/run-activity.service.ts';
+import type { RunChange } from '../../store/run-activity.service.ts';
 import type { OpenRollout } from './stream.sql.ts';
 
 /** Time between comments that keep proxies from closing an idle stream (dashboard.md section 7). */
@@ -71,7 +71,7 @@ export class RunStream {
   }
 
   /** News, at most once a second a run and kind: whoever tells them has merged them. */
-  tell({ id, v, steps }: RunNews): void {
+  tell({ id, v, steps }: RunChange): void {
     this.#send('run', { id, v, steps }, null);
     if (!this.reads.counters) return;
     if (steps !== undefined) {

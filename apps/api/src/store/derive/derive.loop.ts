@@ -6,17 +6,17 @@ import { LOGGER } from '../../platform/tokens.ts';
 import { DeriveService } from './derive.service.ts';
 import { SearchIndex } from './search/search-index.service.ts';
 import { RollupService } from '../figures/rollup.service.ts';
-import { stagesSideBySide } from '../quarantine.ts';
+import { runStagesConcurrently } from '../quarantine.ts';
 import { VerifyService } from './verify/verify.service.ts';
 
 const IDLE_MS = 700;
 /** After this time, or when all is done, the lock is released, so that another process may take its turn. */
 const SLICE_MS = 1_000;
 const AFTER_ERROR_MS = 2_000;
-/** The advisory lock under which one replica derives at a time; any number that nobody else locks. */
+/** The advisory lock of the replica that derives; an arbitrary number that no other program locks. */
 export const DERIVE_LOCK = 7_210_563_905;
 
-/** Derives in the background: whichever process holds the lock does it, until it stops or dies; then another one. */
+/** Derives in the background, in the process that holds the lock. When it stops or dies another process takes over. */
 @Injectable()
 export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown {
   #stopped = false;
@@ -51,13 +51,13 @@ export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown
         if (await this.#lockedRound()) pause = 0;
       } catch (error) {
         pause = AFTER_ERROR_MS;
-        this.logger.warn({ err: error }, 'rollouts were not derived; they will be');
+        this.logger.warn({ err: error }, 'rollouts were not derived; the next round repeats it');
       }
       if (pause > 0) await this.#sleep(pause);
     }
   }
 
-  /** True when there is more to do at once. */
+  /** True when there is more work now. */
   async #lockedRound(): Promise<boolean> {
     const client = await this.database.pool.connect();
     try {
@@ -66,12 +66,12 @@ export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown
       try {
         const until = performance.now() + SLICE_MS;
         // PostgreSQL and this process work at the same time, and a slow stage does not delay the others.
-        return await stagesSideBySide(
+        return await runStagesConcurrently(
           () => this.#stopped || performance.now() > until,
           async () => (this.#isBehind = await this.derive.deriveRound()),
           () => this.rollups.round(),
           () => this.search.round(),
-          // Rollouts are compared with the ledger when their narrow rows have caught up.
+          // Rollouts are compared with the ledger when their narrow rows are up to date.
           async () => !this.#isBehind && (await this.verify.round()),
         );
       } finally {

@@ -15,35 +15,35 @@ import { type Config, CONFIG } from '../../platform/config.ts';
 import { retryDatabase } from '../../platform/database/database-retry.ts';
 import { Database } from '../../platform/database/database.ts';
 import { inTransaction } from '../../platform/database/transaction.ts';
-import { codeOf, wordOf } from '../codes.ts';
-import { isOwnFault, isStoreAway, bisectBatch } from '../bisect-batch.ts';
+import { codeOf, wordOf } from '../vocabulary-codes.ts';
+import { isInputFault, isObjectStoreUnavailable, bisectBatch } from '../bisect-batch.ts';
 import {
   type DirtyHead,
-  type FactRow,
+  type NarrowRow,
   markOutdated,
   markOverdueGaps,
   markRuns,
   selectDirty,
-  selectRunFacts,
+  selectRunSettings,
   selectUnsettled,
   type UnsettledRun,
-  writeFacts,
+  writeNarrowRows,
 } from './derive.sql.ts';
 import { Dictionary } from './dictionary.sql.ts';
-import { factRow } from './fact-row.ts';
-import { markDue, selectArrivals, selectDueRuns, takeDue, withInferenceTurn, writeInferred } from './infer.sql.ts';
+import { narrowRow } from './narrow-row.ts';
+import { markDue, selectArrivals, selectDueRuns, clearDue, withInferenceLock, writeInferred } from './infer.sql.ts';
 import { RollupService } from '../figures/rollup.service.ts';
-import { everyStage, Quarantine } from '../quarantine.ts';
+import { runAllStages, Quarantine } from '../quarantine.ts';
 import { TranscriptReader } from '../storage/transcript-reader.service.ts';
 
-/** What was rolled back by a deadlock is done again within this. */
-const PATIENCE_MS = 2_000;
-/** Rollouts of one statement: their messages are in memory at the same time. */
+/** How long a statement is repeated after a deadlock. */
+const RETRY_MS = 2_000;
+/** Rollouts per statement, whose messages are in memory. */
 const BATCH = 300;
 /** Batches that one call to settle a run derives at most. */
 const SETTLE_BATCHES = 4;
-/** While the object store does not answer, sealed rollouts wait so long before they are tried again, and the others do not wait for them. */
-const STORE_AWAY_MS = 15_000;
+/** While the object store is unavailable, sealed rollouts wait this long for the next attempt, and others do not wait for them. */
+const STORE_RETRY_MS = 15_000;
 /** Runs that one call settles at most. */
 const SETTLE_RUNS = 20;
 
@@ -56,8 +56,9 @@ const BITS = {
 };
 
 /**
- * Makes narrow rows from raw ones: normalises rollouts that changed, infers steps that nobody told, and has the rollups of touched
- * steps made again. Pure functions of the raw rows, and of whether the last of them is old enough for gaps to be told, so that running twice, on two replicas, or after a crash changes nothing.
+ * Derives narrow rows from raw rows: normalises changed rollouts, infers steps that were not reported, and has the figures of changed steps
+ * computed again. It depends only on the raw rows and on the age of the last one (for gaps), so that a repeated run, on two replicas or
+ * after a crash, changes nothing.
  */
 @Injectable()
 export class DeriveService {
@@ -77,7 +78,7 @@ export class DeriveService {
 
   /** One round of narrow rows and of figures. Returns whether there is more. */
   round(): Promise<boolean> {
-    return everyStage(
+    return runAllStages(
       () => this.deriveRound(),
       () => this.rollups.round(),
     );
@@ -86,7 +87,7 @@ export class DeriveService {
   /** One round of narrow rows: a batch of changed rollouts, and the steps of runs whose upload names none. Returns whether there is more. */
   async deriveRound(): Promise<boolean> {
     const { pool } = this.database;
-    return everyStage(
+    return runAllStages(
       async () => {
         await markOverdueGaps(pool, BATCH);
         return (await this.#deriveBatch({})) === BATCH;
@@ -120,45 +121,45 @@ export class DeriveService {
     return this.#deriveSome({ seq });
   }
 
-  async #deriveSome(scope: { runSeq: number } | { seq: string }): Promise<number> {
+  async #deriveSome(filter: { runSeq: number } | { seq: string }): Promise<number> {
     let derived = 0;
     for (let batch = 0; batch < SETTLE_BATCHES; batch += 1) {
-      const count = await this.#deriveBatch(scope);
+      const count = await this.#deriveBatch(filter);
       derived += count;
       if (count < BATCH) break;
     }
     return derived;
   }
 
-  /** Everything of a run is normalised again, with its settings as they are now. */
+  /** Normalises all rollouts of a run again, with its present settings. */
   renormalise(runSeq: number): Promise<void> {
-    return retryDatabase(() => markRuns(this.database.pool, [runSeq]), PATIENCE_MS);
+    return retryDatabase(() => markRuns(this.database.pool, [runSeq]), RETRY_MS);
   }
 
-  async #deriveBatch(scope: { runSeq?: number; seq?: string }): Promise<number> {
-    const isStoreThere = Date.now() >= this.#sealedAfter;
-    const heads = await selectDirty(this.database.pool, scope, {
+  async #deriveBatch(filter: { runSeq?: number; seq?: string }): Promise<number> {
+    const includesSealed = Date.now() >= this.#sealedAfter;
+    const heads = await selectDirty(this.database.pool, filter, {
       limit: BATCH,
-      sealed: isStoreThere,
+      sealed: includesSealed,
       without: this.quarantine.members('rollout'),
     });
     if (heads.length === 0) return 0;
     await bisectBatch(
       heads,
-      (some) => this.#deriveNow(some),
+      (part) => this.#deriveAvailable(part),
       ({ seq, id }, error) => this.quarantine.add('rollout', seq, error, id),
     );
     return heads.length;
   }
 
-  /** Without the sealed ones while the object store is away. */
-  async #deriveNow(heads: readonly DirtyHead[]): Promise<void> {
+  /** Skips sealed rollouts while the object store is unavailable. */
+  async #deriveAvailable(heads: readonly DirtyHead[]): Promise<void> {
     try {
       await this.#derive(heads);
     } catch (error) {
       const live = heads.filter(({ sealed }) => !sealed);
-      if (!isStoreAway(error) || live.length === heads.length) throw error;
-      this.#sealedAfter = Date.now() + STORE_AWAY_MS;
+      if (!isObjectStoreUnavailable(error) || live.length === heads.length) throw error;
+      this.#sealedAfter = Date.now() + STORE_RETRY_MS;
       if (live.length > 0) await this.#derive(live);
     }
   }
@@ -167,7 +168,7 @@ export class DeriveService {
     const { pool } = this.database;
     const [messages, runs] = await Promise.all([
       this.transcripts.skeletons(heads),
-      selectRunFacts(pool, [...new Set(heads.map((head) => head.run_seq))]),
+      selectRunSettings(pool, [...new Set(heads.map((head) => head.run_seq))]),
     ]);
     const maxTurns = new Map([...runs].map(([seq, run]) => [seq, run.max_turns]));
     const rawOf = (head: DirtyHead, prompt: string | null) => ({
@@ -197,33 +198,34 @@ export class DeriveService {
     const nameless = heads.filter((_head, at) => rollouts[at]!.taskKey === null);
     const prompts = nameless.length > 0 ? await this.transcripts.prompts(nameless) : new Map<string, string | null>();
     rollouts = heads.map((head) => normalise(head, prompts.get(head.seq) ?? null));
-    const facts = await this.#facts(
+    const rows = await this.#narrowRows(
       heads,
       rollouts,
       (head) => rawOf(head, null).messages,
       (head) => settingsOf(runs.get(head.run_seq)?.settings),
     );
-    // A longer rollout than any before may be what "the maximum of turns" means for all of them (dashboard.md 2.5).
+    // The normaliser compares turns with the longest rollout of the run (docs/reference/metrics.md#stop-reason), so that a longer one
+    // changes the others.
     const outdated = rollouts.some(({ source }) => source === 'skyrl') ? [...grown] : [];
-    await retryDatabase(() => this.#write(facts, outdated), PATIENCE_MS);
+    await retryDatabase(() => this.#write(rows, outdated), RETRY_MS);
   }
 
-  /** Whoever sees the facts sees the marks that follow from them. Marks come first: heads are locked before rows everywhere. */
-  async #write(facts: readonly FactRow[], outdatedRuns: readonly number[]): Promise<void> {
+  /** One transaction, so that readers see rows and their marks together. Marks first, because heads are locked before rows everywhere. */
+  async #write(rows: readonly NarrowRow[], outdatedRuns: readonly number[]): Promise<void> {
     const { pool } = this.database;
-    if (outdatedRuns.length === 0) return void (await writeFacts(pool, facts, BITS));
+    if (outdatedRuns.length === 0) return void (await writeNarrowRows(pool, rows, BITS));
     await inTransaction(pool, async (client) => {
       await markRuns(client, outdatedRuns);
-      await writeFacts(client, facts, BITS);
+      await writeNarrowRows(client, rows, BITS);
     });
   }
 
-  async #facts(
+  async #narrowRows(
     heads: readonly DirtyHead[],
     rollouts: readonly NormalisedRollout[],
-    messagesOf: (head: DirtyHead) => Parameters<typeof factRow>[2],
+    messagesOf: (head: DirtyHead) => Parameters<typeof narrowRow>[2],
     settingsOfRun: (head: DirtyHead) => RunSettings,
-  ): Promise<FactRow[]> {
+  ): Promise<NarrowRow[]> {
     const envIds = await this.#dictionary.environments(
       heads.map((head, at) => ({ orgId: head.org_id, environment: rollouts[at]!.environment, variant: rollouts[at]!.variant })),
     );
@@ -233,7 +235,7 @@ export class DeriveService {
     const taskIds = await this.#dictionary.tasks(named.map(({ name }) => name));
     const taskIdAt = new Map(named.map(({ at }, position) => [at, taskIds[position]!]));
     return heads.map((head, at) =>
-      factRow(
+      narrowRow(
         head,
         rollouts[at]!,
         messagesOf(head),
@@ -243,22 +245,25 @@ export class DeriveService {
     );
   }
 
-  /** Steps of rollouts that told none, from the order in which they came; nothing unless such rollouts came, or changed, since the last time. */
+  /**
+   * Infers the steps of rollouts without a reported step from the order of their arrival. Does nothing if no such rollout arrived or
+   * changed since the last time.
+   */
   async infer(runSeq: number): Promise<void> {
-    await withInferenceTurn(this.database.pool, runSeq, async (client) => {
-      if (this.quarantine.members('run').includes(String(runSeq)) || !(await takeDue(client, runSeq))) return;
+    await withInferenceLock(this.database.pool, runSeq, async (client) => {
+      if (this.quarantine.members('run').includes(String(runSeq)) || !(await clearDue(client, runSeq))) return;
       try {
-        await this.#inferInTurn(client, runSeq);
+        await this.#inferLocked(client, runSeq);
       } catch (error) {
         await markDue(this.database.pool, runSeq);
-        if (!isOwnFault(error)) throw error;
+        if (!isInputFault(error)) throw error;
         this.quarantine.add('run', String(runSeq), error);
       }
     });
   }
 
-  async #inferInTurn(client: pg.PoolClient, runSeq: number): Promise<void> {
-    const settings = settingsOf((await selectRunFacts(client, [runSeq])).get(runSeq)?.settings);
+  async #inferLocked(client: pg.PoolClient, runSeq: number): Promise<void> {
+    const settings = settingsOf((await selectRunSettings(client, [runSeq])).get(runSeq)?.settings);
     const arrivals = await selectArrivals(client, runSeq, BITS.mask, BITS.inferred);
     const inferred = inferSteps(
       arrivals.map((row) => ({
@@ -272,7 +277,7 @@ export class DeriveService {
     const rows = arrivals.flatMap((row) => {
       const found = inferred.rollouts.get(row.seq.padStart(20, '0'));
       const step = found?.step ?? null;
-      // The id of a group that is reported stays: only the step is not known.
+      // A reported group id stays: only the step is unknown.
       const isGrouped = reported(row.provenance, 'group');
       const groupKey = isGrouped ? row.group_key : (found?.groupKey ?? null);
       const sampleIdx = reported(row.provenance, 'sample') ? row.sample_idx : (found?.sampleIdx ?? null);
@@ -291,7 +296,7 @@ export class DeriveService {
       return same ? [] : { seq: row.seq, revision: row.revision, phase, step, group_key: groupKey, sample_idx: sampleIdx, provenance };
     });
     const summary = { n: inferred.n, confidence: inferred.confidence, rollouts: arrivals.length };
-    await retryDatabase(() => writeInferred(client, runSeq, rows, BITS, summary), PATIENCE_MS);
+    await retryDatabase(() => writeInferred(client, runSeq, rows, BITS, summary), RETRY_MS);
   }
 
   async #markOutdated(): Promise<void> {

@@ -3,7 +3,7 @@ import type { JsonObject, ProvenanceField, UnscoredFailure } from '@palestra/pro
 import { provenanceShift } from '@palestra/rollouts';
 import { KEEP_MARK } from '../step-marks.sql.ts';
 
-/** A rollout that changed since its narrow row was made. Times in milliseconds since the epoch. */
+/** A rollout that changed since its narrow row was written. Times in milliseconds since the epoch. */
 export interface DirtyHead {
   seq: string;
   id: string;
@@ -17,7 +17,7 @@ export interface DirtyHead {
   bytes: string;
   received_at: number;
   last_at: number;
-  /** Since then. */
+  /** Since the last event. */
   quiet_ms: number;
   sealed: boolean;
   start: JsonObject | null;
@@ -34,21 +34,21 @@ WHERE h.dirty AND h.run_seq IS NOT NULL AND ($1::int IS NULL OR h.run_seq = $1) 
   AND ($4 OR h.sealed_at IS NULL) AND NOT h.seq = ANY($5::bigint[])
 ORDER BY h.run_seq, h.seq LIMIT $3`;
 
-/** `sealed`: those too whose messages are in the object store. */
+/** `sealed`: includes rollouts whose messages are in the object store. */
 export async function selectDirty(
   pool: pg.Pool,
-  scope: { runSeq?: number; seq?: string },
+  filter: { runSeq?: number; seq?: string },
   { limit, sealed, without }: { limit: number; sealed: boolean; without: readonly string[] },
 ): Promise<DirtyHead[]> {
   const { rows } = await pool.query<DirtyHead>({
     name: 'rollouts-dirty',
     text: DIRTY,
-    values: [scope.runSeq ?? null, scope.seq ?? null, limit, sealed, without],
+    values: [filter.runSeq ?? null, filter.seq ?? null, limit, sealed, without],
   });
   return rows;
 }
 
-export interface RunFacts {
+export interface RunSettingsRow {
   seq: number;
   org_id: string;
   settings: JsonObject;
@@ -56,8 +56,8 @@ export interface RunFacts {
 }
 
 /** Settings of runs and the largest number of turns in each. Plan: runs_seq_key; rollouts_run_turns_idx backwards, one row. */
-export async function selectRunFacts(pool: Pick<pg.Pool, 'query'>, runSeqs: readonly number[]): Promise<Map<number, RunFacts>> {
-  const { rows } = await pool.query<RunFacts>(
+export async function selectRunSettings(pool: Pick<pg.Pool, 'query'>, runSeqs: readonly number[]): Promise<Map<number, RunSettingsRow>> {
+  const { rows } = await pool.query<RunSettingsRow>(
     `SELECT seq, org_id, settings, (SELECT turns FROM rollouts WHERE run_seq = runs.seq ORDER BY COALESCE(turns, -1) DESC LIMIT 1) AS max_turns
      FROM runs WHERE seq = ANY($1::int[])`,
     [runSeqs],
@@ -65,8 +65,8 @@ export async function selectRunFacts(pool: Pick<pg.Pool, 'query'>, runSeqs: read
   return new Map(rows.map((row) => [row.seq, row]));
 }
 
-/** A narrow row as the normaliser made it. Column names are those of the table. */
-export interface FactRow {
+/** A narrow row from the normaliser. Column names are those of the table. */
+export interface NarrowRow {
   seq: string;
   id: string;
   revision: number;
@@ -97,7 +97,7 @@ export interface FactRow {
   tokens_tool: number | null;
   bytes: number;
   gaps: number;
-  /** Milliseconds after which messages that are not here yet are missing; null = none are, or all are. */
+  /** Milliseconds after which missing messages count as lost; null = no message is missing, or all missing ones are lost. */
   gaps_in: number | null;
   flags: number;
   provenance: number;
@@ -113,7 +113,7 @@ export interface FactRow {
   stop_raw: string | null;
   sid: string | null;
   rules: JsonObject;
-  /** Its step is to be inferred from the order in which rollouts of the run came. */
+  /** Its step must be inferred from the order of arrival. */
   infer: boolean;
   tools: { tool: string; calls: number; errors: number; result_bytes: number }[];
 }
@@ -121,28 +121,30 @@ export interface FactRow {
 const NARROW = `seq, id, revision, run_seq, env_id, task_id, task_index, step, policy_step, group_key, sample_idx, phase, reward, reward_positive, max_reward,
   last_reward, reward_reported, reward_steps, group_size, stop, failure, turns, tool_turns, messages, calls, call_errors, tokens_out, tokens_tool, bytes, gaps, flags, provenance,
   normaliser, finished, split, received_at, last_at`;
-/** What step inference found stays until a normaliser knows better: of a step that is still to be inferred ... */
+/** An inferred value stays until the normaliser reports one: for a step that still needs inference ... */
 const STAYS = 'excluded.step IS NULL AND r.provenance & $2 = $3';
-/** ... a field that inference may only fill, unless it is told now, or was, which is over. Codes from 2 on are told ones. */
-const staysUntold = (field: ProvenanceField) => `${STAYS} AND (excluded.provenance | r.provenance) & ${2 << provenanceShift(field)} = 0`;
+/** ... and for a field that inference may only fill while it is not reported, now or before. Codes from 2 on are reported. */
+const staysUnreported = (field: ProvenanceField) =>
+  `${STAYS} AND (excluded.provenance | r.provenance) & ${2 << provenanceShift(field)} = 0`;
 const INFERABLE = [
   { column: 'step', field: 'step', stays: STAYS },
-  { column: 'group_key', field: 'group', stays: staysUntold('group') },
-  { column: 'phase', field: 'phase', stays: staysUntold('phase') },
-  { column: 'sample_idx', field: 'sample', stays: staysUntold('sample') },
+  { column: 'group_key', field: 'group', stays: staysUnreported('group') },
+  { column: 'phase', field: 'phase', stays: staysUnreported('phase') },
+  { column: 'sample_idx', field: 'sample', stays: staysUnreported('sample') },
 ] as const;
 /** Bits of the provenance that stay with their values. */
 const KEPT_BITS = INFERABLE.map(({ field, stays }) => `CASE WHEN ${stays} THEN ${3 << provenanceShift(field)} ELSE 0 END`).join(' | ');
 
-/** The ledger was asked (verify.sql.ts): what it said stays until it is asked again. */
+/** The ledger match (verify.sql.ts) sets this rule. It stays until the next match. */
 const MATCHED = `m.rules->>'telemetry' LIKE 'ledger%'`;
 
 /**
- * Writes narrow rows with their tools and labels, and marks the steps that they left and reached: where they were is read first, since a
- * row that the same statement has changed cannot be locked any more, and is passed over. A row that was made from a newer revision stays. Heads that ingest holds right now stay dirty (SKIP LOCKED: the two lock in different orders).
- * A rollout that was erased since it was read is left out: its head is gone, and those of the others are held until their rows are written.
- * Marks come before runs (left alone, PostgreSQL runs the last part of a statement first), as rolling up takes them: the other way round
- * the two would deadlock. A run that is due is marked all the same: inference may be taking that mark off right now, without these rows. Plan: primary keys throughout; rows of one call are written in seq order.
+ * Writes narrow rows with their tools and labels, and marks the steps that they left and reached. It reads the old steps first, because a
+ * row that the same statement has changed cannot be locked and would be skipped. A row from a newer revision stays. Heads that ingest holds
+ * stay dirty (SKIP LOCKED, because the two lock in different orders). Erased rollouts are skipped: their heads are gone, and other heads
+ * are locked until their rows are written. Marks are written before runs, in the order of the roll-up, to avoid a deadlock; otherwise
+ * PostgreSQL runs the last part of a statement first. A run that is due is marked again, because inference may be clearing that mark
+ * without these rows. Plan: primary keys throughout; rows of one call are written in seq order.
  */
 const WRITE = `
 WITH sent AS MATERIALIZED (
@@ -198,23 +200,23 @@ WITH sent AS MATERIALIZED (
 SELECT (SELECT count(*)::int FROM written) AS written, (SELECT count(*)::int FROM cleaned) AS cleaned`;
 
 /**
- * `mask`: the provenance bits of `step`, `inferred`: their value for an inferred one, `telemetry`: those that the ledger match sets, which is
- * none of the normaliser's business.
+ * `mask`: the provenance bits of `step`. `inferred`: their value for an inferred step. `telemetry`: the bits that the ledger match sets and
+ * the normaliser does not change.
  */
-export async function writeFacts(
+export async function writeNarrowRows(
   client: Pick<pg.Pool, 'query'>,
-  facts: readonly FactRow[],
+  narrowRows: readonly NarrowRow[],
   bits: { mask: number; inferred: number; telemetry: number },
 ): Promise<{ written: number; cleaned: number }> {
   const { rows } = await client.query<{ written: number; cleaned: number }>({
     name: 'rollouts-facts',
     text: WRITE,
-    values: [JSON.stringify(facts), bits.mask, bits.inferred, bits.telemetry],
+    values: [JSON.stringify(narrowRows), bits.mask, bits.inferred, bits.telemetry],
   });
   return rows[0]!;
 }
 
-/** All rollouts of these runs are normalised again: after new settings, or a new maximum. Heads are locked in the order in which ingest locks them. */
+/** Marks all rollouts of these runs to be normalised again, after new settings or a new maximum. Locks heads in the order of ingest. */
 export async function markRuns(client: Pick<pg.Pool, 'query'>, runSeqs: readonly number[]): Promise<void> {
   await client.query(
     `UPDATE rollout_heads SET dirty = true, revision = revision + 1 WHERE seq IN (
@@ -223,7 +225,7 @@ export async function markRuns(client: Pick<pg.Pool, 'query'>, runSeqs: readonly
   );
 }
 
-/** Rollouts whose messages had their time to come are normalised again. Answers how many. Plan: rollout_heads_gaps_at_idx (partial), bounded. */
+/** Marks rollouts whose missing messages now count as lost. Returns their number. Plan: rollout_heads_gaps_at_idx (partial), bounded. */
 export async function markOverdueGaps(pool: pg.Pool, limit: number): Promise<number> {
   const { rowCount } = await pool.query({
     name: 'rollouts-overdue-gaps',
@@ -234,7 +236,7 @@ export async function markOverdueGaps(pool: pg.Pool, limit: number): Promise<num
   return rowCount ?? 0;
 }
 
-/** Rows of an older normaliser are made again, some at a time. Answers how many. Plan: rollouts by primary key, in seq order, bounded. */
+/** Marks rows of an older normaliser, some at a time. Returns their number. Plan: rollouts by primary key, in seq order, bounded. */
 export async function markOutdated(
   pool: pg.Pool,
   normaliser: number,
@@ -257,7 +259,10 @@ export interface UnsettledRun {
   inference_due: boolean;
 }
 
-/** Of these runs those whose figures are not those of what was acknowledged. Plan: per run one probe each of two partial indexes and of dirty_steps_pkey. */
+/**
+ * The given runs whose figures do not contain all acknowledged events. Plan: per run one probe each of two partial indexes and of
+ * dirty_steps_pkey.
+ */
 export async function selectUnsettled(pool: pg.Pool, runSeqs: readonly number[]): Promise<UnsettledRun[]> {
   const { rows } = await pool.query<UnsettledRun>({
     name: 'rollouts-unsettled',

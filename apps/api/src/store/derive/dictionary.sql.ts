@@ -27,23 +27,23 @@ const hashOf = (...parts: unknown[]) => createHash('sha256').update(JSON.stringi
  */
 const ENVIRONMENTS = `
 WITH name AS (SELECT * FROM jsonb_to_recordset($1::jsonb) AS n(org_id uuid, hash text, environment text, variant text)),
-made AS (
+created AS (
   INSERT INTO rollout_environments (org_id, name_hash, environment, variant, environment_id)
   SELECT n.org_id, decode(n.hash, 'hex'), n.environment, n.variant, (
     SELECT e.id FROM environments e WHERE (e.owner || '/' || e.name = n.environment OR e.name = n.environment) AND (NOT e.is_private OR e.org_id = n.org_id)
     ORDER BY e.owner || '/' || e.name = n.environment DESC, e.org_id = n.org_id DESC NULLS LAST LIMIT 1)
   FROM name n ORDER BY n.org_id, n.hash ON CONFLICT (org_id, name_hash) DO NOTHING RETURNING id, org_id, name_hash)
-SELECT id, org_id::text || encode(name_hash, 'hex') AS key FROM made
+SELECT id, org_id::text || encode(name_hash, 'hex') AS key FROM created
 UNION SELECT e.id, e.org_id::text || n.hash FROM rollout_environments e JOIN name n ON e.org_id = n.org_id AND e.name_hash = decode(n.hash, 'hex')`;
 
 /** Returns ids of tasks and inserts the missing ones. Plan: rollout_tasks_org_id_key_hash_key. */
 const TASKS = `
 WITH name AS (SELECT * FROM jsonb_to_recordset($1::jsonb) AS n(org_id uuid, hash text, key text, env_id int, split text, task_index int)),
-made AS (
+created AS (
   INSERT INTO rollout_tasks (org_id, key_hash, key, env_id, split, task_index)
   SELECT org_id, decode(hash, 'hex'), left(key, 512), env_id, split, task_index FROM name ORDER BY org_id, hash
   ON CONFLICT (org_id, key_hash) DO NOTHING RETURNING id, org_id, key_hash)
-SELECT id, org_id::text || encode(key_hash, 'hex') AS key FROM made
+SELECT id, org_id::text || encode(key_hash, 'hex') AS key FROM created
 UNION SELECT t.id, t.org_id::text || n.hash FROM rollout_tasks t JOIN name n ON t.org_id = n.org_id AND t.key_hash = decode(n.hash, 'hex')`;
 
 /** Resolves names to ids and caches them; ids never change. */

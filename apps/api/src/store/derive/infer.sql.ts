@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { KEEP_MARK } from '../step-marks.sql.ts';
 
-/** Runs whose steps are to be inferred again, but these. Plan: a scan of runs' small table; bounded. */
+/** Runs whose steps must be inferred again, except `without`. Plan: a scan of runs' small table; bounded. */
 export async function selectDueRuns(pool: pg.Pool, limit: number, without: readonly number[]): Promise<number[]> {
   const { rows } = await pool.query<{ seq: number }>(
     'SELECT seq FROM runs WHERE inference_due AND deleted_at IS NULL AND NOT seq = ANY($2::int[]) ORDER BY seq LIMIT $1',
@@ -14,17 +14,17 @@ export async function selectDueRuns(pool: pg.Pool, limit: number, without: reado
 export const INFERENCE_LOCK = 1_768_842_866;
 
 /**
- * Does `work` while nobody else, on any replica, infers steps of this run: of two, the one that read first could write last. Not in a
- * transaction: others see at once that the mark is off.
+ * Runs `work` while no other process infers steps of this run: of two, the one that read first could write last. Not in a transaction, so
+ * that others see the cleared mark at once.
  */
-export async function withInferenceTurn<T>(pool: pg.Pool, runSeq: number, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+export async function withInferenceLock<T>(pool: pg.Pool, runSeq: number, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
   try {
     await client.query('SELECT pg_advisory_lock($1::int, $2::int)', [INFERENCE_LOCK, runSeq]);
     return await work(client);
   } finally {
-    // A connection that cannot let go of the lock is closed, which does.
+    // A connection that cannot release the lock is closed, which releases it.
     await client.query('SELECT pg_advisory_unlock($1::int, $2::int)', [INFERENCE_LOCK, runSeq]).catch((error: Error) => (broken = error));
     client.release(broken);
   }
@@ -32,8 +32,8 @@ export async function withInferenceTurn<T>(pool: pg.Pool, runSeq: number, work: 
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
-/** Takes the mark off; false when there was none. Plan: runs_seq_key. */
-export async function takeDue(client: Queryable, runSeq: number): Promise<boolean> {
+/** Clears the mark. False when there was none. Plan: runs_seq_key. */
+export async function clearDue(client: Queryable, runSeq: number): Promise<boolean> {
   const { rowCount } = await client.query('UPDATE runs SET inference_due = false WHERE seq = $1 AND inference_due', [runSeq]);
   return rowCount === 1;
 }
@@ -42,7 +42,7 @@ export async function markDue(client: Queryable, runSeq: number): Promise<void> 
   await client.query('UPDATE runs SET inference_due = true WHERE seq = $1', [runSeq]);
 }
 
-/** One rollout whose step is not known, as step inference sees it. */
+/** A rollout with an unknown step, as input of step inference. */
 export interface ArrivalRow {
   seq: string;
   revision: number;
@@ -57,8 +57,8 @@ export interface ArrivalRow {
 }
 
 /**
- * Every rollout of the run whose step was not told. After `takeDue`, in a statement of its own: it sees whatever was marked before.
- * Plan: Index Scan using rollouts_run_seq_idx.
+ * All rollouts of the run without a reported step. A statement after `clearDue`, so that it sees everything that was marked before. Plan:
+ * Index Scan using rollouts_run_seq_idx.
  */
 export async function selectArrivals(client: Queryable, runSeq: number, mask: number, inferred: number): Promise<ArrivalRow[]> {
   const { rows } = await client.query<{
@@ -83,7 +83,7 @@ export async function selectArrivals(client: Queryable, runSeq: number, mask: nu
 
 export interface InferredRow {
   seq: string;
-  /** That it was inferred from. */
+  /** Revision that it was inferred from. */
   revision: number;
   phase: number;
   step: number | null;
@@ -93,8 +93,8 @@ export interface InferredRow {
 }
 
 /**
- * Plan: rollouts_pkey; steps that rows left and reached are marked. A row that was derived again meanwhile is left alone: its run is due
- * again if its step is still to be inferred. Of the provenance only what inference says is written ($4): a verdict may have come meanwhile.
+ * Marks the steps that rows left and reached. Skips rows that were derived again meanwhile: their run is due again if their step needs
+ * inference. Writes only the provenance bits of inference ($4), because a verdict may have been written meanwhile. Plan: rollouts_pkey.
  */
 const WRITE = `
 WITH fact AS MATERIALIZED (

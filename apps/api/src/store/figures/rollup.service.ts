@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { retryDatabase } from '../../platform/database/database-retry.ts';
 import { Database } from '../../platform/database/database.ts';
 import { inTransaction } from '../../platform/database/transaction.ts';
-import { isOwnFault } from '../bisect-batch.ts';
+import { isInputFault } from '../bisect-batch.ts';
 import { Quarantine } from '../quarantine.ts';
 import { RunActivity } from '../run-activity.service.ts';
 import { type BumpedRun, bumpRuns, type DirtySteps, type StepKey, stepText, takeDirtySteps } from './dirty-steps.sql.ts';
@@ -62,7 +62,7 @@ export class RollupService {
     try {
       return await retryDatabase(() => this.#batchOnce(dirty, limit, (steps) => (taken = steps)), PATIENCE_MS);
     } catch (error) {
-      if (taken.length === 0 || !isOwnFault(error)) throw error;
+      if (taken.length === 0 || !isInputFault(error)) throw error;
       if (taken.length === 1) this.quarantine.add('step', stepText(taken[0]!), error);
       else for (let step = 0; step < taken.length; step += 1) await this.#batch(dirty, 1);
       return taken.length;

@@ -1,6 +1,6 @@
 import type { Columns, RolloutColumns } from '@palestra/metrics';
 import { STOP_REASONS, UNSCORED_FAILURES } from '@palestra/protocol';
-import { wordOf } from '../codes.ts';
+import { wordOf } from '../vocabulary-codes.ts';
 
 /** What the figures of a step read of a rollout, as `rollouts` stores it. */
 export interface StoredRollout {

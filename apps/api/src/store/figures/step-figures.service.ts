@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { countOf, histogram, lensRevision, select, type SuccessRule, takeRollouts } from '@palestra/metrics';
 import { type Denominator, type Lens, PalestraError, PHASES } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf } from '../codes.ts';
+import { codeOf } from '../vocabulary-codes.ts';
 import type { StepColumns } from './step-columns.ts';
 import { selectStepColumns, selectWindowColumns } from './step-columns.sql.ts';
 import {

@@ -4,7 +4,7 @@ import type { Backlog } from './backlog.service.ts';
 import { IngestService } from './ingest.service.ts';
 import { OtlpService } from './otlp.service.ts';
 
-/** What is asked here is answered before anything is stored: nothing of these is used. */
+/** The tested requests are answered before anything is stored: these are not used. */
 const unused = undefined as never;
 const backlog = { waitForRoom: async () => {} } as unknown as Backlog;
 const MEGABYTES = 1024 * 1024;
@@ -25,7 +25,7 @@ test('bodies of uploads and of traces are counted together, and a full process r
   await expect(batch()).rejects.toMatchObject({ code: 'invalid_json' });
 });
 
-test('bytes of work that failed are given back, and one body alone may be larger than all', async () => {
+test('failed work releases its bytes, and a single body may exceed the limit', async () => {
   const ingest = new IngestService(unused, unused, unused, unused, unused, backlog);
   const failed = ingest.admit(300 * MEGABYTES, () => Promise.reject(new Error('failed')));
   await expect(failed).rejects.toThrow('failed');

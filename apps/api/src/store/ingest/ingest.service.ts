@@ -13,15 +13,15 @@ import { ensureRun } from './ensure-run.sql.ts';
 import { type IngestResult, type ResolvedStart, type RolloutFailure, storeBatch } from './ingest.sql.ts';
 import { MessageObjects } from './message-objects.service.ts';
 import { SealedEvents } from './sealed-events.service.ts';
-import { startsIn, storeTolerantly, uniqueEvents, withoutRefused } from './tolerant-store.ts';
+import { startsIn, storeValidEvents, uniqueEvents, rejectEvents } from './store-valid-events.ts';
 
-/** Bodies that are being stored at the same time, bytes; beyond it a batch is refused with 503 (never 429: clients drop those). */
+/** Maximum of bodies that are stored at the same time, bytes. Beyond it a batch gets 503 (never 429: clients drop those). */
 const MAX_IN_FLIGHT_BYTES = 256 * 1024 * 1024;
-/** What was rolled back by a deadlock is done again within this; PostgreSQL takes a second to notice one. */
+/** How long a statement is repeated after a deadlock; PostgreSQL takes a second to detect one. */
 const PATIENCE_MS = 5_000;
 const CACHED_NAMES = 10_000;
 const RUN_TTL_MS = 5_000;
-/** An event is late when its client stamped it this long before it came. Imports and traces tell when it happened: none of theirs is. */
+/** An event is late when its client's time stamp is this much older than its arrival. Events of imports and traces are never late. */
 const LATE_MS = 60_000;
 
 interface StoreOptions {
@@ -30,7 +30,7 @@ interface StoreOptions {
   runs?: ReadonlyMap<string, number>;
 }
 
-/** `POST /v1/rollouts`: read tolerantly, resolve run names, store in one statement, acknowledge after the commit. */
+/** `POST /v1/rollouts`: parses tolerantly, resolves run names, stores in one statement, acknowledges after the commit. */
 @Injectable()
 export class IngestService {
   #inFlightBytes = 0;
@@ -49,7 +49,10 @@ export class IngestService {
     return this.admit(body.length, () => this.store(caller.orgId, readBody(body), { perEvent }));
   }
 
-  /** Does `work` on a body of so many bytes; throws `ingest_overloaded` when too many are in work already, or too many rollouts wait for derivation. */
+  /**
+   * Runs `work` on a body of that size. Throws `ingest_overloaded` when too many bytes are in progress, or too many rollouts wait for
+   * derivation.
+   */
   async admit<T>(bytes: number, work: () => Promise<T>): Promise<T> {
     if (this.#inFlightBytes > 0 && this.#inFlightBytes + bytes > MAX_IN_FLIGHT_BYTES) {
       throw new PalestraError('ingest_overloaded', { retryAfterSeconds: 1 });
@@ -64,36 +67,35 @@ export class IngestService {
   }
 
   /**
-   * The path of every upload and import: `batch` as it was read. Throws `invalid_body` when nothing of it could be kept. With a `client`
-   * inside of its transaction, and with `runs` from `runsOf`: nothing asks for a second connection then, and what PostgreSQL rolls back
-   * is the caller's to repeat.
+   * Stores a parsed batch, for every upload and import. Throws `invalid_body` if no event can be stored. With a `client` it runs in the
+   * caller's transaction, with `runs` from `runsOf`: then it needs no second connection, and the caller repeats what PostgreSQL rolls back.
    */
   async store(orgId: string, batch: ReadBatch, { perEvent = false, client, runs }: StoreOptions = {}): Promise<IngestReceipt> {
     const events = uniqueEvents(batch.events);
-    if (events.length === 0 && batch.rejected.length > 0) throw this.#nothingKept(batch);
+    if (events.length === 0 && batch.rejected.length > 0) throw this.#noneStored(batch);
     const starts = await this.#resolve(orgId, events, runs);
     const detached = await this.objects.detach(orgId, events);
-    const storeIn = (queryable: Pick<pg.Pool, 'query'>, some: readonly ReadEvent[]) =>
-      storeBatch(queryable, orgId, some.length === events.length ? starts : startsIn(starts, some), some, [], this.sealed.find);
+    const storeIn = (queryable: Pick<pg.Pool, 'query'>, part: readonly ReadEvent[]) =>
+      storeBatch(queryable, orgId, part.length === events.length ? starts : startsIn(starts, part), part, [], this.sealed.find);
     if (client) return this.#receipt(batch, events, await storeIn(client, detached.events), perEvent);
 
-    const { stored, refused } = await storeTolerantly(detached.events, (some) =>
-      retryDatabase(() => storeIn(this.database.pool, some), PATIENCE_MS),
+    const { stored, refused } = await storeValidEvents(detached.events, (part) =>
+      retryDatabase(() => storeIn(this.database.pool, part), PATIENCE_MS),
     );
     if (refused.size === 0) return this.#receipt(batch, events, stored, perEvent);
-    const kept = withoutRefused(batch, refused);
-    if (kept.events.length === 0) throw this.#nothingKept(kept);
+    const kept = rejectEvents(batch, refused);
+    if (kept.events.length === 0) throw this.#noneStored(kept);
     return this.#receipt(kept, uniqueEvents(kept.events), stored, perEvent);
   }
 
-  /** Says in the status, which is all that the SDK looks at, that nothing was kept. */
-  #nothingKept({ rejected }: ReadBatch): PalestraError {
+  /** The SDK reads only the status, so it must show that nothing was stored. */
+  #noneStored({ rejected }: ReadBatch): PalestraError {
     this.#count(0, 0, rejected.length);
     const detail = rejected.map(({ position, detail: msg }) => ({ type: 'value_error', loc: ['body', 'events', position], msg }));
     return new PalestraError('invalid_body', { detail });
   }
 
-  /** `batch`: what was sent; `events`: each of its events once. */
+  /** `batch`: the sent events; `events`: each of them once. */
   #receipt(batch: ReadBatch, events: readonly ReadEvent[], stored: IngestResult, perEvent: boolean): IngestReceipt {
     const accepted = events.filter((event) => isNew(event, stored)).length;
     const duplicates = batch.events.length - accepted;
@@ -117,10 +119,7 @@ export class IngestService {
     ingestEvents.inc({ outcome: 'rejected' }, rejected);
   }
 
-  /**
-   * Stores what this service itself saw of an organisation's episodes, by the statement of uploads and inside of the transaction of
-   * `client`.
-   */
+  /** Stores events that this service recorded itself, with the statement of uploads, in the transaction of `client`. */
   async record(
     client: Pick<pg.Pool, 'query'>,
     orgId: string,
@@ -131,7 +130,7 @@ export class IngestService {
     this.activity.received(runSeqs);
   }
 
-  /** Runs by their names; made where there are none. */
+  /** Runs by their names. Creates missing ones. */
   async runsOf(orgId: string, names: Iterable<string>): Promise<Map<string, number>> {
     return new Map(await Promise.all(Array.from(new Set(names), async (name) => [name, await this.#runSeq(orgId, name)] as const)));
   }
@@ -157,13 +156,13 @@ export class IngestService {
     return seq;
   }
 
-  /** A deleted run must not be written to under its old id; other replicas forget it within `RUN_TTL_MS`. */
+  /** Events must not be stored under the old id of a deleted run. Other replicas forget it within `RUN_TTL_MS`. */
   forgetRuns(): void {
     this.#runs.clear();
   }
 }
 
-/** Whether it was not there already: of a start event or an update, whether it said something that its rollout did not know. */
+/** Whether the event is new. A start event or an update is new if it adds a value to its rollout. */
 function isNew(event: ReadEvent, { inserted, started, informed }: IngestResult): boolean {
   if (event.kind === 'message') return inserted.has(event.eventId);
   if (event.kind === 'update') return informed.has(event.rolloutId);
@@ -172,12 +171,12 @@ function isNew(event: ReadEvent, { inserted, started, informed }: IngestResult):
 
 function resultsOf(batch: ReadBatch, stored: IngestResult): EventResult[] {
   const conflicts = new Set(stored.conflicts);
-  const told = new Set<string>();
+  const accepted = new Set<string>();
   const statusOf = (event: ReadEvent): EventResult['status'] => {
     if (event.kind !== 'message') return isNew(event, stored) ? 'accepted' : 'duplicate';
     if (conflicts.has(event.eventId)) return 'conflict';
-    if (!isNew(event, stored) || told.has(event.eventId)) return 'duplicate';
-    told.add(event.eventId);
+    if (!isNew(event, stored) || accepted.has(event.eventId)) return 'duplicate';
+    accepted.add(event.eventId);
     return 'accepted';
   };
   const rejected = new Map(batch.rejected.map((event) => [event.position, event]));

@@ -2,24 +2,24 @@ import type pg from 'pg';
 import { MESSAGE_FLAGS, messageFlags, type ReadEvent, type ReadMessage, type ReadStart } from '@palestra/rollouts';
 import type { JsonObject, UnscoredFailure } from '@palestra/protocol';
 
-/** Characters of what the model wrote (openreward-wire.md 3.1, response_chars). */
+/** Characters that the model wrote: assistant messages, tool calls and reasoning. */
 const OUTPUT_CHARS = `sum(CASE WHEN type IN ('assistant_message', 'tool_call', 'reasoning')
       THEN char_length(COALESCE(content, '')) + CASE WHEN type = 'reasoning' THEN char_length(COALESCE(summary, '')) ELSE 0 END ELSE 0 END)`;
 
 /**
- * Stores a batch in one statement, acknowledged when it has committed. Idempotent on (rollout, event id): the first
- * acknowledged event wins, and only rows that were really inserted move the counters, so that duplicates, any order and
- * concurrent batches leave the same numbers. What the numbers mean is worked out later, from these rows (derive.service.ts).
+ * Stores a batch in one statement, acknowledged after its commit. Idempotent on (rollout, event id): the first acknowledged event wins, and
+ * only inserted rows change the counters, so that duplicates, any order and concurrent batches give the same numbers. derive.service.ts
+ * computes all other values from these rows.
  *
- * Heads that exist are locked in id order, so that batches cannot deadlock; heads that do not are inserted with all that the batch
- * says of them, since none of their messages can be there yet. When another batch makes the same head in the same moment,
- * this statement leaves that rollout's events alone (it is not in `handled`) and the caller runs it again for them. It does the same with
- * messages of sealed rollouts, whose event ids are in no row: the caller looks for them in the transcript and says of which seal it was
- * ($6). That the head is locked makes this safe: sealing locks it too.
+ * Existing heads are locked in id order, so that batches cannot deadlock. Missing heads are inserted with all values of the batch, because
+ * none of their messages can exist yet. If another batch inserts the same head at the same time, this statement skips the events of that
+ * rollout (it is not in `handled`) and the caller repeats it for them. It also skips messages of sealed rollouts, whose event ids are in no
+ * row: the caller looks for them in the transcript and passes the time of that seal ($6). This is safe because the head is locked, and
+ * sealing locks it, too.
  *
- * Plan (EXPLAIN, 100 messages): function scans of jsonb_to_recordset; Nested Loop with Index Scan using rollout_heads_org_id_id_key;
- * Insert on rollout_messages, conflict arbiter its primary key, into one partition per row; HashAggregate over its RETURNING; Update
- * on rollout_heads by primary key. No table is scanned.
+ * Plan (EXPLAIN, 100 messages): function scans of jsonb_to_recordset; Nested Loop with Index Scan using rollout_heads_org_id_id_key; Insert
+ * on rollout_messages, conflict arbiter its primary key, into one partition per row; HashAggregate over its RETURNING; Update on
+ * rollout_heads by primary key. No table is scanned.
  */
 const INGEST = `
 WITH message AS MATERIALIZED (
@@ -119,61 +119,61 @@ SELECT ARRAY(SELECT id::text FROM place) AS handled, ARRAY(SELECT event_id::text
   ARRAY(SELECT jsonb_build_object('seq', k.seq::text, 'rollout_id', k.id) FROM known k WHERE NOT EXISTS (SELECT FROM open WHERE open.id = k.id)) AS sealed,
   ARRAY(SELECT DISTINCT run_seq FROM (SELECT run_seq FROM fresh UNION ALL SELECT run_seq FROM grown UNION ALL SELECT run_seq FROM known) r WHERE run_seq IS NOT NULL) AS run_seqs`;
 
-/** Of messages that were not inserted those whose stored content differs from what was sent. Plan: primary key of rollout_messages. */
+/** Messages that were not inserted and whose stored content differs from the sent content. Plan: primary key of rollout_messages. */
 const CONFLICTS = `
 SELECT m.event_id::text FROM jsonb_to_recordset($2::jsonb) AS m(event_id uuid, rollout_id uuid, index int, type text, content text, reward float8, call_id text)
 JOIN rollout_heads h ON h.org_id = $1 AND h.id = m.rollout_id
 JOIN rollout_messages x ON x.day = h.day AND x.rollout_seq = h.seq AND x.event_id = m.event_id
 WHERE (x.index, x.type, x.content, x.reward, x.call_id) IS DISTINCT FROM (m.index, m.type, m.content, m.reward, m.call_id)`;
 
-/** A start event with the run that its name stands for. */
+/** A start event with the run of its name. */
 export interface ResolvedStart {
   event: ReadStart;
   runSeq: number;
 }
 
-/** A message whose body or images are objects of their own by now; `blobKey`: its whole content, of `bodyBytes`, is that object. */
+/** A message whose body or images were stored as objects. `blobKey`: the object with the whole content, of `bodyBytes`. */
 export type StoredMessage = ReadMessage & { blobKey?: string; bodyBytes?: number };
 
 export interface IngestResult {
-  /** Event ids of messages that were new. */
+  /** Event ids of new messages. */
   inserted: Set<string>;
-  /** Rollouts of whose start events, and of whose information, something was new. */
+  /** Rollouts whose start event (`started`) or `rollout_info` (`informed`) had new values. */
   started: Set<string>;
   informed: Set<string>;
-  /** Event ids of messages that were there with other content; the stored one stays. */
+  /** Event ids of messages that exist with other content; the stored content stays. */
   conflicts: string[];
-  /** Of all rollouts of the batch, also of those that it changed nothing in. */
+  /** Runs of all rollouts of the batch, also of unchanged ones. */
   runSeqs: number[];
 }
 
-/** A rollout that failed by no fault of its policy: it is unscored from here on, whatever rewards its messages have. */
+/** A rollout that failed through the environment or the infrastructure: it is unscored, whatever rewards its messages have. */
 export interface RolloutFailure {
   rolloutId: string;
   failureClass: UnscoredFailure;
 }
 
-/** A sealed rollout of which messages came. */
+/** A sealed rollout that received messages. */
 export interface SealedHead {
   seq: string;
   rollout_id: string;
 }
 
-/** What a transcript says of messages that were sent again: of which seal, and which of them differ from what it holds. */
+/** The transcript's part of repeated messages: time of the seal, their event ids, and ids of those with other content. */
 export interface SealedMessages {
   sealed_at: string;
   eventIds: Set<string>;
   conflicts: string[];
 }
 
-/** Of sent messages those that are sealed, by rollout id. A rollout that was sealed anew meanwhile may be left out. */
+/** Finds the sent messages that are sealed, by rollout id. May omit a rollout that was sealed again meanwhile. */
 export type FindSealed = (
   client: Pick<pg.Pool, 'query'>,
   heads: readonly SealedHead[],
   messages: readonly MessageRow[],
 ) => Promise<Map<string, SealedMessages>>;
 
-/** What `INGEST` answers. */
+/** Result of `INGEST`. */
 interface Stored {
   handled: string[];
   inserted: string[];
@@ -183,7 +183,7 @@ interface Stored {
   run_seqs: number[];
 }
 
-/** Another batch that made the same rollout has long committed by then, and nothing is sealed so often. */
+/** Another batch that inserted the same rollout has committed by then, and no rollout is sealed so often. */
 const MAX_ROUNDS = 5;
 
 export async function storeBatch(
@@ -216,16 +216,17 @@ export async function storeBatch(
     for (const id of informed) result.informed.add(id);
     result.runSeqs = [...new Set([...result.runSeqs, ...run_seqs])];
     const done = new Set(handled);
-    const left = <T extends { rollout_id: string }>(part: T[]) => part.filter((row) => !done.has(row.rollout_id));
+    const remaining = <T extends { rollout_id: string }>(part: T[]) => part.filter((row) => !done.has(row.rollout_id));
     batch = {
-      messages: left(batch.messages),
-      starts: left(batch.starts),
-      infos: left(batch.infos),
-      failures: left(batch.failures),
+      messages: remaining(batch.messages),
+      starts: remaining(batch.starts),
+      infos: remaining(batch.infos),
+      failures: remaining(batch.failures),
       checked: [],
     };
     if (Object.values(batch).every((part) => part.length === 0)) break;
-    if (round === MAX_ROUNDS) throw new Error('rollouts of a batch were made, or sealed, by others again and again');
+    if (round === MAX_ROUNDS)
+      throw new Error(`rollouts of a batch were inserted or sealed by other processes in each of ${MAX_ROUNDS} rounds`);
     if (sealed.length === 0) continue;
     const found = await findSealed(pool, sealed, batch.messages);
     for (const row of batch.messages) if (found.get(row.rollout_id)?.eventIds.has(row.event_id)) sealedRows.add(row);
@@ -265,7 +266,7 @@ function messageRow(event: StoredMessage) {
   };
 }
 
-/** A statement may touch a row once: of several start events of one rollout the first wins, later ones fill what it left out. */
+/** A statement may change a row once: of several start events of a rollout the first wins, and later ones fill missing fields. */
 function startRows(starts: ResolvedStart[]) {
   const rows = new Map<string, { rollout_id: string; run_seq: number; flags: number; raw: JsonObject }>();
   for (const { event, runSeq } of starts) {
@@ -277,7 +278,7 @@ function startRows(starts: ResolvedStart[]) {
   return [...rows.values()];
 }
 
-/** One row a rollout: its updates (and the start event's own rollout_info) merged key by key, the newest client time wins. */
+/** One row per rollout: its updates and the start event's rollout_info, merged by key; the newest client time wins. */
 function infoRows(events: readonly ReadEvent[]) {
   const merged = new Map<string, { info: JsonObject; at: Record<string, number>; flags: number }>();
   for (const { rolloutId, sentAt, info, nonfinite } of events.flatMap(infoOf).toSorted((a, b) => a.sentAt - b.sentAt)) {

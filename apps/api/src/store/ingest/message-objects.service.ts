@@ -7,17 +7,17 @@ import { BLOB_STORE } from '../../platform/tokens.ts';
 import type { StoredMessage } from './ingest.sql.ts';
 import { objectKey } from '../storage/object-keys.ts';
 
-/** Larger contents are objects of their own, read with Range (dashboard.md section 10); bytes. */
+/** Larger contents are stored as objects and read with Range; bytes. */
 export const MAX_INLINE_BYTES = 8 * 1024 * 1024;
-/** The start of a large content stays in its row: lists, the normaliser and search read that; characters. */
+/** The row keeps the start of a large content for lists, the normaliser and search; characters. */
 const KEPT_CHARACTERS = 64 * 1024;
-/** Smaller pictures are not worth an object. */
+/** Smaller images stay in the message. */
 const MIN_IMAGE_CHARACTERS = 4_096;
 const DATA_URL = /data:image\/(png|jpeg|jpg|gif|webp);base64,([A-Za-z0-9+/=]+)/g;
-/** Of objects that one batch may have on their way at the same time. */
+/** Concurrent uploads of one batch. */
 const CONCURRENCY = 4;
 const DEADLINE_MS = 60_000;
-/** What stands for an image in a message; the page loads it from `/v1/rollouts/{id}/objects/{name}`. */
+/** Scheme of the reference to an image in a message. The page loads it from `/v1/rollouts/{id}/objects/{name}`. */
 const OBJECT_SCHEME = 'palestra-object:';
 
 interface Upload {
@@ -27,9 +27,8 @@ interface Upload {
 }
 
 /**
- * Takes images and very large bodies out of messages before they are stored: the object is durable before the row that points at
- * it. Objects are named by the SHA-256 of what they hold, below the rollout, so that a repeated upload writes the same one, and
- * erasing a rollout erases a prefix.
+ * Stores images and very large bodies of messages as objects. The object is durable before the row that points to it. Objects are named by
+ * the SHA-256 of their content, below the rollout, so that a repeated upload writes the same object, and erasing a rollout erases a prefix.
  */
 @Injectable()
 export class MessageObjects {
@@ -48,7 +47,7 @@ export class MessageObjects {
     try {
       await this.blobs.put(key, body, { contentType }, AbortSignal.timeout(DEADLINE_MS));
     } catch (error) {
-      // The client keeps its batch and sends it again; nothing was acknowledged.
+      // The client keeps its batch and sends it again, because nothing was acknowledged.
       if (error instanceof BlobError) throw new PalestraError('ingest_overloaded', { retryAfterSeconds: 2, cause: error });
       throw error;
     }

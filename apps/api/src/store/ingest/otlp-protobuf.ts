@@ -1,8 +1,8 @@
 import protobuf from 'protobufjs/light.js';
 
 /**
- * `ExportTraceServiceRequest` and `ExportTraceServiceResponse` of opentelemetry-proto 1.x: the members that a rollout is made of.
- * Others (scopes, links, flags) are skipped by their wire type, as protobuf does with members that it does not know.
+ * The fields of `ExportTraceServiceRequest` and `ExportTraceServiceResponse` (opentelemetry-proto 1.x) that a rollout needs. protobuf skips
+ * unknown fields by their wire type.
  */
 const { Root } = protobuf;
 const field = (id: number, type: string, rule?: 'repeated') => ({ id, type, ...(rule ? { rule } : {}) });
@@ -52,11 +52,11 @@ const root = Root.fromJSON({
 const request = root.lookupType('ExportTraceServiceRequest');
 const response = root.lookupType('ExportTraceServiceResponse');
 
-/** Messages of one request, each two bytes or more of it and some hundred bytes of memory, and how deep they may be. */
+/** Limits of a request: messages (each takes some hundred bytes of memory) and their depth. */
 const MAX_MESSAGES = 400_000;
 const MAX_DEPTH = 100;
 
-/** Throws an Error for a request with more messages, or deeper ones, than can be decoded safely. */
+/** Throws an Error for a request with more or deeper messages than can be decoded safely. */
 function assertBounded(body: Uint8Array): void {
   const reader = protobuf.Reader.create(body);
   let messages = 0;
@@ -76,7 +76,7 @@ function assertBounded(body: Uint8Array): void {
   walk(request, body.length, 0);
 }
 
-/** In the form of OTLP/JSON: ids in hex, 64-bit numbers as text. Throws an Error on anything that is no such message. */
+/** Decodes into the form of OTLP/JSON: ids in hex, 64-bit numbers as text. Throws an Error for an invalid message. */
 export function decodeTraceRequest(body: Uint8Array): unknown {
   assertBounded(body);
   const plain = request.toObject(request.decode(body), { longs: String, bytes: Buffer, arrays: false });

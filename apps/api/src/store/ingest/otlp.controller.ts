@@ -18,7 +18,7 @@ const JSON_TYPE = 'application/json';
 export class OtlpController {
   constructor(private readonly otlp: OtlpService) {}
 
-  /** OTLP/HTTP; the answer has the type of the request. */
+  /** OTLP/HTTP. The response has the type of the request. */
   @Post()
   @RouteConfig({ rawBody: true, bodyLimit: INGEST_BODY_LIMIT, anyDepth: true })
   @Api({

@@ -16,32 +16,32 @@ import { retryDatabase } from '../../platform/database/database-retry.ts';
 import { Database } from '../../platform/database/database.ts';
 import { IngestService } from './ingest.service.ts';
 import { decodeTraceRequest } from './otlp-protobuf.ts';
-import { storedMessages, withOrganisationTurn } from './otlp.sql.ts';
+import { storedMessages, withOrganisationLock } from './otlp.sql.ts';
 import { SealedEvents } from './sealed-events.service.ts';
 
-/** Requests of an organisation that wait for one another; a further one is sent again by its exporter. */
+/** Waiting requests of an organisation; its exporter repeats a further one. */
 const MAX_WAITING = 64;
-/** What was rolled back by a deadlock is done again within this; PostgreSQL takes a second to notice one. */
+/** How long a statement is repeated after a deadlock; PostgreSQL takes a second to detect one. */
 const PATIENCE_MS = 5_000;
-/** Problems that an answer names; the rest is counted. */
-const MAX_TOLD = 5;
-/** Traces of an organisation, the latest, of which is remembered what named their rollout. */
+/** Problems that a response lists; the rest is counted. */
+const MAX_LISTED = 5;
+/** The latest traces of an organisation whose rollout names are remembered. */
 const MAX_NAMED = 10_000;
 
-/** `ExportTraceServiceResponse`; without `partialSuccess` everything was kept. */
+/** `ExportTraceServiceResponse`; without `partialSuccess` everything was stored. */
 export interface TraceReceipt {
   partialSuccess?: { rejectedSpans: string; errorMessage: string };
 }
 
 /**
- * Spans as rollouts, by the ingest of every upload. Two pieces of one trace must not take the same places in it: requests of one
- * organisation are stored one after the other, in this process by a queue, among replicas by a lock.
+ * Stores spans as rollouts, through the ingest of uploads. Two parts of one trace must not use the same message indexes, so requests of one
+ * organisation are stored one after another: in this process through a queue, among replicas through a lock.
  */
 @Injectable()
 export class OtlpService {
-  /** The last request of each organisation: of the waiting ones only one holds a connection. */
-  readonly #turns = new Map<string, { last: Promise<unknown>; waiting: number }>();
-  /** In this process: an exporter keeps its connection, and spans that name their rollout themselves need none of it. */
+  /** The last request of each organisation. Only one of its waiting requests holds a connection. */
+  readonly #queues = new Map<string, { last: Promise<unknown>; waiting: number }>();
+  /** In memory, because an exporter keeps its connection to one process, and spans that name their rollout do not need it. */
   readonly #named = new Map<string, NamedTraces>();
 
   constructor(
@@ -56,7 +56,7 @@ export class OtlpService {
       const refused =
         traces.rollouts.length === 0
           ? { spans: 0, problems: [] }
-          : await this.#inTurn(caller.orgId, () => this.#keep(caller.orgId, traces.rollouts));
+          : await this.#enqueue(caller.orgId, () => this.#store(caller.orgId, traces.rollouts));
       return receiptOf(traces, refused);
     });
   }
@@ -71,21 +71,21 @@ export class OtlpService {
     return named;
   }
 
-  async #keep(orgId: string, rollouts: readonly TracedRollout[]): Promise<Refused> {
-    // A name that is refused makes no run: what can be kept is known before.
+  async #store(orgId: string, rollouts: readonly TracedRollout[]): Promise<Refused> {
+    // A refused name must not create a run, so check before which rollouts can be stored.
     const { events } = readRollouts(rollouts, new Map());
     const names = events.flatMap((event) => (event.kind === 'start' ? event.runName : []));
     const runs = await this.ingest.runsOf(orgId, names);
-    const storeInTurn = () =>
-      withOrganisationTurn(this.database.pool, orgId, async (client) => {
+    const storeLocked = () =>
+      withOrganisationLock(this.database.pool, orgId, async (client) => {
         const { events: fresh, ...refused } = readRollouts(rollouts, await this.#stored(client, orgId, rollouts));
         if (fresh.length > 0) await this.ingest.store(orgId, { events: fresh, rejected: [], history: true }, { client, runs });
         return refused;
       });
-    return retryDatabase(storeInTurn, PATIENCE_MS);
+    return retryDatabase(storeLocked, PATIENCE_MS);
   }
 
-  /** What is stored of these rollouts, in rows and in transcripts. */
+  /** Stored messages of these rollouts, in rows and transcripts. */
   async #stored(client: pg.PoolClient, orgId: string, rollouts: readonly TracedRollout[]): Promise<Map<string, StoredMessages>> {
     const eventIds = rollouts.flatMap(({ messages }) => messages.map(({ eventId }) => eventId));
     const rolloutIds = rollouts.map(({ rolloutId }) => rolloutId);
@@ -101,18 +101,18 @@ export class OtlpService {
     );
   }
 
-  async #inTurn<T>(orgId: string, work: () => Promise<T>): Promise<T> {
-    const turn = this.#turns.get(orgId) ?? { last: Promise.resolve(), waiting: 0 };
-    if (turn.waiting >= MAX_WAITING) throw new PalestraError('ingest_overloaded', { retryAfterSeconds: 1 });
-    this.#turns.set(orgId, turn);
-    turn.waiting += 1;
-    const done = turn.last.then(work, work);
-    turn.last = done.catch(() => {});
+  async #enqueue<T>(orgId: string, work: () => Promise<T>): Promise<T> {
+    const queue = this.#queues.get(orgId) ?? { last: Promise.resolve(), waiting: 0 };
+    if (queue.waiting >= MAX_WAITING) throw new PalestraError('ingest_overloaded', { retryAfterSeconds: 1 });
+    this.#queues.set(orgId, queue);
+    queue.waiting += 1;
+    const done = queue.last.then(work, work);
+    queue.last = done.catch(() => {});
     try {
       return await done;
     } finally {
-      turn.waiting -= 1;
-      if (turn.waiting === 0) this.#turns.delete(orgId);
+      queue.waiting -= 1;
+      if (queue.waiting === 0) this.#queues.delete(orgId);
     }
   }
 }
@@ -122,7 +122,7 @@ interface Refused {
   problems: string[];
 }
 
-/** A rollout of which one event cannot be kept is left out whole: half of it would read as something else. */
+/** Skips a rollout if one of its events cannot be stored, because a part of it would be misleading. */
 function readRollouts(rollouts: readonly TracedRollout[], stored: ReadonlyMap<string, StoredMessages>): Refused & { events: ReadEvent[] } {
   const kept: ReadEvent[] = [];
   const refused: Refused = { spans: 0, problems: [] };
@@ -137,15 +137,15 @@ function readRollouts(rollouts: readonly TracedRollout[], stored: ReadonlyMap<st
   return { ...refused, events: kept };
 }
 
-/** OTLP answers 400 to whatever cannot be read, and no exporter sends that again. */
+/** OTLP requires 400 for unreadable bodies; exporters do not repeat them. */
 function read(body: Uint8Array, isProtobuf: boolean, named: NamedTraces): ReadTraces {
   try {
     return readTraces(isProtobuf ? decodeTraceRequest(body) : parseTolerant(Buffer.from(body).toString('utf8')).value, named);
   } catch (error) {
-    const isTheirs = isProtobuf || error instanceof SyntaxError || error instanceof OtlpShapeError;
-    if (!isTheirs) throw error;
+    const isInvalidBody = isProtobuf || error instanceof SyntaxError || error instanceof OtlpShapeError;
+    if (!isInvalidBody) throw error;
     throw new PalestraError('invalid_request', {
-      detail: `The body is no ExportTraceServiceRequest: ${(error as Error).message}`,
+      detail: `The body is not a valid ExportTraceServiceRequest: ${(error as Error).message}`,
       cause: error,
     });
   }
@@ -155,10 +155,10 @@ function read(body: Uint8Array, isProtobuf: boolean, named: NamedTraces): ReadTr
 function receiptOf({ problems, ignored }: ReadTraces, refused: Refused): TraceReceipt {
   const rejected = problems.length + refused.spans;
   const all = [...problems, ...refused.problems];
-  const told = [
-    ...all.slice(0, MAX_TOLD),
-    ...(all.length > MAX_TOLD ? [`and ${all.length - MAX_TOLD} more`] : []),
-    ...(ignored > 0 ? [`${ignored} spans without GenAI attributes were not kept`] : []),
+  const texts = [
+    ...all.slice(0, MAX_LISTED),
+    ...(all.length > MAX_LISTED ? [`and ${all.length - MAX_LISTED} more`] : []),
+    ...(ignored > 0 ? [`${ignored} spans without GenAI attributes were not stored`] : []),
   ];
-  return told.length === 0 ? {} : { partialSuccess: { rejectedSpans: String(rejected), errorMessage: told.join('; ') } };
+  return texts.length === 0 ? {} : { partialSuccess: { rejectedSpans: String(rejected), errorMessage: texts.join('; ') } };
 }

@@ -3,8 +3,8 @@ import type { StoredMessages } from '@palestra/rollouts/import';
 import { inTransaction } from '../../platform/database/transaction.ts';
 
 /**
- * Of the asked messages those that have rows, with the largest index of each rollout.
- * Plan: Index Scan using rollout_heads_org_id_id_key for each rollout; primary key of rollout_messages in the one partition of its day.
+ * The given messages that have rows, with the largest index of each rollout. Plan: Index Scan using rollout_heads_org_id_id_key for each
+ * rollout; primary key of rollout_messages in the one partition of its day.
  */
 const STORED = `
 SELECT h.id::text, h.seq::text, h.sealed_at IS NOT NULL AS sealed, h.max_index, ARRAY(
@@ -12,7 +12,7 @@ SELECT h.id::text, h.seq::text, h.sealed_at IS NOT NULL AS sealed, h.max_index, 
 ) AS event_ids
 FROM rollout_heads h WHERE h.org_id = $1 AND h.id = ANY($2::uuid[])`;
 
-/** `sealed`: more of them may be in its transcript. */
+/** `sealed`: its transcript may have more of them. */
 export type StoredRollout = StoredMessages & { seq: string; sealed: boolean };
 
 /** By rollout id. */
@@ -34,15 +34,15 @@ export async function storedMessages(
 }
 
 /** The first key of the lock; the second is the organisation. */
-const TURN_LOCK = 1869899888;
+const ORGANISATION_LOCK = 1869899888;
 
 /**
- * Does `work` in a transaction while no other replica does any for this organisation. The lock goes with the transaction: what the next
- * one reads is what this one stored. READ COMMITTED: statements after the lock see what was committed before it was had.
+ * Runs `work` in a transaction that excludes other replicas for this organisation. The lock ends with the transaction, so that the next one
+ * reads what this one stored. READ COMMITTED: statements after the lock see all earlier commits.
  */
-export function withOrganisationTurn<T>(pool: pg.Pool, orgId: string, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+export function withOrganisationLock<T>(pool: pg.Pool, orgId: string, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   return inTransaction(pool, async (client) => {
-    await client.query('SELECT pg_advisory_xact_lock($1::int, hashtext($2))', [TURN_LOCK, orgId]);
+    await client.query('SELECT pg_advisory_xact_lock($1::int, hashtext($2))', [ORGANISATION_LOCK, orgId]);
     return work(client);
   });
 }

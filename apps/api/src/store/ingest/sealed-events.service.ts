@@ -17,8 +17,8 @@ type Queryable = Pick<pg.Pool, 'query'>;
 const CONCURRENCY = 4;
 
 /**
- * Finds messages that are sent again after their rollout was sealed: their ids are in no row any more. The pointer of a transcript has
- * fingerprints of them, so that an event that is new costs no read of the object store, and one that is repeated the chunk it is in.
+ * Finds messages that are sent again after their rollout was sealed, whose ids are in no row. The pointer of a transcript has fingerprints
+ * of the ids, so that a new event needs no read of the object store, and a repeated one reads only its chunk.
  */
 @Injectable()
 export class SealedEvents {
@@ -27,7 +27,7 @@ export class SealedEvents {
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
-  /** Throws `ingest_overloaded` while an object that has to be read cannot be: the client keeps its batch and sends it again. */
+  /** Throws `ingest_overloaded` while a needed object cannot be read: the client keeps its batch and sends it again. */
   readonly find: FindSealed = async (client, heads, messages) => {
     const pointers = await selectPointers(
       client,
@@ -39,31 +39,31 @@ export class SealedEvents {
       if (!pointer) return;
       const rows = new Map(messages.flatMap((row) => (row.rollout_id === rollout_id ? [[row.event_id, row] as const] : [])));
       const sealed: SealedMessages = { sealed_at: pointer.sealed_at, eventIds: new Set(), conflicts: [] };
-      const isThatOne = await this.#read(client, seq, pointer, new Set(rows.keys()), (message) => {
+      const isCurrent = await this.#read(client, seq, pointer, new Set(rows.keys()), (message) => {
         sealed.eventIds.add(message.event_id);
         if (differs(message, rows.get(message.event_id)!)) sealed.conflicts.push(message.event_id);
       });
-      if (isThatOne) found.set(rollout_id, sealed);
+      if (isCurrent) found.set(rollout_id, sealed);
     });
     return found;
   };
 
-  /** Of these event ids those that are sealed, by `seq` of the rollouts. */
+  /** The given event ids that are sealed, by `seq` of the rollouts. */
   async ids(client: Queryable, seqs: readonly string[], eventIds: ReadonlySet<string>): Promise<Map<string, Set<string>>> {
     const found = new Map(seqs.map((seq) => [seq, new Set<string>()]));
-    let left = [...seqs];
-    while (left.length > 0) {
-      const pointers = await selectPointers(client, left);
-      const again: string[] = [];
+    let remaining = [...seqs];
+    while (remaining.length > 0) {
+      const pointers = await selectPointers(client, remaining);
+      const resealed: string[] = [];
       await mapLimit([...pointers], CONCURRENCY, async ([seq, pointer]) => {
-        if (!(await this.#read(client, seq, pointer, eventIds, ({ event_id }) => found.get(seq)!.add(event_id)))) again.push(seq);
+        if (!(await this.#read(client, seq, pointer, eventIds, ({ event_id }) => found.get(seq)!.add(event_id)))) resealed.push(seq);
       });
-      left = again;
+      remaining = resealed;
     }
     return found;
   }
 
-  /** False: the rollout has been sealed anew since, and that object is gone. */
+  /** False if the rollout was sealed again since, so that the object no longer exists. */
   async #read(
     client: Queryable,
     seq: string,
@@ -78,7 +78,7 @@ export class SealedEvents {
       const isLost = error instanceof TranscriptError || (error instanceof BlobError && error.kind === 'not_found');
       if (isLost) {
         if ((await selectPointers(client, [seq])).get(seq)?.blob_key !== pointer.blob_key) return false;
-        // What cannot be read cannot be compared with, and must not keep a client's batch back: its messages become rows again.
+        // An unreadable transcript must not block a client's batch: its messages become rows again.
         this.logger.error({ err: error, key: pointer.blob_key }, 'a transcript is lost or damaged');
         return true;
       }
@@ -88,7 +88,7 @@ export class SealedEvents {
   }
 }
 
-/** As the statement for rows compares them (ingest.sql.ts). */
+/** Compares as the statement for rows does (ingest.sql.ts). */
 const differs = (sealed: TranscriptMessage, sent: MessageRow): boolean =>
   sealed.index !== sent.index ||
   sealed.type !== sent.type ||

@@ -19,14 +19,14 @@ import { eraseEndedLedgers } from './ledger-retention.sql.ts';
 import { rolloutPrefix } from './object-keys.ts';
 
 const BATCH = 500;
-/** A run of at most so many batches is gone when its deletion is answered; of a larger one the rest goes in the background. */
+/** A run of at most this many batches is erased before its deletion is answered. The rest of a larger run is erased in the background. */
 const BATCHES_AT_ONCE = 2;
-/** Replicas remember a run's number for seconds, and a statement may take some more: until then rollouts may still come to it. */
+/** Replicas cache a run's number for seconds, and a statement may take longer: until then rollouts may still be added to it. */
 const SETTLED_MS = 60_000;
 
 /**
- * Erasing for good: rows of every table of the store, and the objects. Rows go first, and in the same transaction the prefixes of
- * their objects are written down as garbage, so that a crash at any point leaves work, never an unknown object.
+ * Erases rows of every table of the store, and objects. The transaction that deletes the rows also stores the prefixes of their objects as
+ * garbage, so that a crash leaves known work and never an unknown object.
  */
 @Injectable()
 export class EraseService {
@@ -35,7 +35,7 @@ export class EraseService {
     private readonly garbage: ObjectGarbage,
   ) {}
 
-  /** False when the organisation has none of that id. */
+  /** False when the organisation has no rollout with that id. */
   async eraseRollout(orgId: string, id: string): Promise<boolean> {
     const rollout = await selectErasable(this.database.pool, orgId, id);
     if (!rollout) return false;
@@ -44,8 +44,8 @@ export class EraseService {
   }
 
   /**
-   * Hides the run at once, so that it is in no read and its name makes a new one, and erases what is in it, of a large one in the
-   * background (`eraseHidden`). False when there is no such run.
+   * Hides the run at once from all reads and frees its name, then erases its rollouts; the rest of a large run in the background
+   * (`eraseHidden`). False when there is no such run.
    */
   async eraseRun(orgId: string, runId: string): Promise<boolean> {
     const seq = await hideRun(this.database.pool, orgId, runId);
@@ -54,23 +54,24 @@ export class EraseService {
     return true;
   }
 
-  /** Goes on with every hidden run, whoever hid it and whatever was in between. Answers how many are gone for good. */
+  /** Continues with every hidden run. Returns how many are erased completely. */
   async eraseHidden(signal?: AbortSignal): Promise<number> {
-    let gone = 0;
+    let erased = 0;
     for (const run of await selectHiddenRuns(this.database.pool)) {
-      if (!signal?.aborted && (await this.#eraseSome(run, Infinity, signal))) gone += 1;
+      if (!signal?.aborted && (await this.#eraseSome(run, Infinity, signal))) erased += 1;
     }
-    return gone;
+    return erased;
   }
 
-  /** Ledgers of sessions that still ran when their rollouts were erased. Answers how many are gone. */
+  /** Erases ledgers of sessions that still ran when their rollouts were erased. Returns their number. */
   async eraseEnded(signal?: AbortSignal): Promise<number> {
-    let gone = 0;
-    for (let some = BATCH; some === BATCH && !signal?.aborted; gone += some) some = await eraseEndedLedgers(this.database.pool, BATCH);
-    return gone;
+    let erased = 0;
+    for (let count = BATCH; count === BATCH && !signal?.aborted; erased += count)
+      count = await eraseEndedLedgers(this.database.pool, BATCH);
+    return erased;
   }
 
-  /** Rollouts of one run with their objects; the steps that they leave are made again, unless the run itself goes. */
+  /** Erases rollouts of one run with their objects. Their steps are computed again, unless the run itself is erased. */
   async erase(rollouts: readonly ErasableRollout[], { steps = true } = {}): Promise<void> {
     const prefixes = rollouts.map(({ seq, id, org_id }) => ({ blob_key: rolloutPrefix(org_id, id), rollout_seq: seq }));
     await inTransaction(this.database.pool, async (client) => {
@@ -84,7 +85,7 @@ export class EraseService {
     await this.garbage.deleteDoomed(prefixes.map(({ blob_key }) => blob_key));
   }
 
-  /** True when nothing is left of the run. */
+  /** True when the run is erased completely. */
   async #eraseSome({ seq, org_id, age_ms }: HiddenRun, batches: number, signal?: AbortSignal): Promise<boolean> {
     for (let batch = 0; ; batch += 1) {
       const rollouts = await selectErasableOfRun(this.database.pool, seq, BATCH);

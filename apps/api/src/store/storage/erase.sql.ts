@@ -5,7 +5,7 @@ import { KEEP_MARK } from '../step-marks.sql.ts';
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
-/** Tables whose rows belong to one rollout, by `rollout_seq`. tests/integration/store/sealing.spec.ts finds one that is missing here. */
+/** Tables whose rows belong to one rollout, by `rollout_seq`. tests/integration/store/sealing.spec.ts fails if one is missing here. */
 const OF_ROLLOUT = ['rollout_meta', 'rollout_transcripts', 'rollout_tools', 'rollout_calls', 'annotations'];
 /** Tables whose rows belong to one run, by `run_seq`. */
 const OF_RUN = [
@@ -27,13 +27,13 @@ export interface ErasableRollout {
 }
 
 /**
- * Deletes rollouts with all that hangs on them, the ledger of their recording included, in the transaction of `client`; with `steps`, the steps that they leave are marked.
- * Recordings are locked first, as recorders lock them, then heads, in the order in which ingest locks them. Plan: primary keys and rollout_seq indexes.
+ * Deletes rollouts with all dependent rows and the ledger of their recording, in the transaction of `client`. With `steps`, marks their
+ * steps. Locks recordings first, as recorders do, then heads in the order of ingest. Plan: primary keys and rollout_seq indexes.
  */
 export async function eraseRollouts(client: Queryable, seqs: readonly string[], steps: boolean): Promise<void> {
   await eraseRecordedCalls(client, seqs);
   await client.query('SELECT FROM rollout_heads WHERE seq = ANY($1::bigint[]) ORDER BY id FOR UPDATE', [seqs]);
-  // Then narrow rows, as deriving does; steps of the others are inferred from who is left.
+  // Then narrow rows, as deriving does. Steps of the remaining rollouts are inferred again.
   await client.query('SELECT FROM rollouts WHERE seq = ANY($1::bigint[]) ORDER BY seq FOR UPDATE', [seqs]);
   if (steps) {
     await client.query(
@@ -58,7 +58,7 @@ export async function eraseRollouts(client: Queryable, seqs: readonly string[], 
   for (const table of OF_ROLLOUT) {
     await client.query(`DELETE FROM ${table} WHERE rollout_seq = ANY($1::bigint[])`, [seqs]);
   }
-  // Their ids are those of clients, who may upload them again: a link would show the new rollout.
+  // Clients choose rollout ids and may upload them again: a link would then show the new rollout.
   await client.query(
     'DELETE FROM share_links l USING rollout_heads h WHERE h.seq = ANY($1::bigint[]) AND l.org_id = h.org_id AND l.rollout_id = h.id',
     [seqs],
@@ -85,7 +85,7 @@ export async function selectErasableOfRun(pool: Queryable, runSeq: number, limit
   return rows;
 }
 
-/** The run is gone for every reader, and those who watch it are told; its name is free. Null when the organisation has no such run. */
+/** Hides the run from all readers, notifies its watchers and frees its name. Null when the organisation has no such run. */
 export async function hideRun(client: Queryable, orgId: string, runId: string): Promise<number | null> {
   const { rows } = await client.query<{ seq: number }>(
     `WITH hidden AS (UPDATE runs SET deleted_at = now(), name_hash = sha256(name_hash || uuid_send(id))
@@ -96,7 +96,7 @@ export async function hideRun(client: Queryable, orgId: string, runId: string): 
   return rows[0]?.seq ?? null;
 }
 
-/** What belongs to the run itself, in the transaction of `client`. Answers ids of its exports, whose files are objects. */
+/** Deletes the run's own rows in the transaction of `client`. Returns ids of its exports, whose files are objects. */
 export async function eraseRunRows(client: Queryable, runSeq: number): Promise<string[]> {
   const { rows } = await client.query<{ id: string }>('SELECT id FROM rollout_exports WHERE run_seq = $1', [runSeq]);
   for (const table of OF_RUN) {
@@ -112,11 +112,11 @@ export async function deleteRunRow(client: Queryable, runSeq: number): Promise<v
 export interface HiddenRun {
   seq: number;
   org_id: string;
-  /** Since it was deleted. */
+  /** Since its deletion. */
   age_ms: number;
 }
 
-/** Runs that somebody deleted and nobody has finished erasing. Plan: runs_deleted_idx (partial). */
+/** Deleted runs that are not erased completely. Plan: runs_deleted_idx (partial). */
 export async function selectHiddenRuns(pool: Queryable): Promise<HiddenRun[]> {
   const { rows } = await pool.query<HiddenRun>(
     `SELECT seq, org_id, extract(epoch FROM now() - deleted_at)::float8 * 1000 AS age_ms FROM runs WHERE deleted_at IS NOT NULL ORDER BY seq LIMIT 100`,

@@ -1,2 +1,2 @@
-/** Objects of an export are below this; erased as a prefix, by itself or with the rollouts that are in it. */
+/** Prefix of an export's objects. It is erased alone or with the exported rollouts. */
 export const exportPrefix = (orgId: string, exportId: string): string => `exports/${orgId}/rollouts/${exportId}/`;

@@ -6,13 +6,13 @@ import { BLOB_STORE, LOGGER } from '../../platform/tokens.ts';
 import { declareObjects, forgetObjects, type GarbageKey, selectDoomed } from './garbage.sql.ts';
 import { mapLimit } from './map-limit.ts';
 
-/** An object that nothing points at for so long belongs to a process that is gone. */
+/** An object without a pointer for this long belongs to a process that died. */
 const ABANDONED_MS = 60 * 60_000;
 const BATCH = 500;
 const CONCURRENCY = 8;
 const DEADLINE_MS = 60_000;
 
-/** Deletes objects of rollouts that nothing points at. Every key was written down before, so that nothing is forgotten. */
+/** Deletes objects of rollouts without a pointer. Every key is stored before its object, so that no object is lost. */
 @Injectable()
 export class ObjectGarbage {
   constructor(
@@ -22,8 +22,8 @@ export class ObjectGarbage {
   ) {}
 
   /**
-   * Deletes objects that the caller wrote and nothing points at; an object store that is away leaves them to the next sweep. They are
-   * written down once more: a seal that was quicker, or an erasure, may have deleted and forgotten them before they were there.
+   * Deletes objects that the caller wrote and that have no pointer. If the object store is unavailable the next sweep deletes them. Stores
+   * their keys again, because a faster seal or an erasure may have deleted the keys before the objects existed.
    */
   async discard(objects: readonly GarbageKey[]): Promise<void> {
     if (objects.length === 0) return;
@@ -31,29 +31,29 @@ export class ObjectGarbage {
     await this.deleteDoomed(objects.map(({ blob_key }) => blob_key));
   }
 
-  /** Deletes objects that are doomed already. Answers how many it could. */
+  /** Deletes objects that are doomed already. Returns how many it deleted. */
   async deleteDoomed(keys: readonly string[]): Promise<number> {
-    const gone: string[] = [];
+    const deleted: string[] = [];
     await mapLimit(keys, CONCURRENCY, async (key) => {
       try {
         const signal = AbortSignal.timeout(DEADLINE_MS);
         await (key.endsWith('/') ? this.blobs.deletePrefix(key, signal) : this.blobs.delete(key, signal));
-        gone.push(key);
+        deleted.push(key);
       } catch (error) {
-        this.logger.debug({ err: error, key }, 'an object was not deleted; it will be');
+        this.logger.debug({ err: error, key }, 'an object was not deleted; the next sweep repeats it');
       }
     });
-    if (gone.length > 0) await forgetObjects(this.database.pool, gone);
-    return gone.length;
+    if (deleted.length > 0) await forgetObjects(this.database.pool, deleted);
+    return deleted.length;
   }
 
-  /** All that is doomed or abandoned. Ends early when the object store refuses a whole batch. */
+  /** Deletes all doomed and abandoned objects. Stops when the object store refuses a whole batch. */
   async sweep(signal?: AbortSignal, abandonedMs = ABANDONED_MS): Promise<number> {
     for (let swept = 0; ;) {
       const keys = signal?.aborted ? [] : await selectDoomed(this.database.pool, abandonedMs, BATCH);
-      const gone = await this.deleteDoomed(keys);
-      swept += gone;
-      if (keys.length < BATCH || gone === 0) return swept;
+      const deleted = await this.deleteDoomed(keys);
+      swept += deleted;
+      if (keys.length < BATCH || deleted === 0) return swept;
     }
   }
 }

@@ -7,7 +7,7 @@ export interface GarbageKey {
   rollout_seq: string;
 }
 
-/** Written down before the objects are: whatever happens then, they are known. */
+/** Stores keys before their objects are written, so that a crash leaves no unknown object. */
 export async function declareObjects(client: Queryable, keys: readonly GarbageKey[], doomed = false): Promise<void> {
   await client.query(
     `INSERT INTO rollout_garbage (blob_key, rollout_seq, doomed) SELECT key, seq, $3 FROM unnest($1::text[], $2::bigint[]) AS k(key, seq)
@@ -16,7 +16,7 @@ export async function declareObjects(client: Queryable, keys: readonly GarbageKe
   );
 }
 
-/** Dooms what a crash left (`olderThanMs`) and answers doomed objects. Plan: a scan of a table that is empty but for failures. */
+/** Dooms keys that are older than `olderThanMs`, and returns doomed keys. Plan: a scan of a table that is empty except after failures. */
 export async function selectDoomed(pool: Queryable, olderThanMs: number, limit: number): Promise<string[]> {
   await pool.query(`UPDATE rollout_garbage SET doomed = true WHERE NOT doomed AND since < now() - $1 * interval '1 ms'`, [olderThanMs]);
   const { rows } = await pool.query<{ blob_key: string }>(

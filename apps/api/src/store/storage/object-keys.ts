@@ -1,4 +1,4 @@
-/** Everything of a rollout that is an object: transcripts, images, large bodies. */
+/** Prefix of a rollout's objects: transcripts, images, large bodies. */
 export function rolloutPrefix(orgId: string, rolloutId: string): string {
   return `orgs/${orgId}/rollouts/${rolloutId.slice(0, 2)}/${rolloutId}/`;
 }

@@ -8,8 +8,8 @@ const DAYS_AHEAD = 2;
 const KEPT_DAYS = 2;
 
 /**
- * Message rows live in one partition a day: sealing empties them, and dropping an empty one gives its space back without a vacuum.
- * A day without a partition is no failure: its rows are in the default one.
+ * Message rows have one partition per day. Sealing empties it, and dropping an empty partition frees its space without a vacuum. Rows of a
+ * day without a partition are in the default partition.
  */
 @Injectable()
 export class PartitionService {
@@ -18,7 +18,7 @@ export class PartitionService {
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
-  /** Partitions for today and the next days come, old empty ones go. Answers the days of both. */
+  /** Creates partitions for today and the next days, and drops old empty ones. Returns the days of both. */
   async maintain(): Promise<{ created: string[]; dropped: string[] }> {
     const { pool } = this.database;
     const [today, present] = await Promise.all([selectToday(pool), selectPartitions(pool)]);
@@ -28,7 +28,7 @@ export class PartitionService {
       if (present.includes(day)) continue;
       const outcome = await createPartition(pool, day);
       if (outcome === 'done') created.push(day);
-      else this.logger.info({ day, outcome }, 'no partition of messages for that day; the default one has them');
+      else this.logger.info({ day, outcome }, 'no message partition for that day; the default partition has its rows');
     }
     const dropped: string[] = [];
     for (const day of present.filter((other) => other < dayAfter(today, -KEPT_DAYS))) {

@@ -16,8 +16,8 @@ import {
 const BATCH = 500;
 
 /**
- * Erases rollouts whose time has run out: so many days after the last event of each, by their run's setting or else their
- * organisation's. A run that is empty then stays: an upload may be on its way to it.
+ * Erases rollouts a number of days after their last event, by the setting of their run or else of their organisation. An empty run stays,
+ * because an upload for it may be on its way.
  */
 @Injectable()
 export class RetentionService {
@@ -26,17 +26,17 @@ export class RetentionService {
     private readonly eraser: EraseService,
   ) {}
 
-  /** `days` from 1; null = as the organisation says. False when the organisation has no such run. */
+  /** `days`: from 1; null = the organisation's setting. False when the organisation has no such run. */
   setOfRun(orgId: string, runId: string, days: number | null): Promise<boolean> {
     return updateRunRetention(this.database.pool, orgId, runId, days);
   }
 
-  /** `days` from 1; null = for ever, where a run does not say otherwise. */
+  /** `days`: from 1; null = never, unless a run has its own setting. */
   setOfOrganisation(orgId: string, days: number | null): Promise<void> {
     return updateOrganisationRetention(this.database.pool, orgId, days);
   }
 
-  /** Answers how many rollouts were erased. What an aborted sweep leaves is the next one's. */
+  /** Returns how many rollouts were erased. The next sweep continues an aborted one. */
   async sweep(signal?: AbortSignal): Promise<number> {
     const { pool } = this.database;
     let erased = await this.#eraseAll(() => selectExpiredStrays(pool, BATCH), signal);
@@ -48,23 +48,23 @@ export class RetentionService {
   }
 
   /**
-   * Erases what is kept of text sessions beside their calls: a day after their rollout was complete, and of those without a rollout when their
-   * organisation's time has run out since their end. Answers of how many.
+   * Erases the texts of text sessions: a day after their rollout was complete, or without a rollout after the retention of the
+   * organisation. Returns their number.
    */
   sweepTexts(signal?: AbortSignal): Promise<number> {
     return this.#sweepBy([eraseDueTexts, eraseExpiredTexts], signal);
   }
 
-  /** Erases sessions with their calls when their organisation's time has run out since their end. Answers how many. */
+  /** Erases sessions and their calls after the retention of their organisation. Returns their number. */
   sweepSessions(signal?: AbortSignal): Promise<number> {
     return this.#sweepBy([eraseExpiredSessions], signal);
   }
 
-  /** `erases`: each erases so many at most, and answers how many. */
+  /** `erases`: each erases at most `limit` and returns their number. */
   async #sweepBy(erases: ((pool: pg.Pool, limit: number) => Promise<number>)[], signal?: AbortSignal): Promise<number> {
     let erased = 0;
     for (const erase of erases) {
-      for (let gone = BATCH; gone === BATCH && !signal?.aborted; erased += gone) gone = await erase(this.database.pool, BATCH);
+      for (let count = BATCH; count === BATCH && !signal?.aborted; erased += count) count = await erase(this.database.pool, BATCH);
     }
     return erased;
   }

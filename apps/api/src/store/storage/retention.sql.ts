@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { ErasableRollout } from './erase.sql.ts';
 
-/** Rollouts come in the order of their `seq`: the oldest ones are among the first of a run; of them so many are looked at. */
+/** Rollouts are ordered by arrival, so that the oldest ones are among the first of a run. This many are checked. */
 const WINDOW = 10_000;
 
 export interface RetainedRun {
@@ -11,7 +11,7 @@ export interface RetainedRun {
   days: number;
 }
 
-/** Runs whose rollouts are kept for a time only. Plan: a scan of the small tables runs and organisations, hourly. */
+/** Runs with a retention. Plan: a scan of the small tables runs and organisations, hourly. */
 export async function selectRetainedRuns(pool: pg.Pool): Promise<RetainedRun[]> {
   const { rows } = await pool.query<RetainedRun>(
     `SELECT r.seq, r.id, r.org_id, COALESCE(r.retention_days, o.retention_days) AS days FROM runs r JOIN organisations o ON o.id = r.org_id
@@ -20,7 +20,7 @@ export async function selectRetainedRuns(pool: pg.Pool): Promise<RetainedRun[]> 
   return rows;
 }
 
-/** Rollouts that nothing came for in so many days. Plan: Index Scan using rollout_heads_run_seq_idx, bounded. */
+/** Rollouts without an event for this many days. Plan: Index Scan using rollout_heads_run_seq_idx, bounded. */
 export async function selectExpired(pool: pg.Pool, run: RetainedRun, limit: number): Promise<ErasableRollout[]> {
   const { rows } = await pool.query<ErasableRollout>(
     `SELECT seq, id, org_id FROM (SELECT seq, id, org_id, last_at FROM rollout_heads WHERE run_seq = $1 ORDER BY seq LIMIT ${WINDOW}) oldest
@@ -30,7 +30,7 @@ export async function selectExpired(pool: pg.Pool, run: RetainedRun, limit: numb
   return rows;
 }
 
-/** The same of rollouts whose start event never came, so that they are in no run. Plan: as above. */
+/** As `selectExpired`, for rollouts without a start event, which are in no run. Plan: as above. */
 export async function selectExpiredStrays(pool: pg.Pool, limit: number): Promise<ErasableRollout[]> {
   const { rows } = await pool.query<ErasableRollout>(
     `SELECT seq, id, org_id FROM (

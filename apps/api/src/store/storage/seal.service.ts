@@ -6,7 +6,7 @@ import { isDatabaseUnavailable } from '../../platform/database/database-errors.t
 import { Database } from '../../platform/database/database.ts';
 import { Metrics } from '../../platform/telemetry/metrics.ts';
 import { LOGGER } from '../../platform/tokens.ts';
-import { isStoreAway } from '../bisect-batch.ts';
+import { isObjectStoreUnavailable } from '../bisect-batch.ts';
 import { ObjectGarbage } from './garbage.service.ts';
 import { declareObjects, type GarbageKey } from './garbage.sql.ts';
 import { mapLimit } from './map-limit.ts';
@@ -14,33 +14,33 @@ import { commitSeals, markSealed, type Sealable, type SealedObject, selectSealab
 import { TranscriptWriter } from './transcript-writer.service.ts';
 
 const CANDIDATES = 400;
-/** Small rollouts that are read, and pointed at, by one statement. */
+/** Small rollouts that one statement reads, and one statement points to. */
 const GROUP_ROLLOUTS = 100;
 const GROUP_BYTES = 8 * 1024 * 1024;
-/** Groups in work at the same time: one is read while the other is written. */
-const LANES = 2;
-/** Of each lane. */
+/** Groups in progress: one is read while the other is written. */
+const CONCURRENT_GROUPS = 2;
+/** Concurrent uploads of a group. */
 const PUT_CONCURRENCY = 12;
-/** What a line has beside its bodies, about. */
+/** Approximate size of a line without its bodies. */
 const LINE_BYTES = 500;
 const MIN_BACKOFF_MS = 5_000;
 const MAX_BACKOFF_MS = 5 * 60_000;
 
-/** What a pass did. `failed`: rollouts that stay as they are by a fault of their own; `away`: the object store did not answer. */
+/** Result of a pass. `failed`: rollouts that stay unsealed because of an error. `away`: the object store was unavailable. */
 export interface SealPass {
   sealed: number;
   messages: number;
   bytes: number;
-  /** They grew while they were written, or somebody else was quicker. */
+  /** They grew meanwhile, or another process sealed them first. */
   skipped: number;
   failed: number;
   away: boolean;
 }
 
 /**
- * Turns the messages of finished and of silent rollouts into one compressed object each. The object first, checked by its size;
- * then, in one transaction, the pointer, and the rows go. Until that transaction rows are the truth, after it the object is: a crash
- * at any point leaves at most an object that nothing points at, whose key was written down before it was made (garbage.sql.ts).
+ * Moves the messages of finished and silent rollouts into one compressed object each. It writes the object first and checks its size. Then
+ * one transaction stores the pointer and deletes the rows. Before that transaction the rows are valid, after it the object is: a crash
+ * leaves at most an object without a pointer, whose key was stored before (garbage.sql.ts).
  */
 @Injectable()
 export class SealService {
@@ -57,11 +57,11 @@ export class SealService {
     @Inject(CONFIG) private readonly config: Config,
     @Inject(LOGGER) private readonly logger: Logger,
   ) {
-    this.#sealed = metrics.counter('palestra_seals_total', 'Rollouts by what became of sealing them', ['outcome']);
+    this.#sealed = metrics.counter('palestra_seals_total', 'Rollouts by the outcome of sealing', ['outcome']);
     this.#bytes = metrics.counter('palestra_sealed_bytes_total', 'Compressed bytes of sealed transcripts', []);
   }
 
-  /** Everything that can be sealed by now. While the object store is away a pass is one attempt, and passes become rarer. */
+  /** Seals all rollouts that are ready. While the object store is unavailable a pass makes one attempt, and passes become rarer. */
   async seal(signal: AbortSignal = new AbortController().signal): Promise<SealPass> {
     const pass: SealPass = { sealed: 0, messages: 0, bytes: 0, skipped: 0, failed: 0, away: false };
     if (Date.now() < this.#notBefore) return { ...pass, away: true };
@@ -70,28 +70,28 @@ export class SealService {
         const candidates = await selectSealable(this.database.pool, after, this.config.sealing, this.#failures > 0 ? 1 : CANDIDATES);
         if (candidates.length === 0) break;
         after = candidates.at(-1)!.seq;
-        await mapLimit(groupsOf(candidates), LANES, (group) => this.#sealOrLeave(group, pass, signal));
+        await mapLimit(groupsOf(candidates), CONCURRENT_GROUPS, (group) => this.#sealOrLeave(group, pass, signal));
         this.#failures = 0;
       }
     } catch (error) {
       if (signal.aborted) return pass;
-      if (!isStoreAway(error)) throw error;
+      if (!isObjectStoreUnavailable(error)) throw error;
       pass.away = true;
       this.#failures += 1;
       const pauseMs = Math.min(MIN_BACKOFF_MS * 2 ** (this.#failures - 1), MAX_BACKOFF_MS);
       this.#notBefore = Date.now() + pauseMs;
-      this.logger.warn({ err: error, pauseMs }, 'the object store is away: rollouts stay unsealed, nothing is lost');
+      this.logger.warn({ err: error, pauseMs }, 'the object store is unavailable: rollouts stay unsealed, nothing is lost');
     }
     return pass;
   }
 
-  /** One group's own failure, a statement that took too long, say, does not keep the others from being sealed. */
+  /** A failure of one group, such as a statement timeout, does not stop the others. */
   async #sealOrLeave(group: Sealable[], pass: SealPass, signal: AbortSignal): Promise<void> {
     try {
       await this.#sealGroup(group, pass, signal);
     } catch (error) {
-      if (isStoreAway(error) || isFatal(error)) throw error;
-      this.#failed(group, error, pass);
+      if (isObjectStoreUnavailable(error) || isFatal(error)) throw error;
+      this.#recordFailure(group, error, pass);
     }
   }
 
@@ -102,9 +102,9 @@ export class SealService {
     const texts = isSmall(group[0]!) ? await this.#texts(group) : null;
     const objects: SealedObject[] = [];
     const empty: Sealable[] = [];
-    let away: unknown = null;
+    let outage: unknown = null;
     await mapLimit(group, PUT_CONCURRENCY, async (rollout) => {
-      if (away !== null || signal.aborted) return;
+      if (outage !== null || signal.aborted) return;
       const key = keys.get(rollout.seq)!;
       try {
         const text = texts?.get(rollout.seq);
@@ -112,16 +112,16 @@ export class SealService {
         else
           objects.push(text ? await this.writer.writeText(rollout, key, text, signal) : await this.writer.writeLines(rollout, key, signal));
       } catch (error) {
-        if (isStoreAway(error)) away = error;
+        if (isObjectStoreUnavailable(error)) outage = error;
         else if (isFatal(error)) throw error;
-        else this.#failed([rollout], error, pass);
+        else this.#recordFailure([rollout], error, pass);
       }
     });
     await this.#commit(objects, empty, pass, declared);
-    if (away !== null) throw away;
+    if (outage !== null) throw outage;
   }
 
-  /** Null when they cannot be had together, be it that one of them is too large for a text: then each is read by itself. */
+  /** Null when they cannot be read together, for example because the text is too large. Then each is read alone. */
   async #texts(group: readonly Sealable[]) {
     try {
       return await selectTexts(this.database.pool, group);
@@ -134,7 +134,7 @@ export class SealService {
 
   async #commit(objects: SealedObject[], empty: readonly Sealable[], pass: SealPass, declared: readonly GarbageKey[]): Promise<void> {
     if (empty.length > 0) await markSealed(this.database.pool, empty);
-    // A transcript without messages is none: the rows went elsewhere since the rollout was found.
+    // A transcript without messages is skipped: the rows were moved since the rollout was selected.
     const full = objects.filter(({ messages }) => messages > 0);
     const { sealed, replaced } = full.length > 0 ? await commitSeals(this.database.pool, full) : { sealed: [], replaced: [] };
     const done = new Set(sealed);
@@ -153,14 +153,14 @@ export class SealService {
     await this.garbage.deleteDoomed(replaced);
   }
 
-  #failed(rollouts: readonly Sealable[], error: unknown, pass: SealPass): void {
+  #recordFailure(rollouts: readonly Sealable[], error: unknown, pass: SealPass): void {
     pass.failed += rollouts.length;
     this.#sealed.inc({ outcome: 'failed' }, rollouts.length);
     this.logger.warn({ err: error, rollouts: rollouts.map(({ id }) => id) }, 'rollouts were not sealed; their rows stay');
   }
 }
 
-/** It is one chunk, and can be read together with others. */
+/** Whether it fits into one chunk, so that it can be read together with others. */
 const isSmall = ({ messages, bytes, resealed }: Sealable): boolean =>
   !resealed && messages <= CHUNK_MESSAGES && bytes + messages * LINE_BYTES <= CHUNK_CHARACTERS;
 
@@ -179,5 +179,5 @@ function groupsOf(candidates: readonly Sealable[]): Sealable[][] {
   return groups;
 }
 
-/** PostgreSQL is away: no rollout can be sealed. A statement that ran into its time limit (57014) says nothing of the next one. */
+/** PostgreSQL is unavailable, so that no rollout can be sealed. A statement timeout (57014) does not affect other statements. */
 const isFatal = (error: unknown): boolean => isDatabaseUnavailable(error) && (error as { code?: string }).code !== '57014';

@@ -4,7 +4,7 @@ import { inTransaction } from '../../platform/database/transaction.ts';
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
-/** A rollout that is quiet, derived and searchable as far as it can be, and has message rows that no transcript holds. */
+/** A quiet rollout, derived and searchable if possible, with message rows that are in no transcript. */
 export interface Sealable {
   seq: string;
   id: string;
@@ -13,13 +13,13 @@ export interface Sealable {
   revision: number;
   messages: number;
   bytes: number;
-  /** It has a transcript already, and grew since. */
+  /** It has a transcript and grew since. */
   resealed: boolean;
 }
 
 /**
- * Rollouts of which no start event came are in no run, hence neither derived nor searchable: they are sealed when they are silent, and
- * both is made up for from their transcript when it comes after all.
+ * Rollouts without a start event are in no run, so they are neither derived nor searchable. They are sealed when they are silent, and both
+ * happen from the transcript if the start event still arrives.
  */
 const SETTLED = `(h.run_seq IS NULL OR NOT h.dirty AND NOT h.unsearched)`;
 
@@ -35,9 +35,9 @@ WHERE h.unsealed AND ${SETTLED} AND h.seq > $1
 ORDER BY h.seq LIMIT $4`;
 
 export interface SealTimes {
-  /** Without a message that says it is the last one, a rollout counts as done after so long a silence. */
+  /** Silence after which a rollout without a final message is sealed. */
   silentMs: number;
-  /** And with one, after so long. */
+  /** Silence after which a rollout with a final message is sealed. */
   finishedMs: number;
 }
 
@@ -50,11 +50,11 @@ export async function selectSealable(pool: pg.Pool, after: string, times: SealTi
   return rows;
 }
 
-/** The line of a message, written by PostgreSQL: numbers in metadata keep every digit. Keys are those of `TranscriptMessage`. */
+/** The line of a message, written by PostgreSQL, so that numbers in metadata keep every digit. Keys are those of `TranscriptMessage`. */
 const LINE = `row_to_json((SELECT line FROM (SELECT m.event_id, m.index, m.type, m.name, m.call_id, m.content, m.content_reference, m.summary, m.reward,
   m.is_finished, m.flags, m.bytes, m.blob_key, m.metadata, m.extra, m.sent_at) line))::text`;
 
-/** All lines of some small rollouts, one text each. Plan: per rollout an Index Scan of its partition's primary key. */
+/** All lines of several small rollouts, one text each. Plan: per rollout an Index Scan of its partition's primary key. */
 const TEXTS = `
 SELECT h.seq::text, t.* FROM unnest($1::bigint[], $2::date[]) AS h(seq, day) CROSS JOIN LATERAL (
   SELECT string_agg(${LINE}, E'\\n' ORDER BY m.index, m.event_id) AS text, min(m.index) AS first, max(m.index) AS last,
@@ -78,7 +78,7 @@ export async function selectTexts(pool: pg.Pool, rollouts: readonly Pick<Sealabl
   return new Map(rows.map((row) => [row.seq, row]));
 }
 
-/** A message without its body: `bytes` is what its line takes, about. */
+/** A message without its body. `bytes`: approximate size of its line. */
 export interface MessageKey {
   event_id: string;
   index: number;
@@ -111,7 +111,7 @@ export async function selectLines(
   return rows;
 }
 
-/** What a head counts of its messages; `output_chars`: characters that the model wrote. */
+/** Counters of a head. `output_chars`: characters that the model wrote. */
 export interface MessageCounts {
   calls: number;
   max_index: number;
@@ -119,7 +119,7 @@ export interface MessageCounts {
   output_chars: number;
 }
 
-/** What is put in place of message rows. `counts`: of a merged transcript, whose head counted repeated messages twice. */
+/** Replaces message rows. `counts`: counters of a merged transcript, whose head counted repeated messages twice. */
 export interface SealedObject {
   seq: string;
   revision: number;
@@ -131,12 +131,12 @@ export interface SealedObject {
 }
 
 /**
- * The pointer comes and the rows go, in one transaction, for rollouts that are as they were read: their revision is the same once
- * their head is locked, so no ingest is between (SKIP LOCKED: one is, the next pass takes that rollout), and nobody gave the object
- * up meanwhile. Replaced objects are doomed, and so is whatever earlier seals of these rollouts left behind.
+ * One transaction stores the pointer and deletes the rows, for rollouts that did not change since they were read: their revision is the
+ * same after their head is locked, so no ingest happened in between (SKIP LOCKED: the next pass takes a rollout that ingest holds), and no
+ * process discarded the object. Replaced objects, and objects that earlier seals left, are doomed.
  *
- * Three statements: PostgreSQL 18 (18.4 still) crashes when a row that is to be locked changed meanwhile and the same statement prunes
- * partitions as it runs, which deleting messages by their head's day does. Plan: primary keys throughout.
+ * Three statements, because PostgreSQL 18 (18.4 still) crashes when a row to lock changed meanwhile and the same statement prunes
+ * partitions at run time, as deleting messages by their head's day does. Plan: primary keys throughout.
  */
 const LOCK = `
 SELECT h.seq, h.day::text FROM rollout_heads h JOIN unnest($1::bigint[], $2::int[]) AS o(seq, revision) ON o.seq = h.seq AND o.revision = h.revision
@@ -185,13 +185,13 @@ export function commitSeals(pool: pg.Pool, objects: readonly SealedObject[]): Pr
       values: [JSON.stringify(objects), heads.map(({ seq }) => seq)],
     });
     const sealed = new Set(rows[0]!.sealed);
-    const gone = heads.filter(({ seq }) => sealed.has(seq));
-    await client.query({ name: 'seal-clear', text: CLEAR, values: [gone.map(({ seq }) => seq), gone.map(({ day }) => day)] });
+    const cleared = heads.filter(({ seq }) => sealed.has(seq));
+    await client.query({ name: 'seal-clear', text: CLEAR, values: [cleared.map(({ seq }) => seq), cleared.map(({ day }) => day)] });
     return rows[0]!;
   });
 }
 
-/** Rollouts without message rows: there is nothing to write. Plan: primary keys. */
+/** Marks rollouts without message rows as sealed. Plan: primary keys. */
 export async function markSealed(pool: Queryable, rollouts: readonly Pick<Sealable, 'seq' | 'revision'>[]): Promise<number> {
   const { rowCount } = await pool.query(
     `UPDATE rollout_heads SET unsealed = false WHERE seq IN (

@@ -9,7 +9,7 @@ import { SealService } from './seal.service.ts';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** What the store does by itself, and how often. Whatever a deadline or a crash interrupts is gone on with by the next run. */
+/** The regular jobs of the store. The next run continues what a deadline or a crash interrupts. */
 @Injectable()
 export class StoreJobs implements OnModuleInit {
   constructor(

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** Deletes text sessions with their turns; `sids`: a query of some. */
+/** Deletes text sessions with their turns. `sids`: a query that selects them. */
 const erase = (sids: string) => `
   WITH gone AS MATERIALIZED (${sids}),
     turns AS (DELETE FROM text_turns WHERE sid = ANY(ARRAY(SELECT sid FROM gone)))
@@ -15,12 +15,12 @@ const EXPIRED = erase(`
   WHERE o.retention_days IS NOT NULL AND x.created_at < now() - o.retention_days * interval '1 day'
     AND (s.sid IS NULL OR s.ended_at < now() - o.retention_days * interval '1 day') LIMIT $1`);
 
-/** Those whose rollout was complete a day ago. Answers how many they were, at most `limit`. */
+/** Erases text sessions a day after their rollout was complete. Returns their number, at most `limit`. */
 export async function eraseDueTexts(pool: pg.Pool, limit: number): Promise<number> {
   return (await pool.query(DUE, [limit])).rowCount ?? 0;
 }
 
-/** Those that ended longer ago than their organisation keeps things. */
+/** Erases text sessions after the retention of their organisation. */
 export async function eraseExpiredTexts(pool: pg.Pool, limit: number): Promise<number> {
   return (await pool.query(EXPIRED, [limit])).rowCount ?? 0;
 }

@@ -14,10 +14,10 @@ import { BLOB_STORE } from '../../platform/tokens.ts';
 import type { TranscriptPointer } from './transcript.sql.ts';
 
 const DEADLINE_MS = 30_000;
-/** Compressed bytes that are in memory at the same time when the whole of a transcript is gone through. */
+/** Compressed bytes in memory when a whole transcript is read. */
 const WINDOW_BYTES = 4 * 1024 * 1024;
 
-/** Reads of sealed transcripts. Throws `BlobError`, and `TranscriptError` for one that is damaged. */
+/** Reads sealed transcripts. Throws `BlobError`, and `TranscriptError` for a damaged one. */
 @Injectable()
 export class TranscriptObjects {
   constructor(@Inject(BLOB_STORE) private readonly blobs: BlobStore) {}
@@ -35,14 +35,14 @@ export class TranscriptObjects {
     for (const range of splitRanges(pointer.chunks, WINDOW_BYTES)) yield* await this.#lines(pointer, range);
   }
 
-  /** Of these event ids the ones that are sealed. */
+  /** The given event ids that are sealed. */
   async sealedOf(pointer: TranscriptPointer, eventIds: ReadonlySet<string>): Promise<Set<string>> {
     const sealed = new Set<string>();
     for await (const { event_id } of this.find(pointer, eventIds)) sealed.add(event_id);
     return sealed;
   }
 
-  /** The messages of these event ids; only chunks that may hold one are read. */
+  /** The messages with these event ids. Reads only chunks that may have one. */
   async *find(pointer: TranscriptPointer, eventIds: ReadonlySet<string>): AsyncGenerator<TranscriptMessage> {
     const wanted = wantedFingerprints(eventIds);
     for (const chunk of pointer.chunks) {

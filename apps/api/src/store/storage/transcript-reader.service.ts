@@ -16,19 +16,19 @@ import {
 /** `sent_at`: milliseconds since the epoch. */
 export type StoredMessageRow = Omit<TranscriptMessage, 'sent_at'> & { sent_at: string };
 
-/** What is needed of a head to find its messages. `sealed` is a hint that saves a query: a rollout may be sealed at any moment. */
+/** Location of a rollout's messages. `sealed` is a hint that saves a query: a rollout may be sealed at any time. */
 export interface TranscriptLocation {
   seq: string;
   day: string;
   sealed: boolean;
 }
 
-/** A rollout is sealed or erased at most now and then; one that changes at each look is a defect. */
-const MAX_LOOKS = 5;
+/** A rollout is seldom sealed or erased. One that changes during each attempt is a defect. */
+const MAX_ATTEMPTS = 5;
 
 /**
- * Reads of messages, wherever they are by now: rows, a sealed transcript, or both after late events (of equal event ids the sealed
- * one stands). A rollout that is sealed during a read is read again: the pointer is the same before and after, or it does not count.
+ * Reads messages from rows, a sealed transcript, or both after late events (of equal event ids the sealed one is valid). If a rollout is
+ * sealed during a read, the read is repeated until the pointer is the same before and after.
  */
 @Injectable()
 export class TranscriptReader {
@@ -37,56 +37,56 @@ export class TranscriptReader {
     private readonly objects: TranscriptObjects,
   ) {}
 
-  /** Messages by index, equal ones by event id; all of them without a `limit`. */
-  messages(place: TranscriptLocation, { from = 0, limit }: { from?: number; limit?: number } = {}): Promise<StoredMessageRow[]> {
-    return this.#steadily(place, async (pointer) => {
-      if (pointer === null) return selectLiveMessages(this.database.pool, place, from, limit ?? null);
+  /** Messages by index, then by event id. All without a `limit`. */
+  messages(location: TranscriptLocation, { from = 0, limit }: { from?: number; limit?: number } = {}): Promise<StoredMessageRow[]> {
+    return this.#readConsistently(location, async (pointer) => {
+      if (pointer === null) return selectLiveMessages(this.database.pool, location, from, limit ?? null);
       const [live, sealed] = await Promise.all([
-        selectLiveMessages(this.database.pool, place, from, null),
+        selectLiveMessages(this.database.pool, location, from, null),
         this.objects.page(pointer, from, limit ?? Infinity),
       ]);
       const rows = sealed.map(rowOf);
       if (live.length === 0) return rows;
-      const doubled = await this.objects.sealedOf(pointer, new Set(live.map((row) => row.event_id)));
-      const late = live.filter((row) => !doubled.has(row.event_id));
+      const sealedIds = await this.objects.sealedOf(pointer, new Set(live.map((row) => row.event_id)));
+      const late = live.filter((row) => !sealedIds.has(row.event_id));
       return [...rows, ...late].toSorted(compareMessages).slice(0, limit);
     });
   }
 
-  /** What the normaliser needs of rollouts, sealed or not, by `seq`. */
-  async skeletons(places: readonly TranscriptLocation[]): Promise<Map<string, MessageSkeleton[]>> {
+  /** Skeletons for the normaliser, of sealed and unsealed rollouts, by `seq`. */
+  async skeletons(locations: readonly TranscriptLocation[]): Promise<Map<string, MessageSkeleton[]>> {
     const { pool } = this.database;
-    const live = await selectLiveSkeletons(pool, places);
-    // In this order: a rollout that is sealed in between is found both ways.
+    const live = await selectLiveSkeletons(pool, locations);
+    // In this order, so that a rollout that is sealed in between appears in both.
     const pointers = await selectPointers(
       pool,
-      places.map(({ seq }) => seq),
+      locations.map(({ seq }) => seq),
     );
     const found = new Map<string, MessageSkeleton[]>();
-    for (const place of places) {
-      const rows = live.get(place.seq) ?? [];
-      found.set(place.seq, pointers.has(place.seq) ? await this.#mergedSkeletons(place) : rows);
+    for (const location of locations) {
+      const rows = live.get(location.seq) ?? [];
+      found.set(location.seq, pointers.has(location.seq) ? await this.#mergedSkeletons(location) : rows);
     }
     return found;
   }
 
   /** First system and first user message of each rollout, joined by a line break; null without any. */
-  async prompts(places: readonly TranscriptLocation[]): Promise<Map<string, string | null>> {
+  async prompts(locations: readonly TranscriptLocation[]): Promise<Map<string, string | null>> {
     const { pool } = this.database;
-    const found = await selectLivePrompts(pool, places);
+    const found = await selectLivePrompts(pool, locations);
     const pointers = await selectPointers(
       pool,
-      places.map(({ seq }) => seq),
+      locations.map(({ seq }) => seq),
     );
-    for (const place of places) {
-      if (pointers.has(place.seq)) found.set(place.seq, await this.#promptOf(place));
+    for (const location of locations) {
+      if (pointers.has(location.seq)) found.set(location.seq, await this.#promptOf(location));
     }
     return found;
   }
 
-  #mergedSkeletons(place: TranscriptLocation): Promise<MessageSkeleton[]> {
-    return this.#steadily({ ...place, sealed: true }, async (pointer) => {
-      const live = (await selectLiveSkeletons(this.database.pool, [place])).get(place.seq) ?? [];
+  #mergedSkeletons(location: TranscriptLocation): Promise<MessageSkeleton[]> {
+    return this.#readConsistently({ ...location, sealed: true }, async (pointer) => {
+      const live = (await selectLiveSkeletons(this.database.pool, [location])).get(location.seq) ?? [];
       const sealed: KeyedSkeleton[] = [];
       if (pointer !== null) for await (const line of this.objects.lines(pointer)) sealed.push(skeletonOf(messageOf(line)));
       const ids = new Set(sealed.map(({ eventId }) => eventId));
@@ -95,23 +95,23 @@ export class TranscriptReader {
     });
   }
 
-  /** Few rollouts begin with more messages than one chunk has before their task is told. */
-  async #promptOf(place: TranscriptLocation): Promise<string | null> {
+  /** The first chunk is enough: few rollouts have more messages before their task. */
+  async #promptOf(location: TranscriptLocation): Promise<string | null> {
     const first = new Map<string, StoredMessageRow>();
-    for (const row of await this.messages({ ...place, sealed: true }, { limit: 200 })) {
+    for (const row of await this.messages({ ...location, sealed: true }, { limit: 200 })) {
       if (['system_message', 'user_message'].includes(row.type) && !first.has(row.type)) first.set(row.type, row);
     }
     const texts = [...first.values()].flatMap(({ content }) => content ?? []);
     return texts.length > 0 ? texts.join('\n') : null;
   }
 
-  async #steadily<T>(place: TranscriptLocation, read: (pointer: TranscriptPointer | null) => Promise<T>): Promise<T> {
-    const pointerNow = async () => (await selectPointers(this.database.pool, [place.seq])).get(place.seq) ?? null;
-    let pointer = place.sealed ? await pointerNow() : null;
-    for (let look = 1; ; look += 1) {
+  async #readConsistently<T>(location: TranscriptLocation, read: (pointer: TranscriptPointer | null) => Promise<T>): Promise<T> {
+    const pointerNow = async () => (await selectPointers(this.database.pool, [location.seq])).get(location.seq) ?? null;
+    let pointer = location.sealed ? await pointerNow() : null;
+    for (let attempt = 1; ; attempt += 1) {
       const outcome = await read(pointer).catch((error: unknown) => {
-        // The old object of a rollout that has just been sealed anew goes.
-        if (error instanceof BlobError && error.kind === 'not_found' && look < MAX_LOOKS) return { lost: error };
+        // The old object of a rollout that was just sealed again is deleted.
+        if (error instanceof BlobError && error.kind === 'not_found' && attempt < MAX_ATTEMPTS) return { lost: error };
         throw error;
       });
       const after = await pointerNow();
@@ -119,7 +119,8 @@ export class TranscriptReader {
       const lost = typeof outcome === 'object' && outcome !== null && 'lost' in outcome ? (outcome.lost as BlobError) : null;
       if (same && lost) throw new Error(`the transcript ${pointer?.blob_key} is not in the object store`, { cause: lost });
       if (same) return outcome as T;
-      if (look === MAX_LOOKS) throw new Error(`rollout ${place.seq} was sealed again and again during one read`);
+      if (attempt === MAX_ATTEMPTS)
+        throw new Error(`rollout ${location.seq} was sealed during each of ${MAX_ATTEMPTS} attempts to read it`);
       pointer = after;
     }
   }

@@ -28,7 +28,7 @@ import { selectPointers } from './transcript.sql.ts';
 
 const DEADLINE_MS = 60_000;
 
-/** Writes transcripts to the object store; what points at them is not its business. */
+/** Writes transcripts to the object store, without their pointers. */
 @Injectable()
 export class TranscriptWriter {
   constructor(
@@ -37,36 +37,36 @@ export class TranscriptWriter {
     private readonly objects: TranscriptObjects,
   ) {}
 
-  /** Of this attempt alone: an object that one process gives up can never be the one that another has just pointed at. */
+  /** A key of this attempt only, so that an object that one process discards is never one that another has just pointed to. */
   keyFor({ org_id, id, revision }: Sealable): string {
     return `${rolloutPrefix(org_id, id)}transcript-${revision}-${randomBytes(4).toString('hex')}.${TRANSCRIPT_EXTENSION}`;
   }
 
-  /** All lines of a small rollout, which are one text already, as one chunk. */
-  async writeText(rollout: Sealable, key: string, { text, ...place }: RolloutText, signal: AbortSignal): Promise<SealedObject> {
+  /** Writes all lines of a small rollout, which are one text, as one chunk. */
+  async writeText(rollout: Sealable, key: string, { text, ...range }: RolloutText, signal: AbortSignal): Promise<SealedObject> {
     const encoder = new TranscriptEncoder();
-    return this.#put(rollout, key, encoder, await encoder.add(text, place), null, signal);
+    return this.#put(rollout, key, encoder, await encoder.add(text, range), null, signal);
   }
 
-  /** Any rollout, in constant memory; what is sealed of it already and what came since are merged, of equal event ids the sealed one stays. */
+  /** Writes any rollout in constant memory. Merges the sealed messages and later rows; of equal event ids the sealed one stays. */
   async writeLines(rollout: Sealable, key: string, signal: AbortSignal): Promise<SealedObject> {
     const { pool } = this.database;
     const keys = await selectKeys(pool, rollout);
     const encoder = new TranscriptEncoder();
     const pointer = rollout.resealed ? ((await selectPointers(pool, [rollout.seq])).get(rollout.seq) ?? null) : null;
     if (pointer === null) return this.#put(rollout, key, encoder, encoder.encode(this.#live(rollout, keys)), null, signal);
-    const doubled = await this.objects.sealedOf(pointer, new Set(keys.map(({ event_id }) => event_id)));
+    const sealedIds = await this.objects.sealedOf(pointer, new Set(keys.map(({ event_id }) => event_id)));
     const late = this.#live(
       rollout,
-      keys.filter(({ event_id }) => !doubled.has(event_id)),
+      keys.filter(({ event_id }) => !sealedIds.has(event_id)),
     );
     const counts: MessageCounts = { calls: 0, max_index: -1, body_bytes: 0, output_chars: 0 };
-    const merged = counted(mergeLines(sealedLines(this.objects.lines(pointer)), late), counts);
+    const merged = countMessages(mergeLines(sealedLines(this.objects.lines(pointer)), late), counts);
     return this.#put(rollout, key, encoder, encoder.encode(merged), counts, signal);
   }
 
   async *#live(rollout: Sealable, keys: readonly MessageKey[]): AsyncGenerator<TranscriptLine> {
-    for (const some of portions(keys)) yield* await selectLines(this.database.pool, rollout, some);
+    for (const portion of portions(keys)) yield* await selectLines(this.database.pool, rollout, portion);
   }
 
   async #put(
@@ -80,12 +80,12 @@ export class TranscriptWriter {
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
     const { size } = await this.blobs.put(key, body, { contentType: TRANSCRIPT_TYPE }, deadline);
     const { chunks, messages, bytes } = encoder;
-    if (size !== bytes) throw new Error(`the object store keeps ${size} bytes of ${key}, it was given ${bytes}`);
+    if (size !== bytes) throw new Error(`the object store stored ${size} of the ${bytes} bytes of ${key}`);
     return { seq, revision, blob_key: key, chunks, messages, bytes, counts };
   }
 }
 
-/** Event ids of messages that are read together: about a chunk. */
+/** Event ids of messages that are read together, about a chunk. */
 function* portions(keys: readonly MessageKey[]): Generator<string[]> {
   let open: string[] = [];
   let bytes = 0;
@@ -108,7 +108,7 @@ async function* sealedLines(lines: AsyncIterable<string>): AsyncGenerator<Transc
   }
 }
 
-/** Two sequences in the order of transcripts as one. */
+/** Merges two sequences in the order of transcripts. */
 async function* mergeLines(first: AsyncIterable<TranscriptLine>, second: AsyncIterable<TranscriptLine>): AsyncGenerator<TranscriptLine> {
   const [a, b] = [first[Symbol.asyncIterator](), second[Symbol.asyncIterator]()];
   let [left, right] = [await a.next(), await b.next()];
@@ -123,7 +123,7 @@ async function* mergeLines(first: AsyncIterable<TranscriptLine>, second: AsyncIt
   }
 }
 
-async function* counted(lines: AsyncIterable<TranscriptLine>, counts: MessageCounts): AsyncGenerator<TranscriptLine> {
+async function* countMessages(lines: AsyncIterable<TranscriptLine>, counts: MessageCounts): AsyncGenerator<TranscriptLine> {
   for await (const line of lines) {
     const message = messageOf(line.text);
     counts.calls += message.type === 'tool_call' ? 1 : 0;
@@ -134,7 +134,7 @@ async function* counted(lines: AsyncIterable<TranscriptLine>, counts: MessageCou
   }
 }
 
-/** As ingest counts them: code points. */
+/** Counts code points, as ingest does. */
 function outputCharacters({ type, content, summary }: TranscriptMessage): number {
   if (!['assistant_message', 'tool_call', 'reasoning'].includes(type)) return 0;
   return [...(content ?? '')].length + (type === 'reasoning' ? [...(summary ?? '')].length : 0);

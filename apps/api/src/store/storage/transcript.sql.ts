@@ -3,15 +3,15 @@ import type { MessageSkeleton } from '@palestra/rollouts';
 import type { TranscriptChunk } from '@palestra/rollouts/transcript';
 import type { StoredMessageRow, TranscriptLocation } from './transcript-reader.service.ts';
 
-/** Where the sealed messages of a rollout are. */
+/** Location of a rollout's sealed messages. */
 export interface TranscriptPointer {
   blob_key: string;
   chunks: TranscriptChunk[];
-  /** As its head has it: tells one seal of a rollout from the next. */
+  /** As in its head. Distinguishes the seals of a rollout. */
   sealed_at: string;
 }
 
-/** By `seq`; rollouts that were never sealed are left out. Plan: rollout_transcripts_pkey. */
+/** By `seq`, without rollouts that were never sealed. Plan: rollout_transcripts_pkey. */
 export async function selectPointers(pool: Pick<pg.Pool, 'query'>, seqs: readonly string[]): Promise<Map<string, TranscriptPointer>> {
   const { rows } = await pool.query<TranscriptPointer & { seq: string }>({
     name: 'transcript-pointers',
@@ -21,10 +21,10 @@ export async function selectPointers(pool: Pick<pg.Pool, 'query'>, seqs: readonl
   return new Map(rows.map(({ seq, ...pointer }) => [seq, pointer]));
 }
 
-/** Messages by index; equal indexes by event id, so that the order never changes between two reads. Plan: the partition's primary key. */
+/** Messages by index, then by event id, so that the order is the same in every read. Plan: the partition's primary key. */
 export async function selectLiveMessages(
   pool: pg.Pool,
-  place: TranscriptLocation,
+  location: TranscriptLocation,
   from: number,
   limit: number | null,
 ): Promise<StoredMessageRow[]> {
@@ -32,7 +32,7 @@ export async function selectLiveMessages(
     name: 'transcript-live-messages',
     text: `SELECT event_id, index, type, name, call_id, content, content_reference, summary, reward, is_finished, flags, bytes, blob_key, metadata, extra, sent_at
       FROM rollout_messages WHERE day = $1 AND rollout_seq = $2 AND index >= $3 ORDER BY index, event_id LIMIT $4`,
-    values: [place.day, place.seq, from, limit],
+    values: [location.day, location.seq, from, limit],
   });
   return rows;
 }
@@ -42,10 +42,10 @@ export type KeyedSkeleton = MessageSkeleton & { eventId: string };
 type SkeletonTuple = [string, number, string, string | null, string | null, number | null, boolean, number, number, number];
 
 /**
- * One JSON array a rollout: parsing one text is several times as fast as rows. Plan: per rollout an Index Scan of its partition's
- * primary key.
+ * One JSON array per rollout, because parsing one text is several times as fast as parsing rows. Plan: per rollout an Index Scan of its
+ * partition's primary key.
  */
-export async function selectLiveSkeletons(pool: pg.Pool, places: readonly TranscriptLocation[]): Promise<Map<string, KeyedSkeleton[]>> {
+export async function selectLiveSkeletons(pool: pg.Pool, locations: readonly TranscriptLocation[]): Promise<Map<string, KeyedSkeleton[]>> {
   const { rows } = await pool.query<{ seq: string; messages: SkeletonTuple[] | null }>({
     name: 'transcript-live-skeletons',
     text: `SELECT h.seq::text, (
@@ -53,7 +53,7 @@ export async function selectLiveSkeletons(pool: pg.Pool, places: readonly Transc
           ORDER BY m.index, m.event_id)
         FROM rollout_messages m WHERE m.day = h.day AND m.rollout_seq = h.seq) AS messages
       FROM unnest($1::bigint[], $2::date[]) AS h(seq, day)`,
-    values: [places.map(({ seq }) => seq), places.map(({ day }) => day)],
+    values: [locations.map(({ seq }) => seq), locations.map(({ day }) => day)],
   });
   return new Map(rows.map(({ seq, messages }) => [seq, (messages ?? []).map(skeletonOf)]));
 }
@@ -62,15 +62,15 @@ function skeletonOf([eventId, index, type, name, callId, reward, isFinished, fla
   return { eventId, index, type: type as MessageSkeleton['type'], name, callId, reward, isFinished, flags, bytes, sentAt };
 }
 
-/** First system and first user message of rollouts that are not sealed. Plan: as above. */
-export async function selectLivePrompts(pool: pg.Pool, places: readonly TranscriptLocation[]): Promise<Map<string, string | null>> {
+/** First system and first user message of unsealed rollouts. Plan: as above. */
+export async function selectLivePrompts(pool: pg.Pool, locations: readonly TranscriptLocation[]): Promise<Map<string, string | null>> {
   const { rows } = await pool.query<{ seq: string; prompt: string | null }>(
     `SELECT h.seq::text, (
        SELECT string_agg(content, E'\\n' ORDER BY index) FROM (
          SELECT DISTINCT ON (m.type) m.type, m.index, m.content FROM rollout_messages m
          WHERE m.day = h.day AND m.rollout_seq = h.seq AND m.type IN ('system_message', 'user_message') ORDER BY m.type, m.index, m.event_id) first) AS prompt
      FROM unnest($1::bigint[], $2::date[]) AS h(seq, day)`,
-    [places.map(({ seq }) => seq), places.map(({ day }) => day)],
+    [locations.map(({ seq }) => seq), locations.map(({ day }) => day)],
   );
   return new Map(rows.map(({ seq, prompt }) => [seq, prompt]));
 }

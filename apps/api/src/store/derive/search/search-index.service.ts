@@ -23,16 +23,16 @@ import {
   type UnsearchedHead,
 } from './search-index.sql.ts';
 
-/** Rollouts of one round. */
+/** Rollouts per round. */
 const BATCH = 200;
 const LATE_BATCH = 20;
 const BLOCKS = 50;
 /** Text of one statement: it takes about a second. */
 const STATEMENT_BYTES = 4 * 1024 * 1024;
-/** Messages of one statement. */
+/** Messages per statement. */
 const MESSAGES = 200;
 
-/** Makes messages searchable: from rows, and of rollouts whose start event came after they had been sealed from their transcripts. */
+/** Makes messages searchable: from rows, and from transcripts for rollouts whose start event arrived after they were sealed. */
 @Injectable()
 export class SearchIndex {
   #batch: { heads: readonly UnsearchedHead[]; from: IndexPosition | null } | null = null;
@@ -49,7 +49,7 @@ export class SearchIndex {
     if (await this.#indexBatch()) return true;
     let written = collected === BLOCKS;
     for (const rollout of await selectLate(this.database.pool, LATE_BATCH)) if (await this.#indexLate(rollout)) written = true;
-    // Rows that came after it was sealed, and its mark, are of the next batch.
+    // Rows that arrived after the seal, and their mark, belong to the next batch.
     return written;
   }
 
@@ -66,7 +66,7 @@ export class SearchIndex {
     return true;
   }
 
-  /** False: not now; an object store that is away leaves it to a later round. */
+  /** False if it was not indexed, for example because the object store is unavailable; a later round repeats it. */
   async #indexLate(rollout: LateRollout): Promise<boolean> {
     const { pool } = this.database;
     const pointerNow = async () => (await selectPointers(pool, [rollout.seq])).get(rollout.seq);
@@ -79,13 +79,13 @@ export class SearchIndex {
       const isLost = error instanceof TranscriptError || (error instanceof BlobError && error.kind === 'not_found');
       if (!isLost && !isBlobFailure(error)) throw error;
       this.logger.warn({ err: error, key: pointer.blob_key }, 'a transcript was not made searchable');
-      // One that was sealed anew meanwhile is found again; what is lost has no words.
+      // A rollout that was sealed again meanwhile is found again. A lost transcript has no words.
       if (isLost && (await pointerNow())?.blob_key === pointer.blob_key) await markSearched(pool, rollout.seq);
       return false;
     }
   }
 
-  /** All of its words or none: that there are some tells that it is done. */
+  /** Writes all words or none, because the presence of words marks the rollout as indexed. */
   async #write(rollout: LateRollout, pointer: TranscriptPointer): Promise<void> {
     const blocks = new Set<string>();
     await inTransaction(this.database.pool, async (client) => {

@@ -4,29 +4,29 @@ import { markFullBlocks } from './search-blocks.sql.ts';
 
 /** What a message costs besides its text. */
 const MESSAGE_BYTES = 200;
-/** Only so much of a message is searched, characters (dashboard.md 4.2). */
+/** Searchable length of a message, characters. */
 const MAX_CHARACTERS = 65_536;
 
 /**
- * A text as plain words: PostgreSQL's parser would keep hosts, paths and numbers with signs whole, so that `usr` was not found in
- * `/usr/bin`. An SQL expression.
+ * Replaces punctuation in a text by spaces: PostgreSQL's parser would keep hosts, paths and signed numbers whole, so that `usr` would not
+ * be found in `/usr/bin`. An SQL expression.
  */
 export const plainWords = (text: string) => `translate(${text}, $p$!"#$%&'()*+,-./:;<=>?@[\\]^_\`{|}~$p$, repeat(' ', 32))`;
 
 /**
- * Words that stand for where a message is: one index then answers "in this run, said by the assistant". No text that people
- * write can spell them: the parser of PostgreSQL drops control characters.
+ * Words for the run and type of a message, so that one index answers "in this run, by the assistant". Uploaded text cannot contain them,
+ * because PostgreSQL's parser drops control characters.
  */
 export const runWord = (runSeq: number | string) => `\u0001r${runSeq}`;
 export const typeWord = (type: string) => `\u0001t${type}`;
 
 /**
- * A condition on `s`: a message at these places that has these words, both SQL of a `tsquery`. A text without a word, of signs alone, say, is
- * found nowhere; by itself `&&` would leave it out, and find every message of the places.
+ * A condition on `s`: a message with these marks and words, both SQL of a `tsquery`. A text without words, such as punctuation only, finds
+ * nothing; `&&` alone would ignore it and find every marked message.
  */
-export const foundBy = (places: string, words: string) => `numnode(${words}) > 0 AND s.words @@ (${places} && ${words})`;
+export const foundBy = (marks: string, words: string) => `numnode(${words}) > 0 AND s.words @@ (${marks} && ${words})`;
 
-/** A rollout that was sealed before it was searchable, since its start event came later: its words are in no row any more. */
+/** A rollout that was sealed before it was searchable, because its start event arrived later. Its words are in no row. */
 const LATE = `h.sealed_at IS NOT NULL AND NOT EXISTS (SELECT FROM rollout_search s WHERE s.rollout_seq = h.seq)`;
 
 /** Words of a message, an SQL expression over the aggregated rows `m`; `run` is SQL, too. */
@@ -84,8 +84,8 @@ WITH head AS MATERIALIZED (
 SELECT ARRAY(SELECT block::text FROM filled) AS blocks, (SELECT seq::text FROM rest) AS seq, (SELECT index FROM rest) AS index`;
 
 /**
- * A statement of its own: PostgreSQL 18 (18.4 still) crashes when a row that is to be locked changed meanwhile and the same statement prunes
- * partitions as it runs, which the one above does. Whoever dies between the two indexes the same again, which changes nothing.
+ * A separate statement, because PostgreSQL 18 (18.4 still) crashes when a row to lock changed meanwhile and the same statement prunes
+ * partitions at run time, as the one above does. After a crash between the two the same words are indexed again, which changes nothing.
  */
 const DONE = `
 UPDATE rollout_heads SET unsearched = false WHERE seq IN (
@@ -93,8 +93,9 @@ UPDATE rollout_heads SET unsearched = false WHERE seq IN (
   ORDER BY h.seq FOR UPDATE OF h SKIP LOCKED)`;
 
 /**
- * Words of rollouts that were erased while they were indexed, whose rows the erasing did not see. It waits for one that is under way; whoever comes later sees the rows.
- * A statement of its own, too: with rows of words held it could wait for an erasing that waits for those. Plan: primary keys.
+ * Deletes words of rollouts that were erased while they were indexed, because the erasure did not see these rows. Waits for a running
+ * erasure; a later one sees the rows. A separate statement, because one that holds word rows could deadlock with an erasure. Plan: primary
+ * keys.
  */
 const ERASED = `
 WITH held AS MATERIALIZED (SELECT seq FROM rollout_heads WHERE seq = ANY($1::bigint[]) ORDER BY id FOR KEY SHARE),
@@ -172,7 +173,7 @@ export interface SearchedMessage {
   text: string;
 }
 
-/** The words that `indexMessages` makes of rows, of messages that are given. Answers their blocks. Plan: as `WRITE`. */
+/** Adds the words of the given messages, as `indexMessages` does for rows. Plan: Insert with conflict arbiter rollout_search_pkey. */
 export async function insertWords(
   client: Pick<pg.Pool, 'query'>,
   { seq, run_seq }: LateRollout,
@@ -191,13 +192,13 @@ export async function insertWords(
   return rows.map(({ block }) => block);
 }
 
-/** Whether it is still there; until the transaction ends nobody erases it. */
+/** Whether the rollout exists. It cannot be erased until the transaction ends. */
 export async function holdRollout(client: Pick<pg.Pool, 'query'>, seq: string): Promise<boolean> {
   const { rowCount } = await client.query('SELECT FROM rollout_heads WHERE seq = $1 FOR SHARE', [seq]);
   return rowCount === 1;
 }
 
-/** Of a rollout whose words are lost. */
+/** Marks a rollout as indexed although its words are lost. */
 export async function markSearched(pool: pg.Pool, seq: string): Promise<void> {
   await pool.query('UPDATE rollout_heads SET unsearched = false WHERE seq = $1', [seq]);
 }

@@ -2,12 +2,12 @@ import { canonicalArgsHash, type LedgerCall, type LedgerSession, taskKeyOf } fro
 import { type JsonObject, parseJson } from '@palestra/protocol';
 import type { LedgerRow, SessionRow } from './verify.sql.ts';
 
-/** A session as rollouts are compared with it. */
+/** A session for the comparison with rollouts. */
 export interface CandidateSession extends LedgerSession {
   open: boolean;
-  /** Of a call the outcome is not written yet, or lost. */
+  /** The outcome of a call is not written yet, or lost. */
   unsettled: boolean;
-  /** Id of the rollout that is its own recording. */
+  /** Id of the rollout that was recorded from it. */
   recordedAs: string | null;
   calls: (LedgerCall & { taskId: string })[];
 }
@@ -34,7 +34,7 @@ function taskOf(session: SessionRow, recording: JsonObject): Pick<LedgerSession,
   return { split: textOf(recording.split), taskIndex: numberOf(recording.taskIndex), taskKey: taskKeyOf(start, {}, null, null).key };
 }
 
-/** A call whose outcome died with its process is the fault of nobody's policy. */
+/** The outcome of a call that was lost with its process is an infrastructure failure. */
 function callOf(row: LedgerRow, open: boolean): CandidateSession['calls'][number] {
   const lost = row.ended_at === null && !open;
   return {

@@ -1,19 +1,19 @@
 import { type ClaimedRollout, type LedgerMatch, matchLedger, type UploadedCall } from '@palestra/rollouts';
 import type { CandidateSession } from './verify.ledger.ts';
 
-/** A rollout that looks for its session. */
+/** A rollout without a known session. */
 export interface Claim extends ClaimedRollout {
   seq: string;
   id: string;
   calls: readonly (UploadedCall & { callId: string | null })[];
 }
 
-/** Of sessions that share calls with a rollout so many are compared call by call: those that share most, the nearest first. */
-const COMPARED = 50;
+/** Maximum of sessions that are compared call by call: those with most shared calls, then the nearest in time. */
+const MAX_COMPARED = 50;
 
 /**
- * Gives each session to one rollout. Those that name theirs come first, then those that agree with a session in everything, then
- * those that agree in part with what is left: several samples of one task run at the same time and begin alike. By `seq`.
+ * Assigns each session to one rollout, by `seq`: first rollouts that name their session, then those that agree completely, then those that
+ * agree partly. Several samples of one task run at the same time and begin alike.
  */
 export function assignSessions(claims: readonly Claim[], sessions: readonly CandidateSession[]): Map<string, LedgerMatch> {
   const index = new SessionIndex(sessions);
@@ -39,7 +39,7 @@ export function assignSessions(claims: readonly Claim[], sessions: readonly Cand
   return found;
 }
 
-/** Its events were written from the ledger: ids of calls are those of the ledger. */
+/** The rollout was recorded from the ledger, so its call ids are those of the ledger. */
 function recordedMatch(claim: Claim, session: CandidateSession): LedgerMatch {
   const recorded = new Map(session.calls.map((call) => [call.taskId, call]));
   const calls = claim.calls.flatMap(({ index, callId }) => {
@@ -49,7 +49,7 @@ function recordedMatch(claim: Claim, session: CandidateSession): LedgerMatch {
   return { verdict: 'verified', sid: session.sid, confidence: 1, provenance: 'reported', calls, differences: [] };
 }
 
-/** Sessions by their calls: comparing a thousand rollouts with a thousand sessions each would be a million alignments. */
+/** Sessions by their calls, because comparing a thousand rollouts with a thousand sessions would need a million alignments. */
 class SessionIndex {
   readonly bySid = new Map<string, CandidateSession>();
   readonly #byCall = new Map<string, Set<CandidateSession>>();
@@ -58,8 +58,8 @@ class SessionIndex {
     for (const session of sessions) {
       this.bySid.set(session.sid, session);
       for (const call of session.calls) {
-        const own = this.#byCall.get(keyOf(call));
-        if (own) own.add(session);
+        const sessionsOfCall = this.#byCall.get(keyOf(call));
+        if (sessionsOfCall) sessionsOfCall.add(session);
         else this.#byCall.set(keyOf(call), new Set([session]));
       }
     }
@@ -73,7 +73,7 @@ class SessionIndex {
     const distance = (session: CandidateSession) => Math.abs((session.lastCallAt ?? 0) - (claim.startedAt ?? 0));
     return [...shared]
       .toSorted(([a, m], [b, n]) => n - m || distance(a) - distance(b))
-      .slice(0, COMPARED)
+      .slice(0, MAX_COMPARED)
       .map(([session]) => session);
   }
 }

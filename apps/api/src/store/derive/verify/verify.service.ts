@@ -4,7 +4,7 @@ import { type CallMessage, isFalseZero, type LedgerDifference, type LedgerMatch,
 import type { Logger } from 'pino';
 import { Database } from '../../../platform/database/database.ts';
 import { LOGGER } from '../../../platform/tokens.ts';
-import { codeOf } from '../../codes.ts';
+import { codeOf } from '../../vocabulary-codes.ts';
 import { bisectBatch } from '../../bisect-batch.ts';
 import { TranscriptReader } from '../../storage/transcript-reader.service.ts';
 import { selectPointers } from '../../storage/transcript.sql.ts';
@@ -25,7 +25,7 @@ import {
   writeVerdicts,
 } from './verify.sql.ts';
 
-/** Rollouts of one batch, and bytes of their messages and of the ledger's inputs: they are in memory at the same time. */
+/** Rollouts per batch, and bytes of their messages and of the ledger's inputs in memory. */
 const BATCH = 500;
 const BATCH_BYTES = 64 * 1024 * 1024;
 /** Most sessions that the rollouts of one window are compared with. */
@@ -35,34 +35,34 @@ const SEARCHED_CALLS = 8;
 /** Calls of the ledger that are looked at for each time that a rollout made a call, and for all rollouts of a window. */
 const LEDGER_CALLS = 16;
 const MAX_LEDGER_CALLS = 2_000;
-/** Rollouts that began so far apart look in windows of their own. */
+/** Rollouts that began further apart have separate windows. */
 const WINDOW_MS = 3_600_000;
 /** A session may have been open this long before its rollout is uploaded: a day of calls, and a day until the upload. */
 const BEFORE_MS = 48 * 3_600_000;
-/** The clock of the client that stamped the start is not ours. */
+/** Tolerance for the clocks of clients. */
 const SKEW_MS = 300_000;
 const GIVE_UP_MS = 24 * 3_600_000;
-/** Outcomes of calls are written behind their answers; so long after, one that is missing is lost. */
+/** Outcomes are written after their responses. After this time a missing one is lost. */
 const LATE_OUTCOME_MS = 60_000;
 /** A call is in the ledger this long after its answer at the latest, unless PostgreSQL is unavailable. */
 const LATE_ROW_MS = 2_000;
-/** While its session is open, a rollout is looked at again when it is half as old again. */
+/** While its session is open, a rollout is checked again after this share of its age. */
 const BACK_OFF = 0.5;
 const MIN_AGAIN_S = 5;
-/** One that cannot be read is looked at again after this. */
+/** Delay after an error. */
 const FAULTY_S = 3_600;
 
 const SHIFT = provenanceShift('telemetry');
 const MASK = 3 << SHIFT;
 const NAMED = PROVENANCES.indexOf('reported') << SHIFT;
-/** Of differences so many are told in the rule. */
-const TOLD = 5;
-/** Ends the rule of a rollout whose failure was found here, so that a later look can take it back. */
+/** Differences that a rule lists. */
+const MAX_DIFFERENCES = 5;
+/** End of the rule for a failure that was found here, so that a later check can remove it. */
 const FALSE_ZERO = '; its last call was lost, so that its 0 is no score';
 
 /**
- * Compares rollouts with the session ledger (dashboard.md 2.7, docs/adr/0016): whether the environment saw the calls that the upload tells,
- * how long they really took, and whose fault it was when they failed.
+ * Compares rollouts with the session ledger (docs/reference/metrics.md#ledger-match, docs/adr/0016): whether the environment executed the
+ * uploaded calls, their latency, and the failure class of failed ones.
  */
 @Injectable()
 export class VerifyService {
@@ -72,38 +72,38 @@ export class VerifyService {
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
-  /** One batch; answers whether there may be more. */
+  /** Checks one batch. Returns whether there may be more. */
   async round(): Promise<boolean> {
     const rollouts = await selectUnverified(this.database.pool, BATCH, BATCH_BYTES, NAMED);
     if (rollouts.length === 0) return false;
     let written = 0;
     await bisectBatch(
       rollouts,
-      async (some) => (written += await this.#verify(some)),
+      async (part) => (written += await this.#verify(part)),
       async ({ seq, id }, error) => {
         await verifyLater(this.database.pool, seq, FAULTY_S);
-        this.logger.error({ err: error, rollout: id }, 'a rollout could not be compared with the session ledger; it will be later');
+        this.logger.error({ err: error, rollout: id }, 'a rollout could not be compared with the session ledger; it is repeated later');
       },
     );
-    // What somebody else holds right now is not worth a hurry.
+    // Rollouts that another process holds wait for the next round.
     return rollouts.length === BATCH && written > 0;
   }
 
   async #verify(rollouts: readonly UnverifiedRollout[]): Promise<number> {
     const messages = await this.#messages(rollouts);
-    const facts: VerifiedRollout[] = [];
+    const verified: VerifiedRollout[] = [];
     for (const window of windowsOf(rollouts)) {
       const claims = window.map((rollout) => claimOf(rollout, messages.get(rollout.seq) ?? []));
       const sessions = await this.#sessions(window, claims);
       const matches = assignSessions(claims, sessions);
-      window.forEach((rollout, at) => facts.push(factOf(rollout, claims[at]!, matches.get(rollout.seq)!, sessions)));
+      window.forEach((rollout, at) => verified.push(verifiedRollout(rollout, claims[at]!, matches.get(rollout.seq)!, sessions)));
     }
-    return writeVerdicts(this.database.pool, facts, MASK);
+    return writeVerdicts(this.database.pool, verified, MASK);
   }
 
   async #messages(rollouts: readonly UnverifiedRollout[]): Promise<Map<string, CallMessage[]>> {
     const found = await selectCallMessages(this.database.pool, rollouts);
-    // In this order: a rollout that is sealed in between is found both ways.
+    // In this order, so that a rollout that is sealed in between appears in both.
     const seqs = rollouts.map(({ seq }) => seq);
     const pointers = await selectPointers(this.database.pool, seqs);
     for (const { seq, day } of rollouts) {
@@ -119,7 +119,7 @@ export class VerifyService {
     return found;
   }
 
-  /** The sessions that these rollouts name, and those that any of the others may have happened in. */
+  /** The sessions that these rollouts name, and candidates for the others. */
   async #sessions(window: readonly UnverifiedRollout[], claims: readonly Claim[]): Promise<CandidateSession[]> {
     const { pool } = this.database;
     const { org_id: orgId, environment } = window[0]!;
@@ -143,11 +143,11 @@ export class VerifyService {
     const { rows, cut } = await selectLedger(this.database.pool, sids, BATCH_BYTES);
     const calls = new Map<string, LedgerRow[]>();
     for (const row of rows) {
-      const own = calls.get(row.sid);
-      if (own) own.push(row);
+      const callsOfSession = calls.get(row.sid);
+      if (callsOfSession) callsOfSession.push(row);
       else calls.set(row.sid, [row]);
     }
-    // Of a session of which some is missing nothing can be said.
+    // A session with missing calls cannot be compared.
     const last = cut ? sids.indexOf(rows.at(-1)!.sid) : sids.length;
     return sessions.slice(0, last).map((session) => candidateOf(session, calls.get(session.sid) ?? []));
   }
@@ -158,12 +158,12 @@ function windowsOf(rollouts: readonly UnverifiedRollout[]): UnverifiedRollout[][
   const windows: UnverifiedRollout[][] = [];
   const open = new Map<string, UnverifiedRollout[]>();
   for (const rollout of rollouts.toSorted((a, b) => startOf(a) - startOf(b))) {
-    const place = `${rollout.org_id} ${rollout.environment ?? ''}`;
-    const window = open.get(place);
+    const key = `${rollout.org_id} ${rollout.environment ?? ''}`;
+    const window = open.get(key);
     if (window && startOf(rollout) - startOf(window[0]!) <= WINDOW_MS) window.push(rollout);
     else {
       const fresh = [rollout];
-      open.set(place, fresh);
+      open.set(key, fresh);
       windows.push(fresh);
     }
   }
@@ -184,7 +184,7 @@ function searchedCalls(claims: readonly Claim[]): SearchedCall[] {
   return [...found.values()];
 }
 
-/** Clients whose clock is plainly wrong are taken at ours. */
+/** Uses the time of arrival if the client's clock is wrong. */
 function startOf({ started_at, received_at }: UnverifiedRollout): number {
   return typeof started_at === 'number' && Math.abs(started_at - received_at) < GIVE_UP_MS ? started_at : received_at;
 }
@@ -203,12 +203,17 @@ function claimOf(rollout: UnverifiedRollout, messages: readonly CallMessage[]): 
   };
 }
 
-function factOf(rollout: UnverifiedRollout, claim: Claim, match: LedgerMatch, sessions: readonly CandidateSession[]): VerifiedRollout {
+function verifiedRollout(
+  rollout: UnverifiedRollout,
+  claim: Claim,
+  match: LedgerMatch,
+  sessions: readonly CandidateSession[],
+): VerifiedRollout {
   const session = sessions.find(({ sid }) => sid === match.sid);
   const isFalse =
     session !== undefined &&
     isFalseZero({ reported: rollout.reward_reported, ofCalls: claim.calls.map(({ reward }) => reward) }, session.calls);
-  // What a recording, or anybody else, knows of its failure stands.
+  // A failure that was known before stays.
   const before = rollout.rule?.endsWith(FALSE_ZERO) ? null : rollout.failure_class;
   const marked = isFalse && before === null;
   const tools = new Map(claim.calls.map(({ index, tool }) => [index, tool]));
@@ -217,7 +222,7 @@ function factOf(rollout: UnverifiedRollout, claim: Claim, match: LedgerMatch, se
   return {
     seq: rollout.seq,
     revision: rollout.revision,
-    // What an open session has not told yet is not held against a rollout that names none.
+    // An open session may still get calls, so a rollout that names no session gets no verdict yet.
     verdict: again !== null && claim.sessionId === null ? null : codeOf(VERIFICATIONS, match.verdict),
     sid: match.sid ?? claim.sessionId,
     latency_ms: durations.length > 0 ? durations.reduce((sum, ms) => sum + ms, 0) : null,
@@ -235,20 +240,23 @@ function factOf(rollout: UnverifiedRollout, claim: Claim, match: LedgerMatch, se
   };
 }
 
-/** A session that is open may still get the calls that are missing; seconds. */
+/** Seconds until the next check, because an open session may still get missing calls; null = none. */
 function againAfter(rollout: UnverifiedRollout, match: LedgerMatch, sessions: readonly CandidateSession[]): number | null {
   if (match.verdict === 'verified' || rollout.age_ms > GIVE_UP_MS) return null;
-  const mine = rollout.named_sid ?? match.sid;
+  const sid = rollout.named_sid ?? match.sid;
   const fresh = rollout.age_ms < LATE_OUTCOME_MS;
   // Rows of calls are written shortly after the calls, so that a fast upload can be here first.
   const isEarly = match.sid === null && rollout.age_ms < LATE_ROW_MS;
   const waits = sessions.some(
-    (session) => (session.open || (session.unsettled && fresh)) && (mine === null ? !session.taken : session.sid === mine),
+    (session) => (session.open || (session.unsettled && fresh)) && (sid === null ? !session.taken : session.sid === sid),
   );
   return waits || isEarly ? Math.max((rollout.age_ms / 1000) * BACK_OFF, MIN_AGAIN_S) : null;
 }
 
-/** How it was found and what differs, for people; begins with `ledger` (derive.sql.ts keeps it). Null: nothing was found, nothing was named. */
+/**
+ * How the session was found and which differences exist, for users. It begins with `ledger` (derive.sql.ts keeps it). Null: no session was
+ * found or named.
+ */
 function ruleOf(claim: Claim, match: LedgerMatch, session: CandidateSession | undefined): string | null {
   if (session === undefined) return claim.sessionId === null ? null : 'ledger: the session that it names is not known';
   if (session.recordedAs === claim.id) return 'ledger: recorded';
@@ -260,9 +268,9 @@ function ruleOf(claim: Claim, match: LedgerMatch, session: CandidateSession | un
         : match.confidence === 1
           ? 'the only equal one'
           : 'nearest of equal ones';
-  const told = match.differences.slice(0, TOLD).map(differenceText);
-  if (match.differences.length > TOLD) told.push(`${match.differences.length - TOLD} more`);
-  return [`ledger: ${how}, confidence ${match.confidence.toFixed(2)}`, ...told].join('; ');
+  const texts = match.differences.slice(0, MAX_DIFFERENCES).map(differenceText);
+  if (match.differences.length > MAX_DIFFERENCES) texts.push(`${match.differences.length - MAX_DIFFERENCES} more`);
+  return [`ledger: ${how}, confidence ${match.confidence.toFixed(2)}`, ...texts].join('; ');
 }
 
 function differenceText({ kind, index, uploaded, recorded }: LedgerDifference): string {

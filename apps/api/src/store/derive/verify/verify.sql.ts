@@ -3,25 +3,25 @@ import type { CallMessage } from '@palestra/rollouts';
 import { matchKey } from './match-key.ts';
 import { KEEP_MARK } from '../../step-marks.sql.ts';
 
-/** A rollout that is quiet and has not been compared with the ledger since it last changed. Times in milliseconds since the epoch. */
+/** A quiet rollout that changed since its last comparison with the ledger. Times in milliseconds since the epoch. */
 export interface UnverifiedRollout {
   seq: string;
   id: string;
   org_id: string;
   day: string;
   revision: number;
-  /** As sessions name it: a bare name with the owner of the environment that it stands for. */
+  /** The name in sessions: a bare name gets the owner of its environment. */
   environment: string | null;
   split: string | null;
   task_index: number | null;
   task_key: string | null;
   reward_reported: number | null;
   failure_class: string | null;
-  /** What was said of its session before. */
+  /** The rule of the previous comparison. */
   rule: string | null;
   /** The session that the upload names. */
   named_sid: string | null;
-  /** As the client stamped its start event: a number, or whatever stood there. */
+  /** Time stamp of the client's start event: a number, or any other value. */
   started_at: unknown;
   received_at: number;
   last_at: number;
@@ -29,11 +29,11 @@ export interface UnverifiedRollout {
   age_ms: number;
 }
 
-/** After so long without an event an unfinished rollout counts as uploaded. */
+/** An unfinished rollout without an event for this long counts as uploaded. */
 const QUIET = `interval '10 s'`;
 
 /**
- * `named`: the telemetry bits of the provenance when an upload names its session. At most `bytes` of messages, but always one rollout.
+ * `named`: the telemetry bits of the provenance if an upload names its session. At most `bytes` of messages, but at least one rollout.
  * Plan: Index Scan using rollout_heads_unverified_idx (partial) in order, bounded; per row primary keys.
  */
 export async function selectUnverified(pool: pg.Pool, limit: number, bytes: number, named: number): Promise<UnverifiedRollout[]> {
@@ -57,7 +57,7 @@ export async function selectUnverified(pool: pg.Pool, limit: number, bytes: numb
 
 type CallTuple = [number, string, string | null, string | null, number | null, boolean, string | null];
 
-/** Calls and results of rollouts that are not sealed, by `seq`. Plan: per rollout an Index Scan of its partition's primary key. */
+/** Calls and results of unsealed rollouts, by `seq`. Plan: per rollout an Index Scan of its partition's primary key. */
 export async function selectCallMessages(
   pool: pg.Pool,
   rollouts: readonly { seq: string; day: string }[],
@@ -172,8 +172,8 @@ export interface LedgerRow {
 }
 
 /**
- * Calls that are part of an episode, in order; at most `bytes` of inputs: sessions at the end of the list may lack some, or all, and are left
- * out by the caller. Plan: per session an Index Scan using session_calls_sid_seq_idx.
+ * Calls of episodes in their order, at most `bytes` of inputs. Sessions at the end of the list may lack calls; the caller skips them. Plan:
+ * per session an Index Scan using session_calls_sid_seq_idx.
  */
 export async function selectLedger(pool: pg.Pool, sids: readonly string[], bytes: number): Promise<{ rows: LedgerRow[]; cut: boolean }> {
   const { rows } = await pool.query<LedgerRow & { whole: boolean }>({
@@ -190,28 +190,28 @@ export async function selectLedger(pool: pg.Pool, sids: readonly string[], bytes
   return { rows: whole, cut: whole.length < rows.length };
 }
 
-/** What was found out about one rollout. */
+/** The result for one rollout. */
 export interface VerifiedRollout {
   seq: string;
   revision: number;
-  /** Codes of codes.ts; null leaves what is known and only looks again later. */
+  /** Code of the verdict (vocabulary-codes.ts); null keeps the known verdict and only schedules the next check. */
   verdict: number | null;
   sid: string | null;
   latency_ms: number | null;
-  /** The telemetry bits of the provenance, in their place. */
+  /** The telemetry bits of the provenance, at their position. */
   telemetry: number;
   rule: string | null;
-  /** It failed by no fault of its policy. */
+  /** The rollout failed through the environment or the infrastructure. */
   failure_class: string | null;
-  /** To look again after so many seconds; null = done. */
+  /** Seconds until the next check; null = none. */
   again_s: number | null;
   calls: { index: number; ledger_seq: number; tool: string; duration_ms: number | null; failure_class: string | null }[];
 }
 
 /**
- * Writes verdicts, for rollouts that did not change since they were read. Rows are locked in the order in which deriving locks them, and
- * heads that ingest holds are left for the next round. Who failed by infrastructure is derived again, since that changes what its
- * reward means. Plan: primary keys throughout.
+ * Writes verdicts for rollouts that did not change since they were read. Locks rows in the order of deriving, and leaves heads that ingest
+ * holds for the next round. A rollout with an infrastructure failure is derived again, because its reward no longer counts. Plan: primary
+ * keys throughout.
  */
 const WRITE = `
 WITH fact AS MATERIALIZED (
@@ -253,7 +253,7 @@ WITH fact AS MATERIALIZED (
 )
 SELECT count(*)::int AS looked FROM looked`;
 
-/** `mask`: the telemetry bits of the provenance. Answers how many were written. */
+/** `mask`: the telemetry bits of the provenance. Returns how many were written. */
 export async function writeVerdicts(pool: pg.Pool, facts: readonly VerifiedRollout[], mask: number): Promise<number> {
   const { rows } = await pool.query<{ looked: number }>({ name: 'verify-write', text: WRITE, values: [JSON.stringify(facts), mask] });
   return rows[0]!.looked;

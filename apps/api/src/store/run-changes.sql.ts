@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** What uploads to a run came to. */
+/** Counts of the uploaded events of a run. */
 export interface IngestCounts {
   accepted: number;
   duplicates: number;
@@ -9,7 +9,7 @@ export interface IngestCounts {
   nonfinite: number;
 }
 
-/** Notes new activity and wakes the streams of every replica. */
+/** Stores new activity and notifies the streams of every replica. */
 export async function touchRuns(pool: pg.Pool, runs: ReadonlyMap<number, IngestCounts>): Promise<void> {
   await pool.query(
     `WITH news AS (SELECT * FROM jsonb_to_recordset($1::jsonb) AS n(run_seq int, accepted bigint, duplicates bigint, conflicts bigint, late bigint, nonfinite bigint)),
@@ -24,7 +24,7 @@ export async function touchRuns(pool: pg.Pool, runs: ReadonlyMap<number, IngestC
   );
 }
 
-/** Tells every replica which steps of runs were made again. */
-export async function notifyRolled(pool: pg.Pool, news: readonly object[]): Promise<void> {
-  await pool.query(`SELECT pg_notify('palestra_runs', n) FROM unnest($1::text[]) AS n`, [news.map((item) => JSON.stringify(item))]);
+/** Tells every replica which steps of runs have new figures. */
+export async function notifyChanges(pool: pg.Pool, changes: readonly object[]): Promise<void> {
+  await pool.query(`SELECT pg_notify('palestra_runs', n) FROM unnest($1::text[]) AS n`, [changes.map((item) => JSON.stringify(item))]);
 }

@@ -1,4 +1,4 @@
-/** `return` of a Prefer header (RFC 7240), which may name several preferences; null when it asks for neither form. */
+/** The `return` preference of a Prefer header (RFC 7240), which may have several preferences; null without one. */
 export function returnPreference(header: string | undefined): 'minimal' | 'representation' | null {
   for (const preference of (header ?? '').split(',')) {
     const [name, value] = preference

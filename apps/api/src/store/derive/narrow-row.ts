@@ -11,43 +11,43 @@ import {
   taskOfVariant,
   withProvenance,
 } from '@palestra/rollouts';
-import { codeOf } from '../codes.ts';
-import type { DirtyHead, FactRow } from './derive.sql.ts';
+import { codeOf } from '../vocabulary-codes.ts';
+import type { DirtyHead, NarrowRow } from './derive.sql.ts';
 
-export interface Names {
+export interface DictionaryIds {
   envId: number;
   taskId: number | null;
 }
 
-/** Of names that are in an index, which PostgreSQL bounds by 2704 bytes a row: a model may make up a tool of any length. */
+/** Limit of names in an index, because PostgreSQL limits an index row to 2704 bytes and a model may invent a tool name of any length. */
 const INDEXED_CHARACTERS = 256;
 
-/** Trainers that tell no step and upload wave by wave (dashboard.md 2.4). */
+/** Trainers that report no step and upload in waves (docs/reference/metrics.md#step-inference). */
 const IN_WAVES: ReadonlySet<string> = new Set(['skyrl', 'slime/miles']);
 
 /**
- * Whether step inference has a say: for those trainers, and where the owner says how many samples a prompt has. Elsewhere (evaluations,
- * uploads by hand) all rollouts of a task that tell no step are one group: its samples.
+ * Whether the step is inferred: for these trainers, and for runs whose owner set the number of samples. Otherwise (evaluations, manual
+ * uploads) all rollouts of a task without a step are one group.
  */
 function isInferred(rollout: NormalisedRollout, settings: RunSettings): boolean {
-  const asked = IN_WAVES.has(rollout.source) || (settings.n ?? settings.batchSize ?? null) !== null;
-  return rollout.step === null && rollout.taskKey !== null && asked;
+  const isEnabled = IN_WAVES.has(rollout.source) || (settings.n ?? settings.batchSize ?? null) !== null;
+  return rollout.step === null && rollout.taskKey !== null && isEnabled;
 }
 
-/** Batches come in any order: what is not here yet is missing after `graceMs` without an event (dashboard.md 2.6). */
-function gapsOf({ gaps, flags }: NormalisedRollout, quietMs: number, graceMs: number): Pick<FactRow, 'gaps' | 'gaps_in' | 'flags'> {
+/** Batches arrive in any order: a missing message counts as lost after `graceMs` without an event (docs/reference/metrics.md#messages). */
+function gapsOf({ gaps, flags }: NormalisedRollout, quietMs: number, graceMs: number): Pick<NarrowRow, 'gaps' | 'gaps_in' | 'flags'> {
   if (gaps === 0 || quietMs >= graceMs) return { gaps, gaps_in: null, flags };
   return { gaps: 0, gaps_in: graceMs - quietMs, flags: flags & ~ROLLOUT_FLAGS.gap };
 }
 
-/** What the normaliser found, as the narrow row that lists and curves read. */
-export function factRow(
+/** The normalised rollout as a narrow row, which lists and curves read. */
+export function narrowRow(
   head: DirtyHead,
   rollout: NormalisedRollout,
   messages: readonly MessageSkeleton[],
-  names: Names,
+  names: DictionaryIds,
   { settings, gapGraceMs }: { settings: RunSettings; gapGraceMs: number },
-): FactRow {
+): NarrowRow {
   const infer = isInferred(rollout, settings);
   const { taskKey } = rollout;
   const samples =
@@ -79,7 +79,7 @@ export function factRow(
     turns: rollout.turns,
     tool_turns: rollout.toolTurns,
     messages: rollout.messageCount,
-    // A result tells of a call, also where that was not uploaded, as clients do that keep one event a message: of errors it is the whole.
+    // A result without an uploaded call also counts as a call. Clients that keep one event per message upload such errors.
     calls: Math.max(rollout.calls, rollout.results),
     call_errors: rollout.callErrors,
     tokens_out: rollout.tokensOut,
@@ -109,9 +109,9 @@ function rulesOf(rollout: NormalisedRollout): JsonObject {
   return Object.fromEntries(fields.filter(([, rule]) => rule !== null));
 }
 
-/** Calls by tool; a result belongs to the latest call of its id. A call without a name has no tool and is left out. */
-function toolsOf(messages: readonly MessageSkeleton[]): FactRow['tools'] {
-  const tools = new Map<string, FactRow['tools'][number]>();
+/** Calls by tool. A result belongs to the latest call with its id. A call without a name is skipped. */
+function toolsOf(messages: readonly MessageSkeleton[]): NarrowRow['tools'] {
+  const tools = new Map<string, NarrowRow['tools'][number]>();
   const byCall = new Map<string, string>();
   for (const message of messages) {
     if (message.type === 'tool_call' && message.name !== null) {

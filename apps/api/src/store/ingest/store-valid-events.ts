@@ -3,21 +3,21 @@ import { isRefusedValue } from '../../platform/database/database-errors.ts';
 import { bisectBatch } from '../bisect-batch.ts';
 import type { IngestResult, ResolvedStart } from './ingest.sql.ts';
 
-/** Why, by `keyOf`: of equal messages all are meant. */
-type Refused = Map<string | ReadEvent, string>;
+/** Reasons, by `keyOf`: one entry stands for all equal messages. */
+type RefusedEvents = Map<string | ReadEvent, string>;
 
-/** What is stored without the events that hold a value which PostgreSQL refuses. */
-export async function storeTolerantly(
+/** Stores all events except those with a value that PostgreSQL refuses. */
+export async function storeValidEvents(
   events: readonly ReadEvent[],
-  store: (some: readonly ReadEvent[]) => Promise<IngestResult>,
-): Promise<{ stored: IngestResult; refused: Refused }> {
+  store: (part: readonly ReadEvent[]) => Promise<IngestResult>,
+): Promise<{ stored: IngestResult; refused: RefusedEvents }> {
   let stored: IngestResult = { inserted: new Set(), started: new Set(), informed: new Set(), conflicts: [], runSeqs: [] };
-  const refused: Refused = new Map();
+  const refused: RefusedEvents = new Map();
   if (events.length === 0) return { stored, refused };
   await bisectBatch(
     events,
-    async (some) => {
-      const { inserted, started, informed, conflicts, runSeqs } = await store(some);
+    async (part) => {
+      const { inserted, started, informed, conflicts, runSeqs } = await store(part);
       stored = {
         inserted: new Set([...stored.inserted, ...inserted]),
         started: new Set([...stored.started, ...started]),
@@ -37,13 +37,13 @@ export const startsIn = (starts: readonly ResolvedStart[], events: readonly Read
   return starts.filter(({ event }) => wanted.has(event));
 };
 
-/** The batch as if it had been found while it was read that these events are none. */
-export function withoutRefused(batch: ReadBatch, refused: Refused): ReadBatch {
-  const before = new Set(batch.rejected.map(({ position }) => position));
+/** Returns the batch without these events, as if parsing had rejected them. */
+export function rejectEvents(batch: ReadBatch, refused: RefusedEvents): ReadBatch {
+  const rejectedPositions = new Set(batch.rejected.map(({ position }) => position));
   const rejected = [...batch.rejected];
   let position = 0;
   const events = batch.events.filter((event) => {
-    while (before.has(position)) position += 1;
+    while (rejectedPositions.has(position)) position += 1;
     const detail = refused.get(keyOf(event));
     if (detail !== undefined) rejected.push({ position, eventId: event.kind === 'message' ? event.eventId : event.rolloutId, detail });
     position += 1;
@@ -52,7 +52,7 @@ export function withoutRefused(batch: ReadBatch, refused: Refused): ReadBatch {
   return { ...batch, events, rejected: rejected.toSorted((a, b) => a.position - b.position) };
 }
 
-/** Of equal message ids in one batch the first is kept. */
+/** Keeps the first of several messages with the same id. */
 export function uniqueEvents(events: ReadEvent[]): ReadEvent[] {
   const seen = new Set<string | ReadEvent>();
   return events.filter((event) => {

@@ -1,6 +1,6 @@
-/** Narrow rows store a word as its position in its list (libs/protocol/src/vocabularies.ts). */
+/** Narrow rows store a word of a vocabulary as its position in the list (libs/protocol/src/vocabularies.ts). */
 
-/** The code of a word; null for null and for a word that has none. */
+/** The code of a word; null for null and for an unknown word. */
 export function codeOf(words: readonly string[], word: string | null | undefined): number | null {
   const code = word === null || word === undefined ? -1 : words.indexOf(word);
   return code < 0 ? null : code;
