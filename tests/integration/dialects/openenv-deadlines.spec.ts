@@ -33,7 +33,7 @@ function world(capacity: number | null = null, deadlineMs = 300) {
     onBackgroundError,
   });
   const server = new OpenEnvServer({ engine, directory, onBackgroundError, deadlineMs, slotTimeoutMs: 200 });
-  const connection = async () => server.connection(await server.context(testCaller('alice'), 'acme', 'math', null), 'socket');
+  const connection = async () => server.connect(await server.resolve(testCaller('alice'), 'acme', 'math', null), 'socket');
   return { backend, store, server, connection, problems };
 }
 
@@ -46,13 +46,13 @@ const told = (result: Reply | OpenEnvError) =>
     : result.kind === 'observation'
       ? JSON.parse(result.observation).result?.data
       : 'other';
-const asked = async (connection: ClientConnection, message: Parameters<ClientConnection['ask']>[0]) => told(await connection.ask(message));
+const asked = async (connection: ClientConnection, message: Parameters<ClientConnection['send']>[0]) => told(await connection.send(message));
 
 describe('a step that takes longer than the deadline', () => {
   test('is answered with an error in time, once, and its result is dropped', async () => {
     const { connection, backend } = world();
     const here = await connection();
-    await here.ask(reset);
+    await here.send(reset);
     const answers: unknown[] = [];
     const began = Date.now();
     here.submit(call('slow', { n: 4_000 }), (result) => answers.push(told(result)));
@@ -62,7 +62,7 @@ describe('a step that takes longer than the deadline', () => {
     expect(Date.now() - began).toBeLessThan(3_500);
     // It counts: the environment has done it.
     const state = async () => {
-      const reply = await here.ask({ type: 'state' });
+      const reply = await here.send({ type: 'state' });
       return reply instanceof OpenEnvError ? null : (JSON.parse((reply as { text: string }).text) as object);
     };
     await expect.poll(state).toMatchObject({ step_count: 1 });
@@ -74,11 +74,11 @@ describe('a step that takes longer than the deadline', () => {
   test('holds the next message until it has ended', async () => {
     const { connection } = world(null, 1_500);
     const here = await connection();
-    await here.ask(reset);
+    await here.send(reset);
     const answered = new Promise((resolve) => here.submit(call('slow', { n: 1_800 }), resolve));
     expect(told((await answered) as OpenEnvError)).toContain('EXECUTION_ERROR: No result within 1.5 s.');
     expect(await asked(here, call('echo', { text: 'after it' }))).toBe('after it');
-    expect(JSON.parse(((await here.ask({ type: 'state' })) as { text: string }).text)).toMatchObject({ step_count: 2 });
+    expect(JSON.parse(((await here.send({ type: 'state' })) as { text: string }).text)).toMatchObject({ step_count: 2 });
   });
 });
 
@@ -86,8 +86,8 @@ describe('without a slot', () => {
   test('the first message is told so in time, and nothing is left behind', async () => {
     const { connection, store, server } = world(1);
     const [holder, second] = [await connection(), await connection()];
-    await holder.ask(reset);
-    const refused = await second.ask(reset);
+    await holder.send(reset);
+    const refused = await second.send(reset);
     expect(refused).toMatchObject({
       code: 'CAPACITY_REACHED',
       message: 'Server at capacity: 1/1 sessions active. Cannot accept new connections.',
@@ -95,16 +95,16 @@ describe('without a slot', () => {
       ends: true,
     });
     expect([...store.records.values()].filter(({ endedAt }) => endedAt === null)).toHaveLength(1);
-    const context = await server.context(testCaller('alice'), 'acme', 'math', null);
+    const context = await server.resolve(testCaller('alice'), 'acme', 'math', null);
     const create = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'openenv/session/create' });
     const never = new AbortController().signal;
-    expect(JSON.parse(await server.mcp(context, create, never)).error).toEqual({
+    expect(JSON.parse(await server.handleRpc(context, create, never)).error).toEqual({
       code: -32000,
       message: 'Server at capacity: 1/1 sessions active. Cannot accept new connections.',
       data: { active_sessions: 1, max_sessions: 1 },
     });
     holder.end();
-    expect(JSON.parse(await server.mcp(context, create, never)).result).toEqual({ session_id: expect.any(String) as string });
+    expect(JSON.parse(await server.handleRpc(context, create, never)).result).toEqual({ session_id: expect.any(String) as string });
   });
 
   test.each([
@@ -115,14 +115,14 @@ describe('without a slot', () => {
     const detail = said === null ? undefined : `Server at capacity: ${said} accept new connections.`;
     backend.create = () => Promise.reject(new PalestraError('capacity_exhausted', { detail, retryAfterSeconds: 0.02 }));
     const message = detail ?? 'Server at capacity. Cannot accept new connections.';
-    expect(await (await connection()).ask(reset)).toMatchObject({ code: 'CAPACITY_REACHED', message, extra, ends: true });
+    expect(await (await connection()).send(reset)).toMatchObject({ code: 'CAPACITY_REACHED', message, extra, ends: true });
   });
 
   test('an MCP session whose client left before it got its id gives its slot back', async () => {
     const { store, server } = world(1);
-    const context = await server.context(testCaller('alice'), 'acme', 'math', null);
+    const context = await server.resolve(testCaller('alice'), 'acme', 'math', null);
     const disconnected = new AbortController();
-    const create = server.mcp(context, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'openenv/session/create' }), disconnected.signal);
+    const create = server.handleRpc(context, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'openenv/session/create' }), disconnected.signal);
     disconnected.abort();
     await create;
     await expect.poll(() => [...store.records.values()].filter(({ endedAt }) => endedAt === null).length).toBe(0);

@@ -2,15 +2,15 @@ import { isObject, type JsonObject, type JsonValue, toPlainNumber } from '@pales
 import { invalid, type Issue, issue } from '../wire/errors.ts';
 import { allowsOtherFields } from '../wire/schemas.ts';
 
-/** The action of a `step` on an environment of tools. Throws `VALIDATION_ERROR`. */
+/** Parses the action of a `step` in an environment of tools. Throws `VALIDATION_ERROR`. */
 export function readToolAction(action: JsonObject): 'list_tools' | { tool: string; input: JsonObject } {
   const { type, tool_name: tool, arguments: input, metadata } = action;
-  let known = 0;
-  for (const key in action) if (key === 'type' || key === 'tool_name' || key === 'arguments' || key === 'metadata') known += 1;
-  const strange = Object.keys(action).length !== known;
-  if (type === 'list_tools' && tool === undefined && input === undefined && !strange) return 'list_tools';
-  const typed = type === undefined || type === 'call_tool';
-  if (typed && typeof tool === 'string' && !strange && (metadata === undefined || isObject(metadata))) {
+  let knownKeys = 0;
+  for (const key in action) if (key === 'type' || key === 'tool_name' || key === 'arguments' || key === 'metadata') knownKeys += 1;
+  const hasUnknownKeys = Object.keys(action).length !== knownKeys;
+  if (type === 'list_tools' && tool === undefined && input === undefined && !hasUnknownKeys) return 'list_tools';
+  const isCallTool = type === undefined || type === 'call_tool';
+  if (isCallTool && typeof tool === 'string' && !hasUnknownKeys && (metadata === undefined || isObject(metadata))) {
     if (input === undefined) return { tool, input: {} };
     if (isObject(input)) return { tool, input };
   }
@@ -19,11 +19,11 @@ export function readToolAction(action: JsonObject): 'list_tools' | { tool: strin
 
 function toolActionIssues(action: JsonObject): Issue[] {
   const issues: Issue[] = [];
-  const listing = action['type'] === 'list_tools';
-  const known = listing ? ['metadata', 'type'] : ['metadata', 'type', 'tool_name', 'arguments'];
+  const isListTools = action['type'] === 'list_tools';
+  const known = isListTools ? ['metadata', 'type'] : ['metadata', 'type', 'tool_name', 'arguments'];
   const { type, tool_name: tool, arguments: input, metadata } = action;
   if (metadata !== undefined && !isObject(metadata)) issues.push(issue('dict_type', ['metadata'], metadata));
-  if (!listing) {
+  if (!isListTools) {
     if (type !== undefined && type !== 'call_tool') issues.push(issue('literal_error', ['type'], type, "Input should be 'call_tool'"));
     if (tool === undefined) issues.push(issue('missing', ['tool_name'], action));
     else if (typeof tool !== 'string') issues.push(issue('string_type', ['tool_name'], tool));
@@ -33,8 +33,8 @@ function toolActionIssues(action: JsonObject): Issue[] {
   return issues;
 }
 
-/** What is plainly wrong with an action of a published schema: missing, unknown and mistyped fields. The rest is the environment's to judge. */
-export function invalidActions(schema: JsonObject, action: JsonObject): Issue[] {
+/** Returns missing, unknown and mistyped fields of an action with a published schema. The environment checks everything else. */
+export function actionIssues(schema: JsonObject, action: JsonObject): Issue[] {
   const properties = (schema['properties'] ?? {}) as Record<string, JsonObject>;
   const required = (schema['required'] ?? []) as string[];
   const issues: Issue[] = [];
@@ -44,7 +44,7 @@ export function invalidActions(schema: JsonObject, action: JsonObject): Issue[] 
       if (required.includes(name) && property['default'] === undefined) issues.push(issue('missing', [name], action));
       continue;
     }
-    const wrong = mistyped(property['type'], value);
+    const wrong = typeErrorOf(property['type'], value);
     if (wrong !== null) issues.push(issue(wrong, [name], value));
   }
   if (allowsOtherFields(schema)) return issues;
@@ -52,8 +52,8 @@ export function invalidActions(schema: JsonObject, action: JsonObject): Issue[] 
   return issues;
 }
 
-/** pydantic's name for a value of another type; texts and booleans that it would read as numbers are left to the environment. */
-function mistyped(type: JsonValue, value: JsonValue): string | null {
+/** Returns pydantic's error type, or null. Strings and booleans that pydantic would read as numbers pass. */
+function typeErrorOf(type: JsonValue, value: JsonValue): string | null {
   const number = toPlainNumber(value);
   switch (type) {
     case 'string':

@@ -9,9 +9,9 @@ import type { Reply } from '../wire/client-replies.ts';
 import { derivedSid } from './session-ids.ts';
 import { TranslatedEpisode } from './translated-episode.ts';
 
-/** `socket` lives and ends with its socket; `http` and `container` last until they are closed, or have been silent for too long. */
+/** A `socket` connection ends with its socket. `http` and `container` connections end when they are closed or idle for too long. */
 export type ConnectionKind = 'socket' | 'http' | 'container';
-/** Of a session that another connection opened. */
+/** State of a session that this process did not open. */
 export type SessionStatus = 'open' | 'reserved' | 'ended';
 export type ReplyHandler = (result: Reply | OpenEnvError) => void;
 
@@ -20,20 +20,20 @@ export interface ConnectionHooks {
   onBackgroundError: (error: unknown, sid: string) => void;
 }
 
-/** The socket at a connection. */
+/** The client's end of a socket. */
 export interface ClientSocket {
-  /** False from its client's goodbye on, which may be a moment before it is disconnected. */
+  /** False after the client's `close` message, also while the socket still closes. */
   readonly isOpen: boolean;
-  /** With code 1000. */
+  /** Closes with code 1000. */
   close(): void;
 }
 
-/** What may wait behind the running message; whoever sends more is not read for a while. */
+/** Messages that may wait behind the running one. Beyond it the socket is not read. */
 export const QUEUE_LIMIT = 32;
 
 /**
- * One client's place: a socket of its own, an HTTP MCP session with or without a socket, or a virtual container. Whatever way its messages
- * come they run one after another, and each gets one reply, in order, within the deadline.
+ * One client: a socket, an HTTP MCP session with or without a socket, or a virtual container. Its messages run one after another. Each gets
+ * one reply, in order, within the deadline.
  */
 export class ClientConnection {
   readonly episode: Episode;
@@ -41,23 +41,22 @@ export class ClientConnection {
   readonly #queue: QueuedMessage[] = [];
   #running: QueuedMessage | null = null;
   #sessions = 0;
-  /** Its session has ended by itself. */
+  /** The engine reported that the session has ended. */
   #sessionEnded = false;
   attached: ClientSocket | null = null;
-  /** Waits for its first slot. */
-  starting = false;
-  /** To end when its socket goes. */
-  closing = false;
+  isStarting = false;
+  /** Ends when its socket closes. */
+  endsOnDetach = false;
   ended = false;
-  /** Resolves, once it has ended, when no process knows its session any more. */
+  /** Resolves after `end` when the engine has deleted the session. */
   sessionClosed: Promise<void> = Promise.resolve();
-  /** Of a virtual container: the last answer, with the reward of an action that does nothing. */
+  /** Last observation of a virtual container with reward null: the reply to an invalid action. */
   lastObservation: string | null = null;
   lastUsedAt = Date.now();
   pingedAt = Date.now();
 
   constructor(
-    /** What clients call it: the SID of its first session. */
+    /** The id that the client knows: the SID of the first session. */
     readonly id: string,
     readonly kind: ConnectionKind,
     readonly context: Omit<EpisodeContext, 'connection'>,
@@ -72,14 +71,13 @@ export class ClientConnection {
     return derivedSid(this.id, this.#sessions++);
   }
 
-  /** Aborts when the client has left. */
   get disconnected(): AbortSignal {
     this.#disconnected ??= new AbortController();
     if (this.ended) this.#disconnected.abort(deleted());
     return this.#disconnected.signal;
   }
 
-  /** Goes on after the session of that number. */
+  /** Continues with session `number`, which this process did not open. */
   resume(number: number, status: SessionStatus): void {
     this.#sessions = number + 1;
     const isStepped = this.kind === 'container' || !this.context.shape.toolActions;
@@ -94,22 +92,21 @@ export class ClientConnection {
     return this.#running !== null;
   }
 
-  /** Its session could not be pinged. */
-  lost(error: unknown): void {
-    if (isGone(error)) this.end();
+  onPingFailed(error: unknown): void {
+    if (hasEnded(error)) this.end();
   }
 
-  /** `message` null: only `result` is to be answered, in its turn. */
-  submit(message: OpenEnvMessage | null, answer: ReplyHandler, result: Reply | OpenEnvError | null = null): void {
-    const job = new QueuedMessage(this, message, result, answer);
-    if (this.ended) return job.settle(deleted());
+  /** `message` null: sends `result` in its turn. */
+  submit(message: OpenEnvMessage | null, onReply: ReplyHandler, result: Reply | OpenEnvError | null = null): void {
+    const queued = new QueuedMessage(this, message, result, onReply);
+    if (this.ended) return queued.settle(deleted());
     this.lastUsedAt = Date.now();
-    this.deadlines.add(job);
-    if (this.#running === null) this.#start(job);
-    else this.#queue.push(job);
+    this.deadlines.add(queued);
+    if (this.#running === null) this.#start(queued);
+    else this.#queue.push(queued);
   }
 
-  ask(message: OpenEnvMessage): Promise<Reply | OpenEnvError> {
+  send(message: OpenEnvMessage): Promise<Reply | OpenEnvError> {
     return new Promise((resolve) => this.submit(message, resolve));
   }
 
@@ -130,9 +127,9 @@ export class ClientConnection {
   }
 
   #toError(error: unknown): OpenEnvError {
-    const said = toOpenEnvError(error, this.context.shape.className);
-    if (said.message === 'Internal Server Error') this.hooks.onBackgroundError(error, this.episode.sid ?? this.id);
-    return said;
+    const reported = toOpenEnvError(error, this.context.shape.className);
+    if (reported.message === 'Internal Server Error') this.hooks.onBackgroundError(error, this.episode.sid ?? this.id);
+    return reported;
   }
 
   #finish(job: QueuedMessage, result: Reply | OpenEnvError): void {
@@ -164,10 +161,10 @@ export class ClientConnection {
       ({ id } = request);
       return { kind: 'mcp', text: rpcResult(id, await this.#rpcResult(request)) };
     } catch (error) {
-      this.#sessionEnded = isGone(error);
-      const said = error instanceof RpcError || this.#sessionEnded ? null : toOpenEnvError(error, this.context.shape.className);
-      // As a socket that never got a session: it is told why, and closed.
-      if (said?.refuses) throw said.to(id);
+      this.#sessionEnded = hasEnded(error);
+      const reported = error instanceof RpcError || this.#sessionEnded ? null : toOpenEnvError(error, this.context.shape.className);
+      // No session could be opened: the client gets the reason and its socket closes.
+      if (reported?.refuses) throw reported.forRpc(id);
       return { kind: 'mcp', text: rpcErrorText(this.#sessionEnded ? unknownSession(this.id) : error, id, this.context.shape.className) };
     }
   }
@@ -190,16 +187,16 @@ export class ClientConnection {
     }
   }
 
-  /** A message took too long: it has been answered, and if it only waited it never runs. */
-  expired(job: QueuedMessage): void {
-    const at = this.#queue.indexOf(job);
+  /** Replies to a message that exceeded its deadline. If it still waits, it never runs. */
+  onExpired(queued: QueuedMessage): void {
+    const at = this.#queue.indexOf(queued);
     if (at >= 0) this.#queue.splice(at, 1);
     const seconds = this.deadlines.limitMs / 1000;
     const why = at >= 0 ? 'The message before it still runs; this one was not run.' : 'It goes on; its result is not sent.';
-    job.settle(new OpenEnvError('EXECUTION_ERROR', `No result within ${seconds} s. ${why}`));
+    queued.settle(new OpenEnvError('EXECUTION_ERROR', `No result within ${seconds} s. ${why}`));
   }
 
-  /** Ends its session, gives back its slot, and closes its socket. */
+  /** Ends the session, frees its slot and closes the socket. */
   end(): void {
     if (this.ended) return;
     this.ended = true;
@@ -211,7 +208,7 @@ export class ClientConnection {
     this.#endEpisode();
   }
 
-  /** Again after what was running: it may have opened a session meanwhile. */
+  /** Also called after the running message, which may have opened a session meanwhile. */
   #endEpisode(): void {
     this.sessionClosed = this.episode.end().catch((error: unknown) => this.hooks.onBackgroundError(error, this.id));
   }
@@ -219,33 +216,31 @@ export class ClientConnection {
 
 const deleted = () => new OpenEnvError('SESSION_ERROR', 'Session deleted');
 
-/** Ended by itself, or by somebody else. */
-const isGone = (error: unknown): boolean => error instanceof PalestraError && (error.status === 410 || error.code === 'session_not_found');
+const hasEnded = (error: unknown): boolean => error instanceof PalestraError && (error.status === 410 || error.code === 'session_not_found');
 
 class QueuedMessage implements PendingReply {
   expiresAt = 0;
-  #answered = false;
+  #isSettled = false;
 
   constructor(
     readonly connection: ClientConnection,
     readonly message: OpenEnvMessage | null,
     readonly result: Reply | OpenEnvError | null,
-    readonly answer: ReplyHandler,
+    readonly onReply: ReplyHandler,
   ) {}
 
   settle(result: Reply | OpenEnvError): void {
-    if (this.#answered) return;
-    this.#answered = true;
+    if (this.#isSettled) return;
+    this.#isSettled = true;
     this.connection.deadlines.delete(this);
-    this.answer(result);
+    this.onReply(result);
   }
 
   expire(): void {
-    this.connection.expired(this);
+    this.connection.onExpired(this);
   }
 }
 
-/** The JSON-RPC answer to a request that failed. */
 export function rpcErrorText(error: unknown, id: string, factory: string): string {
   if (error instanceof RpcError) return error.text(id);
   const { refuses, message, extra } = toOpenEnvError(error, factory);

@@ -4,8 +4,8 @@ import { floatOf, type Reply } from '../wire/client-replies.ts';
 import type { ClientConnection } from './client-connection.ts';
 
 /**
- * What a client up to 0.1 is answered: `{observation, reward, done}`, without metadata, which its observation classes do not know. Keeps what was
- * seen last. Throws `OpenEnvError` for an error of an OpenEnv server.
+ * The body for a client up to 0.1: `{observation, reward, done}` without metadata, which its observation classes reject. Stores the
+ * observation in `lastObservation`. Throws `OpenEnvError` for an error frame.
  */
 export function containerBodyOf(connection: ClientConnection, reply: Reply): string {
   if (reply.kind === 'state') return reply.text;
@@ -18,14 +18,14 @@ export function containerBodyOf(connection: ClientConnection, reply: Reply): str
   return `{"observation":${text},"reward":${floatOf(seen.reward)},"done":${seen.done}}`;
 }
 
-interface Seen {
+interface FrameObservation {
   observation: string;
   reward: string;
   done: boolean;
 }
 
-/** Of a frame of an OpenEnv server; a state is answered as it is, an error rejects. */
-function fromFrame(text: string): Seen | string {
+/** Reads a frame of an OpenEnv server. Returns the text of a state; throws an error. */
+function fromFrame(text: string): FrameObservation | string {
   const { type, data } = parseJson(text) as { type: string; data: JsonObject };
   if (type === 'state') return stringifyJson(data);
   if (type === 'error') {

@@ -3,30 +3,30 @@ import { type Backend, listAllTasks, type HostedEnvironment } from '@palestra/se
 import { openEnvUpstreamOf, type OpenEnvUpstream } from '../wire/native.ts';
 import { actionSchema, classNameOf, toolSchema } from '../wire/schemas.ts';
 
-/** What OpenEnv clients may know of an environment before any episode. */
+/** What OpenEnv clients can read about an environment before an episode. */
 export interface EnvironmentShape {
   mode: 'simulation' | 'production';
-  /** Its server speaks OpenEnv: messages pass through. */
+  /** Its server speaks OpenEnv, so messages are passed through. */
   native: boolean;
-  /** Tools are called by name; false: an action is an object of the published schema. */
+  /** true: actions call tools by name. false: an action is an object of the published schema. */
   toolActions: boolean;
   className: string;
-  /** `GET /schema` and `GET /metadata`. */
+  /** Answers of `GET /schema` and `GET /metadata`. */
   schema: JsonObject;
   metadata: JsonObject;
-  /** JSON text of the tools that every task has, as observations list them. */
+  /** JSON text of the tools that every task has. */
   tools: string;
   toolSpecs: ToolSpec[];
 }
 
-/** The one tool of an environment of plain actions (docs/adr/0020). */
+/** The only tool of an action environment (docs/adr/0020). */
 export const ACTION_TOOL = 'step';
 const TTL_MS = 30_000;
-const ASK_DEADLINE_MS = 50_000;
+const DEADLINE_MS = 50_000;
 
 const NO_ARGUMENTS: JsonObject = { type: 'object', properties: {} };
 
-/** The tools that a client may call. One that the harness is to call at the end has no list of its own in OpenEnv. */
+/** The tools that a client can call, with the terminal tool, for which OpenEnv has no field. */
 export function listedTools({ tools, terminal_tool: terminal }: ToolsAnswer): ToolSpec[] {
   if (!terminal || tools.some(({ name }) => name === terminal.name)) return tools;
   const schema = terminal.arg === null ? NO_ARGUMENTS : { type: 'object', properties: { [terminal.arg]: {} }, required: [terminal.arg] };
@@ -39,10 +39,10 @@ export const toolsText = (tools: ToolSpec[]): string =>
 class ExpiringCache<T> {
   readonly #values = new Map<string, { value: Promise<T>; until: number }>();
 
-  get(key: string, ask: () => Promise<T>): Promise<T> {
+  get(key: string, load: () => Promise<T>): Promise<T> {
     const known = this.#values.get(key);
     if (known !== undefined && known.until > Date.now()) return known.value;
-    const value = ask();
+    const value = load();
     const entry = { value, until: Date.now() + TTL_MS };
     this.#values.set(key, entry);
     value.catch(() => this.#values.get(key) === entry && this.#values.delete(key));
@@ -50,7 +50,7 @@ class ExpiringCache<T> {
   }
 }
 
-/** Answers of one backend that many resets need, kept for half a minute. */
+/** Caches the answers of a backend that many resets need for 30 s. */
 export class EnvironmentInfo {
   readonly #shapes = new ExpiringCache<EnvironmentShape>();
   readonly #splits = new ExpiringCache<Split[]>();
@@ -81,7 +81,7 @@ export class EnvironmentInfo {
     return this.#counts.get(split, () => this.hosted.backend.numTasks(null, split, deadline()));
   }
 
-  /** Indexes of a split's tasks by their id, a text or a number in their spec; empty where tasks cannot be listed. */
+  /** Task index by task id (a string or number in the spec). Empty if the environment cannot list tasks. */
   taskIds(split: string): Promise<Map<string, number>> {
     return this.#ids.get(split, async () => {
       const tasks = await listAllTasks(this.hosted.backend, null, split, deadline()).catch((error: unknown) => {
@@ -129,7 +129,7 @@ export class EnvironmentInfo {
   }
 }
 
-/** `GET /metadata`: an OpenEnv server's own words; of all others what their owner says of them here. */
+/** `GET /metadata`: that of the OpenEnv server; otherwise the description of the registered environment. */
 export function metadataOf({ native, metadata }: EnvironmentShape, { about }: HostedEnvironment): JsonObject {
   if (native || about === undefined) return metadata;
   const { description, readme, version } = about;
@@ -143,4 +143,4 @@ export function idOf(task: TaskSpec): string | null {
   return typeof found === 'string' || typeof found === 'number' ? String(found) : null;
 }
 
-const deadline = () => AbortSignal.timeout(ASK_DEADLINE_MS);
+const deadline = () => AbortSignal.timeout(DEADLINE_MS);

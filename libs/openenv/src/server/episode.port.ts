@@ -4,7 +4,7 @@ import type { EnvironmentInfo, EnvironmentShape } from './environment-info.ts';
 import type { RpcRequest } from '../wire/json-rpc.ts';
 import type { Reply } from '../wire/client-replies.ts';
 
-/** What an episode runs on; shared by all episodes of a connection. */
+/** Shared by all episodes of a connection. */
 export interface EpisodeContext {
   engine: SessionEngine;
   caller: Caller;
@@ -12,34 +12,34 @@ export interface EpisodeContext {
   info: EnvironmentInfo;
   shape: EnvironmentShape;
   recording: Recording | null;
-  /** Given to every session. */
+  /** Passed to every session. */
   secrets: SecretMap | null;
-  /** How long a client waits for a slot, milliseconds. */
+  /** How long a client waits for a slot. */
   slotTimeoutMs: number;
   connection: {
-    /** The SID of the next session of the engine. */
+    /** Returns the SID of the next engine session. */
     nextSid(): string;
-    /** Aborts when the client has left: waits for a slot end by it. */
+    /** Aborts when the client disconnects, which ends a wait for a slot. */
     readonly disconnected: AbortSignal;
   };
 }
 
 /**
- * What stands behind a connection: sessions of the engine, one after another. Methods are called one at a time and reject with `OpenEnvError`,
- * `PalestraError` or `RpcError`; `end` may come at any moment.
+ * Engine sessions of a connection, one after another. Methods are called one at a time and reject with `OpenEnvError`, `PalestraError` or
+ * `RpcError`. `end` can be called at any time.
  */
 export interface Episode {
-  /** Session of the engine that is open, or holds a slot; null before the first. */
+  /** The engine session that is open or holds a slot; null before the first. */
   readonly sid: string | null;
   readonly isOpen: boolean;
-  /** Goes on with a session that is open, or holds a slot. `isStepped`: all of its calls were steps, none came by JSON-RPC. */
+  /** Continues with a session that is open or holds a slot. `isStepped`: all of its calls were steps, none came by JSON-RPC. */
   resume(sid: string, isOpen: boolean, isStepped: boolean): void;
-  /** Takes a slot before anything needs it. */
+  /** Takes a slot before the first message. */
   reserve(): Promise<void>;
   reset(data: JsonObject): Promise<Reply>;
   step(action: JsonObject): Promise<Reply> | Reply;
   state(): Promise<Reply> | Reply;
-  /** `tools/list` or `tools/call`: the JSON text of the result. */
+  /** Handles `tools/list` and `tools/call`. Returns the JSON text of the result. */
   rpc(request: RpcRequest): Promise<string>;
   end(): Promise<void>;
 }

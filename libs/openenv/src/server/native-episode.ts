@@ -7,7 +7,7 @@ import { RpcError, type RpcRequest } from '../wire/json-rpc.ts';
 import type { Reply } from '../wire/client-replies.ts';
 import { openSession, reserveSlot } from './open-session.ts';
 
-/** Episodes of an environment whose server speaks OpenEnv: one session of the engine, every message passed on, every reply passed back. */
+/** Episodes of an environment whose server speaks OpenEnv. All run in one engine session; messages and replies are passed through. */
 export class NativeEpisode implements Episode {
   sid: string | null = null;
   isOpen = false;
@@ -17,7 +17,7 @@ export class NativeEpisode implements Episode {
   async reserve(): Promise<void> {
     this.sid = this.context.connection.nextSid();
     await reserveSlot(this.context, this.sid);
-    // The server builds its environment when a session begins, not when it is first used. Where the slot is, it is opened.
+    // OpenEnv's server builds its environment when a session begins. The process that has the slot opens it.
     const { engine, caller } = this.context;
     if ((await engine.place(caller, this.sid)).here) await this.#open();
   }
@@ -40,8 +40,8 @@ export class NativeEpisode implements Episode {
   }
 
   async rpc({ method, params, id }: RpcRequest): Promise<string> {
-    // Ids of sessions are ours; its server knows others.
-    const { session_id: _ours, ...rest } = params;
+    // The environment's server has its own session ids.
+    const { session_id: _sessionId, ...rest } = params;
     const data: JsonObject = { jsonrpc: '2.0', method, params: rest, id: parseJson(id) };
     const { text } = await this.#exchange({ type: 'mcp', data });
     const { data: answer } = parseJson(text) as {
@@ -55,7 +55,7 @@ export class NativeEpisode implements Episode {
     if (!this.isOpen) await this.#open();
     const { engine, caller } = this.context;
     const text = await engine.exchange(caller, this.sid!, message, actionOf(message));
-    return { kind: 'frame', text: ERROR.test(text) ? readError(text) : text };
+    return { kind: 'frame', text: ERROR_FRAME.test(text) ? checkErrorFrame(text) : text };
   }
 
   async #open(): Promise<void> {
@@ -77,18 +77,18 @@ export class NativeEpisode implements Episode {
   }
 }
 
-/** Of a frame that may be an error; the type comes first in what OpenEnv's servers write. */
-const ERROR = /^\s*\{\s*"type"\s*:\s*"error"/;
-/** A reply of which its server lost the words: an action that a validator of the environment refuses (openenv-wire.md section 4). */
-const LOST_WORDS = /^Unable to serialize unknown type/;
+/** Matches error frames: OpenEnv's servers write the type first. */
+const ERROR_FRAME = /^\s*\{\s*"type"\s*:\s*"error"/;
+/** OpenEnv's server cannot serialise the error of a custom validator (docs/reference/openenv.md#errors). */
+const UNSERIALIZABLE_ERROR = /^Unable to serialize unknown type/;
 
-/** The frame to be passed back. Throws what ends the session; a refused action does not, though its server thinks so. */
-function readError(text: string): string {
+/** Returns the frame to pass back. Throws an error that ends the session. A refused action does not end it, although its server says so. */
+function checkErrorFrame(text: string): string {
   const { type, data } = parseJson(text) as { type: string; data: { message: string; code: OpenEnvErrorCode } & JsonObject };
   if (type !== 'error') return text;
   const { message, code, ...extra } = data;
   const error = new OpenEnvError(code, message, extra);
-  if (code === 'SESSION_ERROR' && LOST_WORDS.test(message)) {
+  if (code === 'SESSION_ERROR' && UNSERIALIZABLE_ERROR.test(message)) {
     return invalid([issue('value_error', [], null, 'Value error, the environment refuses this action')]).frame();
   }
   if (error.ends) throw error;

@@ -3,16 +3,16 @@ import type { CreateRequest, Recording } from '@palestra/session';
 import type { EpisodeContext } from './episode.port.ts';
 import { atCapacity, capacityIn } from '../wire/errors.ts';
 
-/** A client waits 60 s for its reply at most (openenv-wire.md 2.3); by then it must know that there is no slot. */
+/** Clients wait 60 s for a reply (docs/reference/openenv.md#transport). They are told earlier that there is no slot. */
 export const SLOT_TIMEOUT_MS = 50_000;
-/** Before a slot is asked for again that was given elsewhere. */
+/** Delay before the next attempt when the slot is on another process. */
 const RETRY_DELAY_MS = 1_000;
 
 const noSlot = () => new PalestraError('capacity_exhausted');
 
 /**
- * Runs what waits for a slot, here or on the environment's server. Rejects with `CAPACITY_REACHED` when there is none within the patience of a
- * client; the wait may then go on unheard until its session is deleted. `refusal`: what the environment's server, if that is it, said last.
+ * Runs `wait`, which waits for a slot here or on the environment's server. Rejects with `CAPACITY_REACHED` after `slotTimeoutMs`; `wait`
+ * can go on until its session is deleted. `refusal`: the last refusal of the environment's server, if any.
  */
 async function withSlot<T>(
   context: EpisodeContext,
@@ -21,17 +21,17 @@ async function withSlot<T>(
 ): Promise<T> {
   const { caller, hosted, slotTimeoutMs } = context;
   const { disconnected } = context.connection;
-  const patience = new AbortController();
-  const timer = setTimeout(() => patience.abort(noSlot()), slotTimeoutMs);
-  const leave = () => patience.abort(disconnected.reason);
+  const timeout = new AbortController();
+  const timer = setTimeout(() => timeout.abort(noSlot()), slotTimeoutMs);
+  const leave = () => timeout.abort(disconnected.reason);
   disconnected.addEventListener('abort', leave, { once: true });
   try {
     if (disconnected.aborted) throw disconnected.reason as Error;
-    return await Promise.race([wait(patience.signal), rejectedBy(patience.signal)]);
+    return await Promise.race([wait(timeout.signal), rejectOnAbort(timeout.signal)]);
   } catch (error) {
     if (!(error instanceof PalestraError) || error.code !== 'capacity_exhausted') throw error;
     const full = refusal();
-    // Its limit is its own: those that are kept here had let this session through.
+    // Our own limits had admitted this session, so the limit is that of the server.
     if (full !== null) throw atCapacity(capacityIn(full.message));
     throw atCapacity(hosted.policy.capacity ?? caller.maxSessions.key ?? caller.maxSessions.org);
   } finally {
@@ -40,13 +40,13 @@ async function withSlot<T>(
   }
 }
 
-function rejectedBy(signal: AbortSignal): Promise<never> {
+function rejectOnAbort(signal: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
   });
 }
 
-/** Takes a slot for a SID that is opened later. */
+/** Takes a slot for a session that is opened later. */
 export async function reserveSlot(context: EpisodeContext, sid: string): Promise<void> {
   const { engine, caller, hosted } = context;
   try {
@@ -60,8 +60,8 @@ export async function reserveSlot(context: EpisodeContext, sid: string): Promise
 }
 
 /**
- * Opens a session of the engine; answers its SID, which is not `sid` when that was given up meanwhile, or got its slot on a process that our client is
- * not connected to. A wait in vain leaves nothing behind.
+ * Opens an engine session and returns its SID. It differs from `sid` if that session was ended meanwhile or got its slot on a process that
+ * the client is not connected to. Deletes the session on failure.
  */
 export function openSession(context: EpisodeContext, sid: string, task: CreateRequest['task']): Promise<string> {
   const { engine, caller, hosted } = context;
@@ -78,14 +78,14 @@ export function openSession(context: EpisodeContext, sid: string, task: CreateRe
           task,
           toolsetName: null,
           secrets: context.secrets,
-          recording: ofOneEpisode(context.recording),
+          recording: recordingOfEpisode(context.recording),
           signal,
           onFull: (full) => (refusal = full),
         });
         return current;
       } catch (error) {
         await engine.delete(caller, current).catch(() => {});
-        if (signal.aborted || !isElsewhere(error)) throw error;
+        if (signal.aborted || !mustReserveAgain(error)) throw error;
         current = context.connection.nextSid();
         if (error.code === 'session_moved') await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY_MS));
       }
@@ -97,10 +97,10 @@ export function openSession(context: EpisodeContext, sid: string, task: CreateRe
   });
 }
 
-/** Its reservation has run out, or its slot is on another process. */
-const isElsewhere = (error: unknown): error is PalestraError =>
+/** The reservation expired, or its slot is on another process. */
+const mustReserveAgain = (error: unknown): error is PalestraError =>
   error instanceof PalestraError && ['session_moved', 'session_expired', 'session_deleted'].includes(error.code);
 
-/** Each reset is a rollout of its own. */
-const ofOneEpisode = (recording: Recording | null): Recording | null =>
+/** Each reset is its own rollout. */
+const recordingOfEpisode = (recording: Recording | null): Recording | null =>
   recording === null ? null : { ...recording, rolloutId: crypto.randomUUID() };

@@ -15,7 +15,7 @@ const split = (properties: JsonObject = {}, required: string[] = []): JsonObject
 const range: JsonObject = { start: { type: ['integer', 'null'] }, stop: { type: ['integer', 'null'] } };
 const ofEnvironment = { parameters: [{ name: 'env_name', in: 'path', required: true, schema: { type: 'string' } }] };
 
-/** `GET /openapi.json`: the routes relative to the environment's address. Servers in production mode have none that play. */
+/** `GET /openapi.json`, with paths relative to the environment's address. Servers in production mode publish no routes to play. */
 export function openApiOf({ mode, schema }: EnvironmentShape): JsonObject {
   const { action, state } = schema as { action: JsonObject; state: JsonObject };
   const result = (observation: JsonObject) => ({

@@ -28,13 +28,13 @@ import { httpBodyOf } from './http-bodies.ts';
 import { derivedSid, uuidOf } from './session-ids.ts';
 import { TranslatedEpisode } from './translated-episode.ts';
 
-/** What a client's headers ask of its sessions. `secrets`: `X-Secrets`, still encoded. */
+/** Options of sessions from the headers of a client. `secrets`: the encoded `X-Secrets`. */
 export interface SessionOptions {
   recording: Recording | null;
   secrets: string | null;
 }
 
-/** An environment as one caller is shown it, and what he asks of its sessions. */
+/** An environment as one caller sees it, with the options of the caller's sessions. */
 export interface RequestContext {
   caller: Caller;
   hosted: HostedEnvironment;
@@ -47,15 +47,18 @@ export interface OpenEnvServerOptions {
   engine: SessionEngine;
   directory: EnvironmentDirectory;
   onBackgroundError: (error: unknown, sid: string) => void;
-  /** A client waits 60 s for its reply; ours comes before. Milliseconds. */
+  /** Deadline of replies. Below the 60 s that clients wait. */
   deadlineMs?: number;
-  /** A first message waits so long for a slot. Milliseconds. */
+  /** How long the first message waits for a slot. */
   slotTimeoutMs?: number;
 }
 
 const DEADLINE_MS = 55_000;
 
-/** Our environments to OpenEnv clients (openenv-wire.md), whatever their servers speak. Framework-free: sockets and routes are elsewhere. */
+/**
+ * Serves environments of every kind to OpenEnv clients (docs/reference/openenv.md). Independent of the web framework: sockets and routes
+ * are in apps/api.
+ */
 export class OpenEnvServer {
   readonly engine: SessionEngine;
   readonly directory: EnvironmentDirectory;
@@ -73,36 +76,39 @@ export class OpenEnvServer {
     this.#hooks = { onEnd: (connection) => this.connections.delete(connection), onBackgroundError };
   }
 
-  /** Throws `deployment_not_found`, `secrets_invalid`; `backend_unreachable` and its like when its server cannot be asked what it is. */
-  async context(caller: Caller, owner: string, name: string, asked: SessionOptions | null): Promise<RequestContext> {
-    const secrets = decodeSecrets(asked?.secrets ?? null);
+  /**
+   * Throws `deployment_not_found`, `secrets_invalid`, or `backend_unreachable` and similar errors if the environment's server does not
+   * answer.
+   */
+  async resolve(caller: Caller, owner: string, name: string, options: SessionOptions | null): Promise<RequestContext> {
+    const secrets = decodeSecrets(options?.secrets ?? null);
     const hosted = await this.directory.resolve(`${owner}/${name}`, caller);
-    return { caller, hosted, shape: await EnvironmentInfo.of(hosted).shape(), recording: asked?.recording ?? null, secrets };
+    return { caller, hosted, shape: await EnvironmentInfo.of(hosted).shape(), recording: options?.recording ?? null, secrets };
   }
 
-  /** A place for a new client. */
-  connection(context: RequestContext, kind: ConnectionKind, id: string = crypto.randomUUID()): ClientConnection {
-    const connection = new ClientConnection(id, kind, this.#context(context), this.#deadlines, this.#hooks);
+  /** Adds the connection of a new client. */
+  connect(context: RequestContext, kind: ConnectionKind, id: string = crypto.randomUUID()): ClientConnection {
+    const connection = new ClientConnection(id, kind, this.#episodeContext(context), this.#deadlines, this.#hooks);
     this.connections.add(connection);
     return connection;
   }
 
-  #context({ hosted, ...asked }: RequestContext): Omit<EpisodeContext, 'connection'> {
-    return { engine: this.engine, slotTimeoutMs: this.#slotTimeoutMs, hosted, info: EnvironmentInfo.of(hosted), ...asked };
+  #episodeContext({ hosted, ...options }: RequestContext): Omit<EpisodeContext, 'connection'> {
+    return { engine: this.engine, slotTimeoutMs: this.#slotTimeoutMs, hosted, info: EnvironmentInfo.of(hosted), ...options };
   }
 
-  /** An episode for one request. */
-  episode(request: RequestContext): Episode {
+  /** Creates an episode for one request. */
+  createEpisode(request: RequestContext): Episode {
     const connection = { nextSid: () => crypto.randomUUID(), disconnected: AbortSignal.timeout(10 * DEADLINE_MS) };
-    const context: EpisodeContext = { ...this.#context(request), connection };
+    const context: EpisodeContext = { ...this.#episodeContext(request), connection };
     return context.shape.native ? new NativeEpisode(context) : new TranslatedEpisode(context);
   }
 
   /**
-   * Brings a request for a session to the process that serves it: true when `elsewhere` has taken it over. Else the session, if it lives, has its
-   * connection here afterwards, also when another process, or this one before a restart, opened it.
+   * Routes a request to the process that owns the session: true if `elsewhere` has taken it over. Otherwise this process has a connection
+   * of the session afterwards, if the session lives, also when another process opened it or this one before a restart.
    */
-  async place(
+  async routeToOwner(
     context: RequestContext,
     id: string,
     kind: 'http' | 'container',
@@ -114,13 +120,13 @@ export class OpenEnvServer {
     if (count === 0) return false;
     if (await elsewhere(derivedSid(id, count - 1))) return true;
     const last = await this.#sessionStatusOf(caller, derivedSid(id, count - 1));
-    // A container that was closed may be opened again; a closed MCP session is unknown.
+    // A closed container can be opened again; a closed MCP session is unknown.
     if ((kind === 'http' && last === 'ended') || this.#find(id, caller, hosted) !== null) return false;
-    this.connection(context, kind, id).resume(count - 1, last);
+    this.connect(context, kind, id).resume(count - 1, last);
     return false;
   }
 
-  /** How many sessions a connection has had, also elsewhere: their SIDs follow from its id. */
+  /** Counts the sessions of a connection on all processes. Their SIDs are derived from its id. */
   async #sessionsOf({ caller, hosted }: RequestContext, id: string): Promise<number> {
     const exists = async (number: number) => {
       const environment = await this.engine.environmentOf(caller, derivedSid(id, number)).catch(() => null);
@@ -148,36 +154,36 @@ export class OpenEnvServer {
   }
 
   /**
-   * The connection of an HTTP MCP session, for a socket that wants to sit there. Throws `SESSION_ERROR`, whose texts and cases are those of openenv-wire.md
-   * 8.2, but that ids of plain sockets are refused.
+   * Attaches a socket to an HTTP MCP session. Throws `SESSION_ERROR` with the texts of OpenEnv's server
+   * (docs/reference/openenv.md#attached-sessions). Refuses ids of plain sockets.
    */
   attach({ caller, hosted }: RequestContext, id: string, socket: ClientSocket): ClientConnection {
     const connection = this.#find(id, caller, hosted);
     if (connection === null || connection.kind === 'container') throw new OpenEnvError('SESSION_ERROR', `Unknown session_id: ${id}`);
-    if (connection.starting) throw new OpenEnvError('SESSION_ERROR', `Session ${id} is still initializing`);
+    if (connection.isStarting) throw new OpenEnvError('SESSION_ERROR', `Session ${id} is still initializing`);
     if (connection.attached !== null) throw new OpenEnvError('SESSION_ERROR', `Session ${id} already has an attached WebSocket`);
     connection.attached = socket;
     connection.lastUsedAt = Date.now();
     return connection;
   }
 
-  /** A socket whose client has said goodbye has left, also when the connection still ends. */
+  /** A socket whose client sent `close` is detached, also while the connection still closes. */
   #find(id: string, caller: Caller, hosted: HostedEnvironment): ClientConnection | null {
     const connection = this.connections.find(id, caller, hosted);
     if (connection?.attached?.isOpen === false) this.detach(connection, connection.attached);
     return connection?.ended === false ? connection : null;
   }
 
-  /** The socket of a connection has closed. */
+  /** Called when the socket has closed. */
   detach(connection: ClientConnection, socket: ClientSocket): void {
     if (connection.attached !== socket) return;
     connection.attached = null;
     connection.lastUsedAt = Date.now();
-    if (connection.kind === 'socket' || connection.closing) connection.end();
+    if (connection.kind === 'socket' || connection.endsOnDetach) connection.end();
   }
 
-  /** The answer to one JSON-RPC request over HTTP; `disconnected` aborts when its client has left unanswered. */
-  async mcp(context: RequestContext, body: string, disconnected: AbortSignal): Promise<string> {
+  /** Answers one JSON-RPC request over HTTP. `disconnected` aborts when the client leaves before the response. */
+  async handleRpc(context: RequestContext, body: string, disconnected: AbortSignal): Promise<string> {
     let id = 'null';
     try {
       const data = parseRpc(body, false);
@@ -196,7 +202,7 @@ export class OpenEnvServer {
       }
       const { session_id: session } = request.params;
       if (session === undefined || session === null) return rpcResult(id, await this.#once(context, (episode) => episode.rpc(request)));
-      const result = await this.#connectionOf(context, session).ask({ type: 'mcp', data });
+      const result = await this.#connectionOf(context, session).send({ type: 'mcp', data });
       if (result instanceof OpenEnvError) throw result;
       return httpBodyOf(result);
     } catch (error) {
@@ -205,7 +211,7 @@ export class OpenEnvServer {
   }
 
   async #once<T>(context: RequestContext, play: (episode: Episode) => Promise<T>): Promise<T> {
-    const episode = this.episode(context);
+    const episode = this.createEpisode(context);
     try {
       return await play(episode);
     } finally {
@@ -216,25 +222,25 @@ export class OpenEnvServer {
   #connectionOf({ caller, hosted }: RequestContext, id: JsonValue): ClientConnection {
     const connection = typeof id === 'string' ? this.#find(id, caller, hosted) : null;
     if (connection === null || connection.kind === 'container') throw unknownSession(id);
-    if (connection.starting) throw new RpcError(-32600, `Session ${String(id)} is still initializing; retry shortly`);
+    if (connection.isStarting) throw new RpcError(-32600, `Session ${String(id)} is still initializing; retry shortly`);
     return connection;
   }
 
-  /** A client that left before it heard its id would never close it. */
+  /** Ends the session if the client leaves before it gets the id, because it could not close the session. */
   async #createSession(context: RequestContext, disconnected: AbortSignal): Promise<string> {
-    const connection = this.connection(context, 'http');
-    connection.starting = true;
-    const leave = () => connection.end();
-    disconnected.addEventListener('abort', leave, { once: true });
+    const connection = this.connect(context, 'http');
+    connection.isStarting = true;
+    const endConnection = () => connection.end();
+    disconnected.addEventListener('abort', endConnection, { once: true });
     try {
       await connection.episode.reserve();
-      // A slot of another process: the session's requests are brought there from now on.
+      // The slot is on another process: later requests are routed there.
       if (!(await this.engine.place(context.caller, connection.id)).here) this.connections.delete(connection);
     } catch (error) {
       connection.end();
       throw error;
     }
-    connection.starting = false;
+    connection.isStarting = false;
     return `{"session_id":"${connection.id}"}`;
   }
 
@@ -243,7 +249,7 @@ export class OpenEnvServer {
     const connection = this.#connectionOf(context, id);
     if (connection.kind === 'socket') throw new RpcError(-32600, 'Cannot close active WebSocket-managed session via MCP method');
     if (connection.attached !== null) {
-      connection.closing = true;
+      connection.endsOnDetach = true;
       return `{"session_id":${JSON.stringify(id)},"closed":false,"closing":true}`;
     }
     connection.end();
@@ -251,20 +257,20 @@ export class OpenEnvServer {
     return `{"session_id":${JSON.stringify(id)},"closed":true}`;
   }
 
-  /** The id under which a virtual container's sessions are found again. */
+  /** The id of the connection of a virtual container, on every process. */
   containerId({ caller, hosted }: RequestContext, name: string): string {
     return uuidOf(JSON.stringify(['container', caller.orgId, caller.keyId, hosted.environmentId, name]));
   }
 
-  /** The connection of a virtual container; made by `reset` only. */
-  container(context: RequestContext, name: string, make: boolean): ClientConnection | null {
+  /** The connection of a virtual container, or null. `create`: creates it if it does not exist. */
+  container(context: RequestContext, name: string, create: boolean): ClientConnection | null {
     const id = this.containerId(context, name);
     const connection = this.#find(id, context.caller, context.hosted);
-    return connection ?? (make ? this.connection(context, 'container', id) : null);
+    return connection ?? (create ? this.connect(context, 'container', id) : null);
   }
 }
 
-/** The session that a JSON-RPC body is for; null when it names none. */
+/** The session id in a JSON-RPC body, or null. */
 export function sessionIdOf(body: string): string | null {
   try {
     const request = parseJson(body);

@@ -1,7 +1,7 @@
 import { type JsonObject, PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
 import { type Backend, type HostedEnvironment, defaultSessionPolicy } from '@palestra/session';
 import { describe, expect, test } from 'vitest';
-import { invalidActions, readToolAction } from './actions.ts';
+import { actionIssues, readToolAction } from './actions.ts';
 import { readMessage } from '../wire/client-messages.ts';
 import type { EpisodeContext } from './episode.port.ts';
 import { OpenEnvError, toOpenEnvError } from '../wire/errors.ts';
@@ -56,7 +56,7 @@ describe('a frame', () => {
       properties: { n: { type: 'integer' }, flag: { type: 'boolean', default: false }, list: { type: 'array' } },
       required: ['n', 'flag'],
     };
-    const types = (action: object) => invalidActions(schema, action as Record<string, unknown>).map(({ type, loc }) => [type, ...loc]);
+    const types = (action: object) => actionIssues(schema, action as Record<string, unknown>).map(({ type, loc }) => [type, ...loc]);
     expect(types({ n: 1 })).toEqual([]);
     expect(types({ n: '7', flag: 1, list: [] })).toEqual([]);
     expect(types({ n: 1.5, list: 'x', y: 0 })).toEqual([
@@ -81,14 +81,14 @@ describe('a frame', () => {
     { type: 'object', additionalProperties: { type: 'integer' } },
   ])('of a plain action may have fields that its schema has elsewhere: %j', (schema) => {
     const published = actionSchema('Maze', schema)['action'] as JsonObject;
-    expect(invalidActions(published, { x: 1, metadata: {} })).toEqual([]);
+    expect(actionIssues(published, { x: 1, metadata: {} })).toEqual([]);
     expect(published['additionalProperties']).not.toBe(false);
   });
 
   test('of a plain action has no other fields where its schema lists them all', () => {
     for (const schema of [{}, { anyOf: [{}], additionalProperties: false }]) {
       const published = actionSchema('Maze', schema)['action'] as JsonObject;
-      expect(invalidActions(published, { x: 1 })).toMatchObject([{ type: 'extra_forbidden', loc: ['x'] }]);
+      expect(actionIssues(published, { x: 1 })).toMatchObject([{ type: 'extra_forbidden', loc: ['x'] }]);
     }
   });
 });

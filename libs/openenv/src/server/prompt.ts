@@ -1,8 +1,8 @@
 import type { JsonValue, Message, MessageBlock } from '@palestra/protocol';
 
 /**
- * A prompt as one text. `isConversation`: it is more than that, because it has images or roles (a flattened conversation marks each role by a
- * block of its own, openreward-wire.md 2.3).
+ * A prompt as one text. `isConversation`: it has images or roles, so the text loses something (a flattened conversation marks roles by
+ * blocks, docs/reference/ors.md#conversations).
  */
 export function promptOf(blocks: MessageBlock[]): { text: string; isConversation: boolean } {
   const texts: string[] = [];
@@ -14,7 +14,7 @@ export function promptOf(blocks: MessageBlock[]): { text: string; isConversation
   return { text: texts.join('\n'), isConversation };
 }
 
-/** The conversation as chat APIs take it: `{role, content}` with content a text, or a list of `text` and `image_url` parts. */
+/** The conversation in the form of chat APIs: `content` is a string, or a list of `text` and `image_url` parts. */
 export function chatOf(messages: Message[]): JsonValue[] {
   return messages.flatMap(({ role, blocks }) => {
     const chat: Record<string, JsonValue>[] = [];

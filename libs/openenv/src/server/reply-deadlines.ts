@@ -1,30 +1,30 @@
-/** A message of a client that is pending its one reply. */
+/** A client's message that waits for its reply. */
 export interface PendingReply {
-  /** Date.now() */
+  /** Milliseconds since the epoch. */
   expiresAt: number;
-  /** Answers in time; what comes later is dropped. */
+  /** Sends an error in place of the reply. */
   expire(): void;
 }
 
 const CHECK_INTERVAL_MS = 250;
 
-/** ReplyDeadlines of all sockets in one timer: they are equally long, so that the first that was added is the first that is due. */
+/** Deadlines of all sockets with one timer. All are equally long, so they expire in the order in which they were added. */
 export class ReplyDeadlines {
   readonly #pending = new Set<PendingReply>();
   #timer: NodeJS.Timeout | null = null;
 
   constructor(readonly limitMs: number) {}
 
-  add(pending: PendingReply): void {
-    pending.expiresAt = Date.now() + this.limitMs;
-    this.#pending.add(pending);
+  add(reply: PendingReply): void {
+    reply.expiresAt = Date.now() + this.limitMs;
+    this.#pending.add(reply);
     if (this.#timer !== null) return;
     this.#timer = setInterval(() => this.#expireDue(), Math.min(CHECK_INTERVAL_MS, this.limitMs));
     this.#timer.unref();
   }
 
-  delete(pending: PendingReply): void {
-    this.#pending.delete(pending);
+  delete(reply: PendingReply): void {
+    this.#pending.delete(reply);
   }
 
   #expireDue(): void {

@@ -19,18 +19,15 @@ const FIELDS: Record<Exclude<TaskOperation, 'splits'>, string[]> = {
   task_range: ['split', 'start', 'stop'],
 };
 
-/** Names of the one environment behind an address: OpenEnv hosts one per server. */
+/** OpenEnv hosts one environment per server. */
 export const environmentNames = (hosted: HostedEnvironment): string[] => [hosted.name];
 
-/**
- * OpenEnv's Task API (openenv-wire.md section 13): the questions of the Open Reward Standard, answered without `env_name` in `task` and
- * `task_range`.
- */
+/** OpenEnv's Task API (docs/reference/openenv.md#task-api): like ORS, but `task` and `task_range` answer without `env_name`. */
 export async function askTasks(hosted: HostedEnvironment, env: string, operation: TaskOperation, body: JsonValue): Promise<JsonValue> {
   const variant = await variantOf(hosted, env);
   const { backend } = hosted;
   const signal = AbortSignal.timeout(DEADLINE_MS);
-  if (operation !== 'splits') forbidOthers(body, FIELDS[operation]);
+  if (operation !== 'splits') assertKnownKeys(body, FIELDS[operation]);
   switch (operation) {
     case 'splits':
       return backend.splits(variant, signal);
@@ -59,18 +56,18 @@ async function variantOf(hosted: HostedEnvironment, env: string): Promise<string
   throw new PalestraError('unknown_variant', { detail: `unknown environment '${env}'` });
 }
 
-/** What these routes refuse and those of the Open Reward Standard ignore. */
-function forbidOthers(body: JsonValue, known: string[]): void {
+/** These routes refuse unknown keys, which ORS ignores. */
+function assertKnownKeys(body: JsonValue, known: string[]): void {
   if (!isObject(body)) return;
-  const strange = Object.keys(body).filter((key) => !known.includes(key));
-  if (strange.length === 0) return;
+  const unknown = Object.keys(body).filter((key) => !known.includes(key));
+  if (unknown.length === 0) return;
   const item = (key: string): JsonObject => ({
     type: 'extra_forbidden',
     loc: ['body', key],
     msg: 'Extra inputs are not permitted',
     input: body[key],
   });
-  throw new PalestraError('invalid_body', { detail: strange.map(item) });
+  throw new PalestraError('invalid_body', { detail: unknown.map(item) });
 }
 
 function invalidIndex(error: unknown): never {

@@ -3,7 +3,7 @@ import type { EpisodeTask } from '@palestra/session';
 import { OpenEnvError } from '../wire/errors.ts';
 import { type EnvironmentInfo, idOf } from './environment-info.ts';
 
-/** The task that a reset asks for; `split` and `index` are null for a task that the client sent. */
+/** The task of a reset. `split` and `index` are null for a task that the client sent. */
 export interface TaskChoice {
   task: EpisodeTask;
   split: string | null;
@@ -12,9 +12,9 @@ export interface TaskChoice {
 }
 
 /**
- * Which task the keywords of a `reset` mean: `task` is a task itself; `task_id` or `id` one of the listed tasks; `split` with `index` that one;
- * `seed` alone the task of that index, modulo their number; nothing any task. Without a split it is the first one for training. Keywords
- * of other types than these mean nothing, as to most environments.
+ * Chooses the task of a reset by its keywords. `task` is the task itself. `task_id` or `id` names a listed task. `split` with `index` names
+ * one by position. `seed` alone is an index modulo the number of tasks. Without keywords the task is random. The default split is the first
+ * one for training. Keywords of other types are ignored, as most environments do.
  */
 export async function chooseTask(info: EnvironmentInfo, data: JsonObject): Promise<TaskChoice> {
   const { task } = data;

@@ -1,53 +1,53 @@
 import { type JsonObject, type OutputBlock, parseJson, type RunToolOutput, stringifyJson } from '@palestra/protocol';
 import type { CallOutcome } from '@palestra/session';
 
-/** The answer of a tool as OpenEnv's clients read it (openenv-wire.md section 6), in JSON texts. */
+/** A tool result in OpenEnv's form (docs/reference/openenv.md#serialization), as JSON texts. */
 export interface ToolResult {
   /** `{content, structured_content, meta, data, is_error}` */
   result: string;
-  /** null when there is none */
+  /** null: no metadata. */
   metadata: string | null;
 }
 
 export type ToolErrorType = 'execution_error' | 'invalid_args' | 'transport_error' | 'tool_not_found' | 'timeout';
 
-type Finished = CallOutcome & { type: 'result' };
+type CompletedCall = CallOutcome & { type: 'result' };
 
-/** Most results have no metadata, and their other numbers are in `reward`, which the outcome names, too. */
-function read({ text }: Finished): RunToolOutput {
+/** `JSON.parse` is enough without metadata: the reward is in the outcome. */
+function parseOutput({ text }: CompletedCall): RunToolOutput {
   return (text.includes('"metadata":null') ? JSON.parse(text) : parseJson(text)) as RunToolOutput;
 }
 
-export function toolResultOf(outcome: Finished): ToolResult {
-  const output = read(outcome);
+export function toolResultOf(outcome: CompletedCall): ToolResult {
+  const output = parseOutput(outcome);
   if (!output.ok) return { result: 'null', metadata: null };
   const { blocks, metadata } = output.output;
   return { result: resultText(blocks, metadata), metadata: isEmpty(metadata) ? null : stringifyJson(metadata) };
 }
 
-/** What a tool that was not run, or that refused, says. */
-export function refusalOf(outcome: Finished, tool: string): { type: ToolErrorType; message: string } {
-  const output = read(outcome);
-  const said = output.ok ? '' : output.error;
+/** The error of a call that was refused. */
+export function refusalOf(outcome: CompletedCall, tool: string): { type: ToolErrorType; message: string } {
+  const output = parseOutput(outcome);
+  const message = output.ok ? '' : output.error;
   switch (outcome.reason) {
     case 'not_found':
       return { type: 'tool_not_found', message: `Unknown tool: '${tool}'` };
     case 'input_validation':
-      return { type: 'invalid_args', message: said };
+      return { type: 'invalid_args', message };
     default:
-      return { type: 'execution_error', message: said };
+      return { type: 'execution_error', message };
   }
 }
 
-/** An observation of an environment of plain actions: JSON text of an object without its metadata. */
-export function observationOf(outcome: Finished): { observation: string; metadata: string | null } {
-  const output = read(outcome);
+/** The observation of an action environment: JSON text of an object without metadata. */
+export function observationOf(outcome: CompletedCall): { observation: string; metadata: string | null } {
+  const output = parseOutput(outcome);
   if (!output.ok) return { observation: '{}', metadata: null };
   const { blocks, metadata } = output.output;
   return { observation: blocksObservation(blocks), metadata: isEmpty(metadata) ? null : stringifyJson(metadata) };
 }
 
-/** The one text block's object; any other text becomes `{"text": ...}`. */
+/** The object in the text; any other text becomes `{"text": ...}`. */
 export function blocksObservation(blocks: readonly { type: string }[]): string {
   const texts = blocks.filter((block): block is { type: 'text'; text: string } => block.type === 'text').map(({ text }) => text);
   return textObservation(texts.join('\n'));
@@ -58,12 +58,12 @@ function textObservation(text: string): string {
     const parsed: unknown = JSON.parse(text);
     if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return text.trim();
   } catch {
-    // Not an action environment by its results.
+    // Not JSON.
   }
   return JSON.stringify({ text });
 }
 
-/** `{"metadata":{...},...observation}`; of an observation that has metadata itself, that is left. */
+/** Puts `metadata` first in an observation. Metadata of the observation itself stays. */
 export function withMetadata(metadata: string | null, observation: string): string {
   const rest = observation.slice(1).trimStart();
   return rest === '}' ? `{"metadata":${metadata ?? '{}'}}` : `{"metadata":${metadata ?? '{}'},${rest}`;

@@ -8,7 +8,7 @@ import {
   type ToolsAnswer,
 } from '@palestra/protocol';
 import { type CallOutcome, errorOfOutcome } from '@palestra/session';
-import { invalidActions, readToolAction } from './actions.ts';
+import { actionIssues, readToolAction } from './actions.ts';
 import type { Episode, EpisodeContext } from './episode.port.ts';
 import { invalid, issue, OpenEnvError } from '../wire/errors.ts';
 import { ACTION_TOOL, listedTools, toolsText } from './environment-info.ts';
@@ -21,17 +21,17 @@ import { blocksObservation, observationOf, refusalOf, toolResultOf, type ToolErr
 
 const RESET_FIRST = 'The episode has not begun: send a reset first.';
 
-/** Episodes of an environment whose server does not speak OpenEnv: a reset opens a session of the engine, a step is a call of a tool. */
+/** Episodes of an environment whose server does not speak OpenEnv: a reset opens an engine session, a step calls a tool. */
 export class TranslatedEpisode implements Episode {
   sid: string | null = null;
   isOpen = false;
   #episodeId: string | null = null;
   #steps = 0;
-  /** The steps of before it was resumed are not counted yet. */
+  /** Steps before `resume` are not in `#steps` yet. */
   #hasEarlierSteps = false;
   #split: string | null = null;
   #index: number | null = null;
-  /** JSON text of the tools of this task. */
+  /** JSON text of the task's tools. */
   #tools: string;
 
   constructor(readonly context: EpisodeContext) {
@@ -46,7 +46,7 @@ export class TranslatedEpisode implements Episode {
   resume(sid: string, isOpen: boolean, isStepped: boolean): void {
     this.sid = sid;
     this.isOpen = isOpen;
-    // What steps and JSON-RPC did to an episode is one in the ledger, and only steps count.
+    // The ledger does not tell steps from JSON-RPC calls, and only steps count.
     this.#hasEarlierSteps = isOpen && isStepped;
   }
 
@@ -60,10 +60,10 @@ export class TranslatedEpisode implements Episode {
         engine.prompt(caller, sid),
         shape.toolActions ? engine.taskTools(caller, sid).then((answer) => this.#setTools(answer)) : '',
       ]);
-      return await this.#opening(choice, sid, prompt, tools);
+      return await this.#openingObservation(choice, sid, prompt, tools);
     } catch (error) {
       await this.end();
-      // A prompt that raises is no constructor that does.
+      // A prompt that raises is not a failed constructor.
       if (error instanceof PalestraError && error.code === 'environment_failed')
         throw new OpenEnvError('EXECUTION_ERROR', error.message, {}, error);
       throw error;
@@ -93,17 +93,17 @@ export class TranslatedEpisode implements Episode {
 
   #setTools(answer: ToolsAnswer): string {
     const text = toolsText(listedTools(answer));
-    // Thousands of sockets have the same tools: they share one text.
+    // Thousands of sockets share one text.
     this.#tools = text === this.context.shape.tools ? this.context.shape.tools : text;
     return this.#tools;
   }
 
-  async #opening({ split, index, id }: TaskChoice, sid: string, prompt: MessageBlock[], tools: string): Promise<Observed> {
+  async #openingObservation({ split, index, id }: TaskChoice, sid: string, prompt: MessageBlock[], tools: string): Promise<Observed> {
     const task: JsonObject = { split, index, ...(id !== null && { id }) };
     const { engine, caller, shape } = this.context;
     if (!shape.toolActions) {
-      const beside = (prompt[0]?.detail ?? {}) as JsonObject;
-      return observed(stringifyJson({ ...beside, task, session_id: sid }), blocksObservation(prompt));
+      const detail = (prompt[0]?.detail ?? {}) as JsonObject;
+      return observed(stringifyJson({ ...detail, task, session_id: sid }), blocksObservation(prompt));
     }
     const { text, isConversation } = promptOf(prompt);
     const messages = isConversation ? await engine.messages(caller, sid).catch(nullIfUnsupported) : null;
@@ -113,7 +113,7 @@ export class TranslatedEpisode implements Episode {
 
   step(action: JsonObject): Promise<Reply> | Reply {
     const { shape } = this.context;
-    if (!shape.toolActions) return this.#act(action);
+    if (!shape.toolActions) return this.#stepAction(action);
     const read = readToolAction(action);
     if (read === 'list_tools')
       return { kind: 'observation', observation: `{"metadata":{},"tools":${this.#tools}}`, reward: 'null', done: false, metadata: null };
@@ -139,10 +139,10 @@ export class TranslatedEpisode implements Episode {
     };
   }
 
-  async #act(action: JsonObject): Promise<Observed> {
+  async #stepAction(action: JsonObject): Promise<Observed> {
     const { shape } = this.context;
-    const { metadata: _note, ...input } = action;
-    const issues = invalidActions(shape.schema['action'] as JsonObject, action);
+    const { metadata: _metadata, ...input } = action;
+    const issues = actionIssues(shape.schema['action'] as JsonObject, action);
     if (issues.length > 0) throw invalid(issues);
     const outcome = await this.#call(ACTION_TOOL, input);
     if (outcome.type === 'tool_failed') {
@@ -165,7 +165,7 @@ export class TranslatedEpisode implements Episode {
     };
   }
 
-  /** The outcome of a tool that ran, or that the environment refused to run; everything else rejects. */
+  /** Returns the outcome of a tool that ran or that the environment refused to run. Rejects otherwise. */
   async #call(tool: string, input: JsonObject): Promise<Exclude<CallOutcome, { type: 'refused' }>> {
     if (!this.isOpen) throw new OpenEnvError('EXECUTION_ERROR', RESET_FIRST);
     const { engine, caller } = this.context;
@@ -178,11 +178,11 @@ export class TranslatedEpisode implements Episode {
     return this.#hasEarlierSteps ? this.#countSteps().then(() => this.#state()) : this.#state();
   }
 
-  /** Those that another process served, or this one before it started again, too. */
+  /** Counts the steps in the ledger, also those that another process served. */
   async #countSteps(): Promise<void> {
     const { engine, caller, shape } = this.context;
     const calls = await engine.endedCalls(caller, this.sid!);
-    // An action that was refused is no step; a tool that was is one.
+    // A refused action is not a step; a refused tool call is.
     this.#steps = calls.filter((outcome) => shape.toolActions || outcome.type !== 'result' || outcome.ok).length;
     this.#hasEarlierSteps = false;
   }
@@ -202,7 +202,7 @@ export class TranslatedEpisode implements Episode {
     if (typeof name !== 'string' || name === '') throw new RpcError(-32602, "Missing 'name' in params");
     const input = params['arguments'] ?? {};
     if (typeof input !== 'object' || Array.isArray(input)) throw new RpcError(-32602, "'arguments' must be an object");
-    // Clients that only speak MCP never reset.
+    // MCP clients do not reset.
     if (!this.isOpen) await this.reset({});
     const outcome = await this.#call(name, input as JsonObject);
     if (outcome.type === 'tool_failed') throw new RpcError(-32603, outcome.message);
@@ -228,7 +228,7 @@ function failed(name: string, type: ToolErrorType, message: string, done: boolea
   return { kind: 'observation', observation, reward: 'null', done, metadata: null };
 }
 
-/** `tools/list`, spelt as MCP does. */
+/** Result of `tools/list` with MCP's keys. */
 function listResult(tools: string): string {
   const listed = (parseJson(tools) as { name: string; description: string; input_schema: JsonValue }[]).map(
     ({ name, description, input_schema: schema }) => ({
@@ -253,8 +253,8 @@ function nullIfUnsupported(error: unknown): null {
 
 const OF_TASK: ReadonlySet<string> = new Set(['invalid_split', 'invalid_index', 'invalid_index_range', 'invalid_body']);
 
-/** A task that there is not is the client's mistake; it may ask for another one. */
+/** An unknown task is an error of the client, which can ask for another task. */
 function taskError(error: unknown): unknown {
-  const mistaken = error instanceof PalestraError && OF_TASK.has(error.code);
-  return mistaken ? new OpenEnvError('EXECUTION_ERROR', error.message, {}, error) : error;
+  const isTaskError = error instanceof PalestraError && OF_TASK.has(error.code);
+  return isTaskError ? new OpenEnvError('EXECUTION_ERROR', error.message, {}, error) : error;
 }

@@ -36,7 +36,7 @@ export class OpenEnvError extends Error {
   }
 
   /** The same as the answer to a JSON-RPC request. */
-  to(rpcId: string): OpenEnvError {
+  forRpc(rpcId: string): OpenEnvError {
     return new OpenEnvError(this.code, this.message, this.extra, this.cause, rpcId);
   }
 

@@ -15,22 +15,22 @@ import type { ProtocolContext } from '../http/protocol.ts';
 import { type AddRoute, bodyOfRequest } from './openenv.handlers.ts';
 
 /**
- * Virtual containers for clients up to 0.1, to whom HTTP is stateful (openenv-wire.md 7.2): `/container/{id}` with an id of the client's own
- * choice behaves as a server with one environment. The first `reset` opens it, for this API key and this id; `DELETE` ends it.
+ * Virtual containers for clients up to 0.1, whose HTTP is stateful (docs/reference/openenv.md#stateful-http). `/container/{id}` behaves as
+ * a server with one environment; the client chooses the id. The first `reset` opens the episode for this API key and id, `DELETE` ends it.
  */
 export function addContainerRoutes(server: OpenEnvServer, { routing }: ProtocolContext, add: AddRoute): void {
-  const isElsewhere = (context: RequestContext, id: string, request: FastifyRequest, reply: FastifyReply) =>
-    server.place(context, server.containerId(context, id), 'container', (sid) => routing.elsewhere(request, reply, context.caller, sid));
+  const isRoutedElsewhere = (context: RequestContext, id: string, request: FastifyRequest, reply: FastifyReply) =>
+    server.routeToOwner(context, server.containerId(context, id), 'container', (sid) => routing.elsewhere(request, reply, context.caller, sid));
   const play =
-    (make: boolean, read: (request: FastifyRequest) => OpenEnvMessage) =>
+    (create: boolean, read: (request: FastifyRequest) => OpenEnvMessage) =>
     async (context: RequestContext, request: FastifyRequest, reply: FastifyReply): Promise<string | null> => {
       const { id } = request.params as { id: string };
       const message = read(request);
-      if (await isElsewhere(context, id, request, reply)) return null;
-      if (make && reply.raw.closed) throw new PalestraError('call_abandoned');
-      const connection = server.container(context, id, make);
-      if (make) reply.raw.once('close', () => giveUp(connection, reply));
-      return ask(connection, message);
+      if (await isRoutedElsewhere(context, id, request, reply)) return null;
+      if (create && reply.raw.closed) throw new PalestraError('call_abandoned');
+      const connection = server.container(context, id, create);
+      if (create) reply.raw.once('close', () => endIfUnopened(connection, reply));
+      return send(connection, message);
     };
   add('GET', '/container/:id/health', async () => '{"status":"healthy"}');
   add(
@@ -50,7 +50,7 @@ export function addContainerRoutes(server: OpenEnvServer, { routing }: ProtocolC
   );
   add('DELETE', '/container/:id', async (context, request, reply) => {
     const { id } = request.params as { id: string };
-    if (await isElsewhere(context, id, request, reply)) return null;
+    if (await isRoutedElsewhere(context, id, request, reply)) return null;
     const connection = server.container(context, id, false);
     connection?.end();
     await connection?.sessionClosed;
@@ -58,23 +58,26 @@ export function addContainerRoutes(server: OpenEnvServer, { routing }: ProtocolC
   });
 }
 
-/** Whoever left before its episode was open has no use for it: its place in the queue is another's. One that asked again meanwhile still waits. */
-function giveUp(connection: ClientConnection | null, reply: FastifyReply): void {
+/**
+ * Ends an episode that is not open yet when its client disconnects, so that its place in the queue is free. Keeps it if the client asked
+ * again.
+ */
+function endIfUnopened(connection: ClientConnection | null, reply: FastifyReply): void {
   if (!reply.raw.writableFinished && connection?.isBusy && !connection.episode.isOpen && connection.backlog === 0) connection.end();
 }
 
-async function ask(connection: ClientConnection | null, message: OpenEnvMessage): Promise<string> {
+async function send(connection: ClientConnection | null, message: OpenEnvMessage): Promise<string> {
   if (connection === null || (message.type !== 'reset' && !connection.episode.isOpen && !connection.isBusy)) {
     throw new PalestraError('session_not_found', { detail: 'The episode has not begun: send a reset first.' });
   }
   try {
-    const result = await connection.ask(message);
+    const result = await connection.send(message);
     if (result instanceof OpenEnvError) throw result;
     return containerBodyOf(connection, result);
   } catch (error) {
-    const mistaken = error instanceof OpenEnvError && error.code === 'VALIDATION_ERROR';
-    // A trainer gives up a rollout at any other status: what was only a bad action changes nothing and is not rewarded.
-    if (mistaken && connection.lastObservation !== null) return connection.lastObservation;
+    const isInvalidAction = error instanceof OpenEnvError && error.code === 'VALIDATION_ERROR';
+    // SkyRL's trainer drops a rollout on any other status. An invalid action changes nothing and has no reward.
+    if (isInvalidAction && connection.lastObservation !== null) return connection.lastObservation;
     throw httpError(error);
   }
 }

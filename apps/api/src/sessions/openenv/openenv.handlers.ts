@@ -3,13 +3,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { SessionOptions, RequestContext } from '@palestra/openenv/server';
 import { readRecording } from '../http/recording-headers.ts';
 
-/** Answers JSON text, or null when it has answered already. */
+/** Returns the JSON text of the response; null when it has sent the response itself. */
 export type OpenEnvHandler = (context: RequestContext, request: FastifyRequest, reply: FastifyReply) => Promise<string | null>;
 
 /** Adds a route below the address of each environment. */
 export type AddRoute = (method: 'GET' | 'POST' | 'DELETE', path: string, handler: OpenEnvHandler) => void;
 
-/** Of a request, or of an upgrade. Throws `invalid_request` for a step or task index that is not an integer. */
+/** Throws `invalid_request` for a step or task index that is not an integer. */
 export function sessionOptionsOf(headers: IncomingHttpHeaders): SessionOptions {
   const { 'x-secrets': secrets } = headers;
   return { recording: readRecording(headers), secrets: typeof secrets === 'string' ? secrets : null };

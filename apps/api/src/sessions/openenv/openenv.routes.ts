@@ -27,8 +27,8 @@ const BASE = '/openenv/:owner/:env';
 const TASKS: TaskOperation[] = ['tasks', 'num_tasks', 'task', 'task_range'];
 
 /**
- * Every environment as an OpenEnv server of its own at `/openenv/{owner}/{env}` (openenv-wire.md section 7). Bodies stay bytes: task specs and
- * actions keep their numbers.
+ * Serves every environment as an OpenEnv server at `/openenv/{owner}/{env}` (docs/reference/openenv.md#http-routes). Bodies stay bytes, so
+ * that task specs and actions keep the spelling of their numbers.
  */
 export async function openEnvPlugin(scope: FastifyInstance, options: ProtocolContext): Promise<void> {
   const { engine, directory, onBackgroundError } = options;
@@ -51,7 +51,7 @@ export async function openEnvPlugin(scope: FastifyInstance, options: ProtocolCon
     });
   };
 
-  // Whoever waits for a server to come up has no key (openenv-wire.md 2.2).
+  // Health probes carry no key (docs/reference/openenv.md#credentials).
   scope.get(`${BASE}/health`, async (request, reply) => {
     const caller = await options.authenticate(request);
     const { owner, env } = request.params as { owner: string; env: string };
@@ -71,27 +71,27 @@ async function contextOf(server: OpenEnvServer, { authenticate }: ProtocolContex
   const caller = await authenticate(request);
   if (caller === null) throw new PalestraError('unauthorized');
   const { owner, env } = request.params as { owner: string; env: string };
-  return server.context(caller, owner, env, sessionOptionsOf(request.headers));
+  return server.resolve(caller, owner, env, sessionOptionsOf(request.headers));
 }
 
-/** Each request plays on an environment of its own. */
+/** Stateless routes: each request plays on a new environment. */
 function addPlay(server: OpenEnvServer, add: AddRoute): void {
   add('POST', '/reset', async (context, request, reply) => {
     if (context.shape.native) return relay(context, request, reply);
     const data = readResetBody(parseBody(bodyOfRequest(request)));
-    return playOnce(server.episode(context), (episode) => episode.reset(data));
+    return playOnce(server.createEpisode(context), (episode) => episode.reset(data));
   });
   add('POST', '/step', async (context, request, reply) => {
     if (context.shape.native) return relay(context, request, reply);
     const action = readStepBody(parseBody(bodyOfRequest(request)));
-    return playOnce(server.episode(context), async (episode) => {
+    return playOnce(server.createEpisode(context), async (episode) => {
       if (action['type'] !== 'list_tools') await episode.reset({});
       return episode.step(action);
     });
   });
   add('GET', '/state', async (context, request, reply) => {
     if (context.shape.native) return relay(context, request, reply);
-    return playOnce(server.episode(context), (episode) => episode.state());
+    return playOnce(server.createEpisode(context), (episode) => episode.state());
   });
 }
 
@@ -113,19 +113,19 @@ function addMcp(server: OpenEnvServer, options: ProtocolContext, scope: FastifyI
     const text = bodyOfRequest(request)?.toString('utf8') ?? '';
     const id = sessionIdOf(text);
     const elsewhere = (sid: string) => options.routing.elsewhere(request, reply, context.caller, sid);
-    if (id !== null && (await server.place(context, id, 'http', elsewhere))) return null;
+    if (id !== null && (await server.routeToOwner(context, id, 'http', elsewhere))) return null;
     const disconnected = new AbortController();
     reply.raw.once('close', () => {
       if (!reply.raw.writableFinished) disconnected.abort();
     });
-    return server.mcp(context, text, disconnected.signal);
+    return server.handleRpc(context, text, disconnected.signal);
   });
   scope.get(`${BASE}/mcp`, async () => {
     throw new PalestraError('method_not_allowed');
   });
 }
 
-/** Passes a stateless request on to the environment's own server. */
+/** Forwards a stateless request to the environment's own server. */
 async function relay({ hosted }: RequestContext, request: FastifyRequest, reply: FastifyReply): Promise<null> {
   const path = (request.raw.url ?? '').replace(/^\/openenv\/[^/]+\/[^/?]+/, '');
   const answer = await openEnvUpstreamOf(hosted.backend)!.relay(
@@ -138,7 +138,7 @@ async function relay({ hosted }: RequestContext, request: FastifyRequest, reply:
     AbortSignal.timeout(RELAY_DEADLINE_MS),
   );
   const isJson = /^application\/json\b/i.test(answer.contentType);
-  // uvicorn words its failures as plain text: their status says the same. Anything else is not OpenEnv, and nothing of it is passed on.
+  // uvicorn sends failures as plain text; only their status is passed on. A successful answer that is not JSON is not OpenEnv.
   if (!isJson && answer.status < 400)
     throw new PalestraError('backend_invalid', { detail: 'The environment server answered with something other than JSON.' });
   await reply

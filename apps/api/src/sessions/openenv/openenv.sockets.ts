@@ -18,41 +18,45 @@ import type { SocketRequest } from '../../platform/http/sockets.ts';
 import type { ProtocolContext } from '../http/protocol.ts';
 import { sessionOptionsOf } from './openenv.handlers.ts';
 
-/** `/ws` speaks OpenEnv's messages, `/mcp` bare JSON-RPC (openenv-wire.md sections 3 and 8). */
+/**
+ * `/ws` speaks OpenEnv's messages (docs/reference/openenv.md#socket-messages), `/mcp` bare JSON-RPC (docs/reference/openenv.md#json-rpc).
+ */
 type Protocol = 'ws' | 'mcp';
 
-/** What a refused client is told is read before the close: one that finds its socket closed drops it unread (openenv-wire.md section 5). */
+/**
+ * Delay of a close after a refusal. A client that finds its socket closed drops the refusal unread (docs/reference/openenv.md#capacity).
+ */
 const GRACE_MS = 1_000;
 const PATTERNS: [RegExp, Protocol][] = [
   [/^\/openenv\/(?<owner>[^/]+)\/(?<env>[^/]+)\/ws$/, 'ws'],
   [/^\/openenv\/(?<owner>[^/]+)\/(?<env>[^/]+)\/mcp$/, 'mcp'],
 ];
 
-/** The sockets of OpenEnv clients. Keys and environments are checked before the upgrade. */
+/** Adds the sockets of OpenEnv clients. Keys and environments are checked before the upgrade. */
 export function addOpenEnvSockets(server: OpenEnvServer, options: ProtocolContext): void {
   for (const [pattern, protocol] of PATTERNS) {
     options.sockets.add({
       pattern,
       async accept(request, socket, head) {
         const { raw, params } = request;
-        // As a request that changes something: a browser's cookie opens no socket from another site.
+        // Authenticated like a request that changes state, so that a browser's cookie opens no socket from another site.
         const caller = await options.authenticate({ headers: raw.headers, method: 'POST', raw });
         if (caller === null) throw new PalestraError('unauthorized');
-        const context = await server.context(caller, params['owner']!, params['env']!, sessionOptionsOf(raw.headers));
+        const context = await server.resolve(caller, params['owner']!, params['env']!, sessionOptionsOf(raw.headers));
         const id = sessionOf(request, protocol);
         if (id !== null) {
           const path = `${request.path}?${request.query.toString()}`;
           const elsewhere = (sid: string) => options.routing.upgradeElsewhere({ raw, path, socket, head }, caller, sid);
-          if (await server.place(context, id, 'http', elsewhere)) return { elsewhere: true };
+          if (await server.routeToOwner(context, id, 'http', elsewhere)) return { elsewhere: true };
         }
         return { elsewhere: false, context: context, caller };
       },
       open(socket, request, context) {
-        const connection = new Connection(socket, server, protocol);
-        connections.set(socket, connection);
+        const openEnvSocket = new OpenEnvSocket(socket, server, protocol);
+        openEnvSockets.set(socket, openEnvSocket);
         socket.on('message', onMessage);
         socket.on('close', onClose);
-        connection.open(context as RequestContext, sessionOf(request, protocol));
+        openEnvSocket.open(context as RequestContext, sessionOf(request, protocol));
       },
     });
   }
@@ -62,20 +66,20 @@ export function addOpenEnvSockets(server: OpenEnvServer, options: ProtocolContex
 const sessionOf = ({ query }: SocketRequest, protocol: Protocol): string | null =>
   protocol === 'ws' ? query.get('session_id') || null : null;
 
-const connections = new WeakMap<WebSocket, Connection>();
+const openEnvSockets = new WeakMap<WebSocket, OpenEnvSocket>();
 
-/** Shared by all sockets: an idle one should cost little. */
+/** One handler for all sockets keeps idle sockets small. */
 function onMessage(this: WebSocket, data: RawData, isBinary: boolean): void {
-  connections.get(this)?.take(data, isBinary);
+  openEnvSockets.get(this)?.receive(data, isBinary);
 }
 function onClose(this: WebSocket): void {
-  connections.get(this)?.left();
+  openEnvSockets.get(this)?.onClosed();
 }
 
-class Connection implements ClientSocket {
+class OpenEnvSocket implements ClientSocket {
   #connection: ClientConnection | null = null;
-  #ending = false;
-  readonly #answer = (result: Reply | OpenEnvError) => this.#send(result);
+  #isClosing = false;
+  readonly #sendResult = (result: Reply | OpenEnvError) => this.#send(result);
 
   constructor(
     readonly socket: WebSocket,
@@ -84,12 +88,12 @@ class Connection implements ClientSocket {
   ) {}
 
   get isOpen(): boolean {
-    return !this.#ending && this.socket.readyState === this.socket.OPEN;
+    return !this.#isClosing && this.socket.readyState === this.socket.OPEN;
   }
 
   open(context: RequestContext, id: string | null): void {
     try {
-      this.#connection = id === null ? this.server.connection(context, 'socket') : this.server.attach(context, id, this);
+      this.#connection = id === null ? this.server.connect(context, 'socket') : this.server.attach(context, id, this);
       this.#connection.attached = this;
     } catch (error) {
       if (!(error instanceof OpenEnvError)) throw error;
@@ -97,30 +101,30 @@ class Connection implements ClientSocket {
     }
   }
 
-  take(data: RawData, isBinary: boolean): void {
+  receive(data: RawData, isBinary: boolean): void {
     const connection = this.#connection;
-    if (connection === null || this.#ending) return;
-    if (isBinary) return connection.submit(null, this.#answer, new OpenEnvError('SESSION_ERROR', "'text'"));
-    // One frame is one Buffer: `binaryType` is left as it is.
+    if (connection === null || this.#isClosing) return;
+    if (isBinary) return connection.submit(null, this.#sendResult, new OpenEnvError('SESSION_ERROR', "'text'"));
+    // `binaryType` keeps its default, so a frame is one Buffer.
     const text = (data as Buffer).toString('utf8');
     try {
       const message = this.protocol === 'ws' ? readMessage(text) : ({ type: 'mcp', data: parseRpc(text, true) } as const);
       if (message.type === 'close') return this.close();
-      connection.submit(message, this.#answer);
+      connection.submit(message, this.#sendResult);
     } catch (error) {
       const result: Reply | OpenEnvError = error instanceof RpcError ? { kind: 'mcp', text: error.text() } : (error as OpenEnvError);
-      connection.submit(null, this.#answer, result);
+      connection.submit(null, this.#sendResult, result);
     }
     if (connection.backlog >= QUEUE_LIMIT && !this.socket.isPaused) this.socket.pause();
   }
 
-  left(): void {
+  onClosed(): void {
     if (this.#connection !== null) this.server.detach(this.#connection, this);
     this.#connection = null;
   }
 
   close(): void {
-    this.#ending = true;
+    this.#isClosing = true;
     this.socket.close(1000);
   }
 
@@ -128,8 +132,8 @@ class Connection implements ClientSocket {
     if (this.socket.readyState !== this.socket.OPEN) return;
     this.socket.send(this.protocol === 'ws' ? frameOfResult(result) : rpcText(result));
     if (this.socket.isPaused && (this.#connection?.backlog ?? 0) < QUEUE_LIMIT / 2) this.socket.resume();
-    if ('kind' in result || !result.ends || this.#ending) return;
-    this.#ending = true;
+    if ('kind' in result || !result.ends || this.#isClosing) return;
+    this.#isClosing = true;
     if (result.code === 'SESSION_ERROR' && this.#connection !== null) this.socket.close(1000);
     else setTimeout(() => this.socket.close(1000), GRACE_MS);
   }
