@@ -15,14 +15,14 @@ interface HttpRequest {
   path: string;
   body: Buffer | null;
   contentType: string | null;
-  /** The longest answer that is read; that of a call unless set. */
+  /** Bytes. Default: `ANSWER_LIMITS.call`. */
   limitBytes?: number;
 }
 
-/** How a request may be repeated: `idempotent` after any failure, `unsent` only when the server cannot have seen it, `never`. */
+/** Which failures allow a retry: `idempotent` every failure, `unsent` only those before the request was sent, `never` none. */
 export type Repeat = 'idempotent' | 'unsent' | 'never';
 
-/** uvicorn closes idle connections after 5 s by default; ours must go first, or a request dies on the race. */
+/** uvicorn closes idle connections after 5 s by default. We close earlier, so that no request is sent on a closing connection. */
 const KEEP_ALIVE_MS = 4_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 const TRANSIENT = new Set([502, 503, 504]);
@@ -37,7 +37,7 @@ export function errorCode(error: unknown): string {
 export class ConnectionFailed extends Error {
   readonly sent: boolean;
   constructor(cause: unknown) {
-    // The code alone: the message of a socket error holds the server's address, which is not for every tenant.
+    // Only the error code: the message contains the server's address, which tenants must not see.
     super(errorCode(cause) || 'connection failed', { cause });
     this.name = 'ConnectionFailed';
     this.sent = !NOT_SENT.has(errorCode(cause));
@@ -52,7 +52,7 @@ export function unreachable(error: Error): PalestraError {
   });
 }
 
-/** Work that many wait for has a deadline of its own, so that no caller can abort it for the others. Throws `backend_timeout`. */
+/** Runs shared work with its own deadline, so that one caller cannot abort it for the others. Throws `backend_timeout`. */
 export async function withDeadline<T>(limitMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const deadline = AbortSignal.timeout(limitMs);
   try {
@@ -62,7 +62,7 @@ export async function withDeadline<T>(limitMs: number, work: (signal: AbortSigna
   }
 }
 
-/** So failures that may pass are waited out, by sockets as by requests. */
+/** Retry policy of sockets and requests for transient failures. */
 export const RETRY = { retries: 2, minTimeout: 300, maxTimeout: 2_000, maxRetryTime: 10_000, randomize: true } as const;
 
 class TransientAnswer extends Error {
@@ -71,7 +71,7 @@ class TransientAnswer extends Error {
   }
 }
 
-/** The caller's signal is the deadline of a slow environment, not the agent. */
+/** No timeouts: the caller's signal is the deadline, because environments can be slow. */
 const newAgent = (outbound: OutboundPolicy) =>
   outboundAgent(outbound, CONNECT_TIMEOUT_MS, {
     connections: 256,
@@ -82,18 +82,21 @@ const newAgent = (outbound: OutboundPolicy) =>
     bodyTimeout: 0,
   });
 
-/** Where an OpenEnv server is, and plain requests to it. */
+/** HTTP requests to an OpenEnv server. */
 export class OpenEnvConnection {
-  /** Of the socket `/ws`. */
+  /** URL of the socket `/ws`. */
   readonly socketUrl: string;
   readonly headers: Record<string, string>;
   readonly #base: URL;
-  /** For what may be asked again. */
+  /** Agent of requests that can be repeated. */
   readonly #reads: Agent;
-  /** For what may not: uvicorn closes the connection after a failed request, so such a one never goes over a used connection. */
+  /** Agent of all other requests. uvicorn closes the connection after a failed request, so these never reuse a connection. */
   readonly #writes: Agent;
 
-  /** `url`: its base; a path is kept as prefix, a key as userinfo is sent as `Authorization: Basic`. `outbound`: where its addresses may be. */
+  /**
+   * `url`: the base URL. Its path is a prefix; a key in the user information is sent as `Authorization: Basic`. `outbound`: which addresses
+   * are allowed.
+   */
   constructor(
     url: string,
     readonly outbound: OutboundPolicy = unrestricted,
@@ -113,7 +116,7 @@ export class OpenEnvConnection {
     [this.#reads, this.#writes] = [newAgent(outbound), newAgent(outbound)];
   }
 
-  /** `limitBytes`: of `ANSWER_LIMITS`. */
+  /** `limitBytes`: one of `ANSWER_LIMITS`. */
   get(path: string, signal: AbortSignal, limitBytes: number = ANSWER_LIMITS.metadata): Promise<HttpAnswer> {
     return this.request({ method: 'GET', path, body: null, contentType: null, limitBytes }, 'idempotent', signal);
   }
@@ -123,7 +126,7 @@ export class OpenEnvConnection {
     return this.request(request, repeat, signal);
   }
 
-  /** One JSON-RPC request to `/mcp`; its response whatever it says. Throws `backend_invalid` on another status than 200. */
+  /** Sends one JSON-RPC request to `/mcp` and returns the response. Throws `backend_invalid` if the status is not 200. */
   async rpc(method: string, params: JsonValue, repeat: Repeat, signal: AbortSignal): Promise<JsonValue> {
     const answer = await this.post('/mcp', { jsonrpc: '2.0', id: 1, method, params }, repeat, signal);
     if (answer.status !== 200) {
@@ -132,7 +135,10 @@ export class OpenEnvConnection {
     return readJson(answer.body.toString('utf8'), 'a JSON-RPC response');
   }
 
-  /** The answer whatever its status. Throws `backend_unreachable` when the server cannot have seen it, `ConnectionFailed` else. */
+  /**
+   * Returns the response whatever its status. Throws `backend_unreachable` if the server cannot have seen the request, else
+   * `ConnectionFailed`.
+   */
   async request(request: HttpRequest, repeat: Repeat, signal: AbortSignal): Promise<HttpAnswer> {
     const attempt = async (): Promise<HttpAnswer> => {
       const answer = await this.#send(request, signal);
@@ -168,7 +174,7 @@ export class OpenEnvConnection {
         headers: { ...this.headers, ...(contentType === null ? {} : { 'content-type': contentType }) },
         body,
         signal,
-        // Closed after the answer.
+        // Closes the connection after the response.
         reset: method === 'POST',
       });
       const type = response.headers['content-type'];

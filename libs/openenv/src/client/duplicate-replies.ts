@@ -1,27 +1,27 @@
-/** Exchanges that are remembered: a copy that comes later than so many is not looked for. */
+/** How many replies are remembered. Later duplicates are not detected. */
 const REMEMBERED = 64;
 const SAMPLED = 1_024;
 
 /**
- * Which replies could be a second copy of an earlier one, and so are not to be believed before a fence has shown that none is missing. Such a one equals
- * a reply of the last exchanges. The same message over and over may well be answered the same each time: that is believed, because a copy would say
- * nothing else, until something changes; then one fence clears the whole series.
+ * Detects replies that may be duplicates of an earlier reply, so that the caller verifies them with a fence. Such a reply equals one of the
+ * last replies. The same reply to the same message is accepted without a fence, because a duplicate would say the same; the next different
+ * exchange is verified instead.
  */
 export class DuplicateReplies {
-  /** Prints of the last replies, in a ring. */
+  /** Hashes of the last replies, as a ring buffer. */
   readonly #replies = new Int32Array(REMEMBERED);
   #count = 0;
   #lastMessage = 0;
   #unverified = false;
 
-  /** Whether `reply` is to be verified before it is taken for the one to `message`. */
+  /** Whether `reply` must be verified before it is accepted for `message`. */
   mayBeDuplicate(message: string, reply: string): boolean {
-    const [asked, answered] = [print(message), print(reply)];
-    const seen = this.#replies.subarray(0, Math.min(this.#count, REMEMBERED)).includes(answered);
-    const again = seen && this.#lastMessage === asked && this.#replies[(this.#count - 1) % REMEMBERED] === answered;
-    this.#replies[this.#count % REMEMBERED] = answered;
+    const [messageHash, replyHash] = [hashOf(message), hashOf(reply)];
+    const seen = this.#replies.subarray(0, Math.min(this.#count, REMEMBERED)).includes(replyHash);
+    const again = seen && this.#lastMessage === messageHash && this.#replies[(this.#count - 1) % REMEMBERED] === replyHash;
+    this.#replies[this.#count % REMEMBERED] = replyHash;
     this.#count += 1;
-    this.#lastMessage = asked;
+    this.#lastMessage = messageHash;
     if (!seen) return this.#unverified;
     this.#unverified ||= again;
     return !again;
@@ -32,8 +32,8 @@ export class DuplicateReplies {
   }
 }
 
-/** Equal for equal texts; unequal ones of one print only cost a fence. FNV-1a over the text, of a long one over its two ends. */
-function print(text: string): number {
+/** FNV-1a hash of a text, for long texts of both ends. A collision only costs a fence. */
+function hashOf(text: string): number {
   let hash = 0x81_1c_9d_c5 ^ text.length;
   const add = (from: number, to: number) => {
     for (let at = from; at < to; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01_00_01_93);

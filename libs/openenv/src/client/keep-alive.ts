@@ -2,12 +2,12 @@ import type { UpstreamSocket } from './socket.ts';
 
 const PING_MS = 20_000;
 /**
- * A server that says nothing for so long is gone. Much longer than a ping takes: a step that blocks the event loop of a Python server
- * keeps its pongs back, and some tunnels swallow pings.
+ * A server that sends nothing for this long is considered dead. Much longer than a ping: a step can block the event loop of a Python
+ * server, and some tunnels swallow pings.
  */
 const SILENCE_MS = 300_000;
 
-/** Pings every socket of a backend from one timer, so that proxies do not take a thinking model for a dead connection. */
+/** Pings all sockets of a backend with one timer, so that proxies do not close a connection while the model computes. */
 export class KeepAlive {
   readonly #sockets = new Set<UpstreamSocket>();
   #timer: NodeJS.Timeout | null = null;
@@ -33,7 +33,7 @@ export class KeepAlive {
     const oldest = Date.now() - (this.options.silenceMs ?? SILENCE_MS);
     for (const socket of this.#sockets) {
       if (!socket.isOpen) this.remove(socket);
-      else if (socket.heardAt < oldest) socket.drop('it has said nothing for minutes, and answered no ping');
+      else if (socket.heardAt < oldest) socket.drop('it sent nothing for minutes and answered no ping');
       else socket.ping();
     }
   }

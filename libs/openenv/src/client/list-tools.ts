@@ -6,7 +6,7 @@ import { notOpenEnv, readReply, readRpc, openingError } from '../wire/server-rep
 
 const LIST: JsonObject = { jsonrpc: '2.0', id: 'tools', method: 'tools/list', params: {} };
 
-/** Library versions differ in the spelling of the schema's key. */
+/** Versions of the library spell the key of the schema differently. */
 function readTool(tool: JsonValue): ToolSpec {
   if (!isObject(tool) || typeof tool['name'] !== 'string') throw notOpenEnv('sent a tool without a name');
   const schema = isObject(tool['input_schema']) ? tool['input_schema'] : tool['inputSchema'];
@@ -22,15 +22,15 @@ function readTools(tools: JsonValue): ToolsAnswer {
   return { tools: tools.map(readTool) };
 }
 
-/** The tools in a JSON-RPC response; null where the server has them by actions only. */
+/** The tools in a JSON-RPC response; null if the server lists them by actions only. */
 export function toolsOfRpc(response: JsonValue): ToolsAnswer | null {
   const read = readRpc(response);
   return 'result' in read && Array.isArray(read.result['tools']) ? readTools(read.result['tools']) : null;
 }
 
 /**
- * The tools of a session. By JSON-RPC where the server has that, because a `list_tools` action counts as a step in some environments; works
- * before a reset.
+ * Lists the tools of a session, also before a reset. Uses JSON-RPC if the server has it, because some environments count `list_tools` as a
+ * step.
  */
 export async function sessionTools(send: (message: OpenEnvMessage) => Promise<string>): Promise<ToolsAnswer> {
   const listed = readReply(await send({ type: 'mcp', data: LIST }));
@@ -47,17 +47,17 @@ export async function sessionTools(send: (message: OpenEnvMessage) => Promise<st
   return readTools(isObject(observation) ? observation['tools'] : undefined);
 }
 
-/** An action environment has one tool: its action, with the schema that the server publishes. */
+/** The only tool of an action environment, with the published schema of its action. */
 export function stepTool({ schema, metadata }: Pick<OpenEnvShape, 'schema' | 'metadata'>): ToolsAnswer {
   const action = isObject(schema['action']) ? schema['action'] : {};
   const { metadata: _metadata, ...properties } = isObject(action['properties']) ? action['properties'] : {};
   const required = Array.isArray(action['required']) ? { required: action['required'].filter((name) => name !== 'metadata') } : {};
-  const said = [action['description'], metadata['description']].find((text) => typeof text === 'string' && text !== '');
+  const description = [action['description'], metadata['description']].find((text) => typeof text === 'string' && text !== '');
   return {
     tools: [
       {
         name: STEP,
-        description: typeof said === 'string' ? said : 'Takes one action in the environment.',
+        description: typeof description === 'string' ? description : 'Takes one action in the environment.',
         input_schema: { ...action, type: 'object', properties, ...required },
       },
     ],

@@ -5,7 +5,7 @@ import { sessionLost } from '../wire/server-replies.ts';
 const lost = (): Promise<never> =>
   Promise.reject(sessionLost('its connection to the OpenEnv server ended with the process that held it, and the episode with that.'));
 
-/** An episode that ended with its socket. */
+/** A session whose episode ended with its socket. */
 export class LostSession implements BackendSession {
   readonly native: OpenEnvSession = { exchange: lost, state: lost, withTasks: () => this.native };
   ready = lost;

@@ -1,11 +1,11 @@
 import { PalestraError } from '@palestra/protocol';
 
-/** Messages that may wait for one session; a client that sends more without reading has lost its way. */
+/** Messages that may wait in one session. */
 const LIMIT = 256;
 
-/** Runs the messages of one session one after another, in the order of the calls. */
+/** Runs the messages of one session one after another, in call order. */
 export class MessageQueue {
-  /** Of the last message; null when none is under way. */
+  /** The last message; null while none runs. */
   #tail: Promise<unknown> | null = null;
   #waiting = 0;
   readonly #onEnd = (): void => {
@@ -13,7 +13,7 @@ export class MessageQueue {
     if (this.#waiting === 0) this.#tail = null;
   };
 
-  /** A message whose caller has left before its turn is not sent. */
+  /** Does not send a message whose signal aborted before its turn. */
   run<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     if (this.#waiting >= LIMIT) {
       const detail = `${LIMIT} messages of this session wait already; wait for their replies.`;
@@ -21,7 +21,7 @@ export class MessageQueue {
     }
     this.#waiting += 1;
     const done = this.#tail === null ? this.#start(work, signal) : this.#startAfter(this.#tail, work, signal);
-    // Before whoever waits for it goes on.
+    // Registered first, so that the count is right when callers continue.
     done.then(this.#onEnd, this.#onEnd);
     this.#tail = done;
     return done;
@@ -33,7 +33,7 @@ export class MessageQueue {
 
   async #startAfter<T>(before: Promise<unknown>, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     await before.catch(() => {});
-    // A second copy of the reply before this is in the same packets: it is to be read before the next message is sent.
+    // A duplicate of the last reply may be in the same packets. It must be read before the next message is sent.
     await new Promise((resolve) => setImmediate(resolve));
     return this.#start(work, signal);
   }

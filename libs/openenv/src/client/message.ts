@@ -3,10 +3,10 @@ import type { OpenEnvMessage } from '../wire/native.ts';
 import { MAX_SENT_BYTES } from './socket.ts';
 import { readJson } from '../wire/server-replies.ts';
 
-/** The one tool of an action environment; a reserved name in OpenEnv, so that no tool of a server is called so. */
+/** The only tool of an action environment. OpenEnv reserves the name, so no tool of a server has it. */
 export const STEP = 'step';
 
-/** Whether a message may change the episode: such a one is never sent twice. */
+/** Whether a message can change the episode. Such a message is never sent twice. */
 export function changesEpisode(message: OpenEnvMessage): boolean {
   if (message.type === 'reset') return true;
   if (message.type === 'step') return message.data['type'] !== 'list_tools';
@@ -14,7 +14,7 @@ export function changesEpisode(message: OpenEnvMessage): boolean {
   return !isObject(message.data) || message.data['method'] !== 'tools/list';
 }
 
-/** The frame of a message. Throws `body_too_large` where the server would close the socket over it. */
+/** The frame of a message. Throws `body_too_large` for a frame that makes the server close the socket. */
 export function frameOf(message: OpenEnvMessage): string {
   const text = stringifyJson(message.type === 'mcp' ? { type: 'mcp', data: withoutSession(message.data) } : message);
   if (text.length > MAX_SENT_BYTES / 4 && Buffer.byteLength(text) > MAX_SENT_BYTES) {
@@ -23,18 +23,18 @@ export function frameOf(message: OpenEnvMessage): string {
   return text;
 }
 
-/** The session that a client names is ours; on a socket the server knows its own. */
+/** Removes our session id: on a socket the server knows its own. */
 function withoutSession(request: unknown): unknown {
   if (!isObject(request) || !isObject(request['params']) || !('session_id' in request['params'])) return request;
-  const { session_id: _ours, ...params } = request['params'];
+  const { session_id: _sessionId, ...params } = request['params'];
   return { ...request, params };
 }
 
 const REPLY = { reset: 'observation', step: 'observation', state: 'state', mcp: 'mcp' } as const;
 
-/** Whether a frame can be the reply to this message: replies have no ids, so what they have in common with it is compared. */
+/** Whether a frame can be the reply to this message. Replies have no ids, so their kinds are compared. */
 export function replyFits(message: OpenEnvMessage, reply: string): boolean {
-  // What the frame is stands at its beginning in practice, and observations can be long.
+  // Servers write the type first, and observations can be long.
   const quick = /^\{"type":"(\w+)","data":\{/.exec(reply)?.[1];
   if (message.type !== 'mcp' && quick !== undefined) return quick === 'error' || quick === REPLY[message.type];
   let frame: unknown;
@@ -48,6 +48,6 @@ export function replyFits(message: OpenEnvMessage, reply: string): boolean {
   if (frame['type'] !== REPLY[message.type]) return false;
   if (message.type !== 'mcp' || !isObject(message.data)) return true;
   const { id } = frame['data'];
-  // A request that was refused as such has no id.
+  // An invalid request has no id in its response.
   return id === null || String(id) === String(message.data['id'] ?? null);
 }

@@ -26,29 +26,35 @@ import { sessionTools, stepTool, toolsOfRpc } from './list-tools.ts';
 import { notOpenEnv } from '../wire/server-replies.ts';
 
 export interface OpenEnvBackendOptions {
-  /** Base URL of the server; a path is kept as prefix, a key may stand in it as userinfo. */
+  /** Base URL of the server. Its path is a prefix; it can contain a key as user information. */
   url: string;
   deployment?: string;
-  /** Where its addresses may be; anywhere unless set. */
+  /** Which addresses are allowed; default: all. */
   outbound?: OutboundPolicy;
 }
 
-/** What is stored of a session: enough to close it, or to attach to it again, when this process has died. */
+/** Stored with a session: enough to close it or to attach to it again after this process died. */
 interface Ref extends JsonObject {
-  /** Ours, so that two episodes under one SID are told apart. */
+  /** Distinguishes episodes with the same SID. */
   key: string;
-  /** The server's id of a session that outlives its socket. */
+  /** The server's id of a session that survives its socket. */
   upstream: string | null;
   toolActions: boolean;
   prompt?: MessageBlock[];
 }
 
-/** A prompt longer than this, JSON text, is not stored with the session. */
+/** Characters of JSON. Longer prompts are not stored with the session. */
 const STORED_PROMPT = 16_384;
 
 /**
+<<<<<<< HEAD
  * Gateway to a real OpenEnv server of any generation (openenv-wire.md section 18): a socket a session, attached to a session of the server's own
  * where it can (from 0.5), or the stateful HTTP routes of the first servers. For OpenEnv clients `native` passes messages and replies through.
+=======
+ * Client of an OpenEnv server of any generation (docs/reference/openenv.md#servers-as-backends). Each session has one socket, attached to a
+ * session of the server if it can (from 0.5), or uses the stateful HTTP routes of the first servers. `openenv` passes messages of OpenEnv
+ * clients through.
+>>>>>>> d842008a (Explain the OpenEnv client and wire in plain English)
  */
 export class OpenEnvBackend implements Backend {
   readonly native: OpenEnvUpstream;
@@ -56,14 +62,14 @@ export class OpenEnvBackend implements Backend {
   readonly #keepAlive = new KeepAlive();
   readonly #shape: ServerInfoReader;
   readonly #episodes = new Map<string, OpenEnvEpisode>();
-  /** Slots of the server that are being given back. */
+  /** Closings that free slots of the server. */
   readonly #closing = new Set<Promise<void>>();
   readonly #keyBySid = new Map<string, string>();
   #tools: { of: ServerInfo; answer: Promise<ToolsAnswer> } | null = null;
   #taskApi: { of: ServerInfo; api: TaskApi } | null = null;
-  /** A server of several processes, where a socket rarely meets the session that it is to attach to: it gets plain sockets. */
+  /** A server with several processes, where a socket rarely reaches the process of its session. It gets plain sockets. */
   #multiProcess: ServerInfo | null = null;
-  /** The key of the episode that a generation A server plays. */
+  /** Key of the one episode of a generation A server. */
   #generationAKey: string | null = null;
 
   constructor(options: OpenEnvBackendOptions) {
@@ -75,7 +81,7 @@ export class OpenEnvBackend implements Backend {
       shape: (signal) => this.#shape.read(signal),
       relay: (request, signal) =>
         this.#connection.request(request, request.method === 'GET' ? 'idempotent' : 'never', signal).catch((error: unknown) => {
-          // Of what may have run nobody is to be told that it did not.
+          // The request may have run, so the error must not say that it did not.
           throw error instanceof ConnectionFailed ? notOpenEnv(`broke the connection before its answer (${error.message})`, error) : error;
         }),
     };
@@ -124,10 +130,10 @@ export class OpenEnvBackend implements Backend {
     const before = this.#keyBySid.get(request.sid);
     if (before !== undefined) await this.#episodes.get(before)?.delete();
     const ref: Ref = { key: newUuid(), upstream: null, toolActions: server.toolActions };
-    // An environment that cannot be built has no tasks either, but only a session has the words for it.
-    const unclear = (error: unknown) => error instanceof PalestraError && error.code === 'environment_failed';
+    // An environment that cannot be built has no tasks either, but only opening a session tells why.
+    const isBuildFailure = (error: unknown) => error instanceof PalestraError && error.code === 'environment_failed';
     const keywords = await this.#resetKeywords(request, signal).catch((error: unknown) =>
-      unclear(error) ? (error as Error) : Promise.reject(error),
+      isBuildFailure(error) ? (error as Error) : Promise.reject(error),
     );
     const episode = this.#register(ref, request.sid, await this.#open(ref, server, signal), null);
     if (keywords === null) return ref;
@@ -151,7 +157,7 @@ export class OpenEnvBackend implements Backend {
     return this.#register({ key, upstream, toolActions }, null, transport, prompt ?? null);
   }
 
-  /** Ends every episode, because nobody could go on with it or free its slot. */
+  /** Ends every episode, because nothing could continue it or free its slot later. */
   async close(): Promise<void> {
     for (const episode of this.#episodes.values()) episode.delete().catch(() => {});
     await Promise.allSettled(this.#closing);
@@ -176,7 +182,7 @@ export class OpenEnvBackend implements Backend {
     return this.#taskApi.api;
   }
 
-  /** By JSON-RPC, which costs no slot; else on a session that is opened for it. */
+  /** Uses JSON-RPC, which costs no slot; otherwise opens a session. */
   async #listTools(signal: AbortSignal): Promise<ToolsAnswer> {
     const listed = toolsOfRpc(await this.#connection.rpc('tools/list', {}, 'idempotent', signal));
     if (listed !== null) return listed;
@@ -189,18 +195,18 @@ export class OpenEnvBackend implements Backend {
     return sessionTools((message) => transport.send(message, frameOf(message), signal)).finally(() => transport.close());
   }
 
-  /** What the task means to `reset`; null: its client resets by itself. */
+  /** The keywords of `reset` for the task; null if the client resets by itself. */
   async #resetKeywords({ env, task }: BackendCreate, signal: AbortSignal): Promise<JsonObject | null> {
     if (task.kind === 'none') return null;
     const tasks = await this.#taskApiFor(env, signal);
     if (task.kind === 'index') {
-      const index = await tasks.place(task.split, task.index);
+      const index = await tasks.position(task.split, task.index);
       return (await tasks.hasTasks()) ? { split: task.split, index } : {};
     }
     const { spec } = task;
     if (isObject(spec) && 'split' in spec && 'index' in spec) return spec;
-    const place = (await tasks.hasTasks()) ? await tasks.placeOf(spec) : null;
-    if (place !== null) return place;
+    const position = (await tasks.hasTasks()) ? await tasks.positionOf(spec) : null;
+    if (position !== null) return position;
     if (isObject(spec)) return spec;
     throw new PalestraError('invalid_request', { detail: 'A task of this environment is an object: the keywords of its reset.' });
   }
@@ -232,7 +238,7 @@ export class OpenEnvBackend implements Backend {
     return new SocketTransport(this.#connection, this.#keepAlive, null, socket);
   }
 
-  /** Nobody waits for it but `close`. */
+  /** Only `close` waits for it. */
   #release(closing: Promise<void>): void {
     this.#closing.add(closing);
     const closed = () => void this.#closing.delete(closing);

@@ -8,14 +8,14 @@ import { changesEpisode, frameOf, STEP } from './message.ts';
 import { sessionTools } from './list-tools.ts';
 import { endsSession, readReply, type Reply, openingError, sessionLost, type WireError, errorText } from '../wire/server-replies.ts';
 
-/** How the messages of one session reach its server, one at a time. */
+/** Carries the messages of one session to its server, one at a time. */
 export interface Transport {
   /**
-   * Sends a message, resolves with the text of its one reply. Rejects with `session_lost` when the message may have run and its reply is not to
-   * be had any more, or when there is no session; with the signal's reason when that ends the wait.
+   * Sends a message and resolves with the text of its reply. Rejects with `session_lost` if the message may have run and its reply is lost,
+   * or if there is no session; with the signal's reason if that ends the wait.
    */
   send(message: OpenEnvMessage, text: string, signal: AbortSignal): Promise<string>;
-  /** Whether the episode outlives an error that closes the socket. */
+  /** Whether the episode survives an error that closes the socket. */
   readonly resumes: boolean;
   /** Idempotent. */
   close(): Promise<void>;
@@ -24,13 +24,13 @@ export interface Transport {
 export interface OpenEnvSessionOptions {
   transport: Transport;
   toolActions: boolean;
-  /** The one tool of an action environment. */
+  /** The only tool of an action environment. */
   stepTool: (signal: AbortSignal) => Promise<ToolsAnswer>;
-  /** Called once, when the episode is over or lost, with what frees its slot. */
+  /** Called once when the episode has ended. `closing` frees its slot. */
   onEnd: (closing: Promise<void>) => void;
 }
 
-/** A reply that no validator's failure is: pydantic's list of errors, which the server cannot write (openenv-wire.md section 4). */
+/** The server cannot serialise the error of a custom validator (docs/reference/openenv.md#errors). */
 const FAILED_VALIDATOR = /^Unable to serialize unknown type/;
 
 /** An episode on an OpenEnv server of any generation. */
@@ -51,12 +51,12 @@ export class OpenEnvEpisode implements BackendSession {
     this.#prompt = prompt;
   }
 
-  /** The first message. Throws `setup_failed` with the environment's words. */
+  /** Sends the first message. Throws `setup_failed` with the environment's error. */
   async reset(keywords: JsonObject, render: (data: JsonObject) => MessageBlock[], signal: AbortSignal): Promise<MessageBlock[]> {
     const reply = this.#read(await this.#send({ type: 'reset', data: keywords }, signal));
     if (reply.type === 'error') {
       if (endsSession(reply)) throw this.#end(openingError(reply));
-      // Keywords are not validated here: what pydantic refuses is the environment's own doing.
+      // OpenEnv does not validate keywords, so a pydantic error comes from the environment's own code.
       throw new PalestraError('setup_failed', { detail: errorText(reply) });
     }
     if (reply.type !== 'observation') throw this.#end(sessionLost('the OpenEnv server answered a reset with something else.'));
@@ -133,10 +133,7 @@ export class OpenEnvEpisode implements BackendSession {
 
   #resultOfError(error: WireError): ToolCallResult {
     if (this.#survivesError(error)) {
-      return refused(
-        'input_validation',
-        'Tool input validation error: the environment refuses this action, and its server lost the words for it.',
-      );
+      return refused('input_validation', 'Tool input validation error: the environment refuses this action; its server did not say why.');
     }
     if (endsSession(error)) throw this.#end(sessionLost(`the OpenEnv server ended it (${error.message}).`));
     const result = resultOfError(error);
@@ -144,7 +141,7 @@ export class OpenEnvEpisode implements BackendSession {
     return result;
   }
 
-  /** A validator that failed has closed the socket before anything ran, and an attached episode is still there. */
+  /** A failed validator closes the socket before anything runs; an attached episode survives. */
   #survivesError(error: WireError): boolean {
     return this.#options.transport.resumes && error.code === 'SESSION_ERROR' && FAILED_VALIDATOR.test(error.message);
   }
@@ -160,21 +157,21 @@ export class OpenEnvEpisode implements BackendSession {
     try {
       return await this.#options.transport.send(message, text, signal);
     } catch (error) {
-      // A wait that ended early with a step on its way: nobody knows what became of it.
-      if (signal.aborted && changesEpisode(message)) this.#end(sessionLost('its last message was given up before the reply came.'));
+      // The wait ended while a step was on its way: its outcome is unknown.
+      if (signal.aborted && changesEpisode(message)) this.#end(sessionLost('the wait for its last reply was aborted.'));
       if (error instanceof PalestraError && error.code === 'session_lost') throw this.#end(error);
-      // Whoever plays has not seen what their message did, so they cannot go on.
+      // The client cannot know what its message did, so the episode cannot go on.
       if (error instanceof PalestraError && error.code === 'answer_too_large') this.#end(sessionLost(error.message));
       throw error;
     }
   }
 
-  /** What cannot be read may have been a step's reply, so nothing is to be asked again. */
+  /** An unreadable frame may be the reply to a step, so the session ends. */
   #read(text: string): Reply {
     try {
       return readReply(text);
     } catch (error) {
-      throw this.#end(sessionLost('the OpenEnv server sent a reply that is none. The last call may or may not have run.', error));
+      throw this.#end(sessionLost('the OpenEnv server sent an unreadable reply. The last call may or may not have run.', error));
     }
   }
 
@@ -182,13 +179,13 @@ export class OpenEnvEpisode implements BackendSession {
     if (this.#ended !== null) throw this.#ended;
   }
 
-  /** Whatever ended it: its slot on the server is given back. */
-  #end(why: PalestraError): PalestraError {
+  /** Ends the session and frees its slot on the server. */
+  #end(reason: PalestraError): PalestraError {
     if (this.#ended !== null) return this.#ended;
-    this.#ended = why;
+    this.#ended = reason;
     this.#closing = this.#options.transport.close();
     this.#closing.catch(() => {});
     this.#options.onEnd(this.#closing);
-    return why;
+    return reason;
   }
 }

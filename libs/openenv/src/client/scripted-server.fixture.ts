@@ -4,21 +4,21 @@ import type { AddressInfo, Socket } from 'node:net';
 import { type WebSocket, WebSocketServer } from 'ws';
 
 /**
- * A small OpenEnv server of real sockets that does what a test tells it to, and what real ones do else. Its environment answers each step with the
- * number that it was sent and counts them.
+ * A small OpenEnv server with real sockets, scripted by a test. Its environment answers each step with the number in the action and counts
+ * steps.
  */
 export interface Script {
-  /** `E` attaches sockets to HTTP sessions, `C` does not know them. */
+  /** `E` attaches sockets to HTTP sessions, `C` does not. */
   generation: 'C' | 'E';
-  /** Right after a socket was opened; true: nothing else happens on it. */
+  /** Called after a socket opened. true: nothing else happens on it. */
   onSocket?: (socket: WebSocket, count: number) => boolean | void;
-  /** Instead of sending the reply to a message; the next message is taken when it has returned. `n`: the action's number. */
+  /** Called instead of sending a reply. The next message is handled after it returned. `n`: the number in the action. */
   onMessage?: (socket: WebSocket, reply: string, message: { type: string; n: number | null }) => boolean | void | Promise<boolean | void>;
-  /** Answers a GET itself; true: nothing else answers. */
+  /** Answers a GET. true: answered. */
   onGet?: (path: string, response: http.ServerResponse) => boolean;
-  /** In place of an answer to a POST. */
+  /** Answers a POST. */
   onPost?: (socket: Socket) => boolean;
-  /** An HTTP status in place of the upgrade. */
+  /** HTTP status of a refused upgrade. */
   refuseUpgrade?: (count: number) => number | null;
 }
 
@@ -29,10 +29,10 @@ interface Episode {
 
 export interface ScriptedServer {
   url: string;
-  /** Every message that reached an episode, fences left out. */
+  /** Messages that reached an episode, without fences. */
   seen: { type: string; n: number | null }[];
   sockets: () => number;
-  /** Sessions of the server's own that are open. */
+  /** Open sessions of `openenv/session/create`. */
   sessions: () => number;
   stop(): Promise<void>;
 }
@@ -113,7 +113,7 @@ export async function startScripted(script: Script): Promise<ScriptedServer> {
       const text = JSON.stringify(reply);
       if (!(await script.onMessage?.(socket, text, message))) socket.send(text);
     };
-    // One after another, as every OpenEnv server takes them.
+    // OpenEnv servers handle messages one after another.
     socket.on('message', (data: Buffer) => void (turn = turn.then(() => take(data))));
   }
 

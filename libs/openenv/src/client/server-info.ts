@@ -5,31 +5,31 @@ import { ConnectionFailed, type OpenEnvConnection, unreachable, withDeadline } f
 import { SocketBroken, UpgradeRefused, UpstreamSocket } from './socket.ts';
 import { notOpenEnv, readJson } from '../wire/server-replies.ts';
 
-/** A server as it is now. */
+/** The current state of a server. */
 export interface ServerInfo extends OpenEnvShape {
-  /** Lower case; the first is the default, and OpenEnv servers have but one. */
+  /** Lower case; the first is the default. OpenEnv servers have only one. */
   environments: string[];
 }
 
-/** What the server is may change when it restarts, so it is asked again after this. */
+/** A server can change when it restarts, so this is read again after this time. */
 const MAX_AGE_MS = 60_000;
-/** After a question that found no answer. */
+/** Delay of the next attempt after a failed one. */
 const MIN_AGE_MS = 5_000;
 const DEADLINE_MS = 30_000;
-/** An id that no server gives out. */
+/** An id that no server issues. */
 const NO_SESSION = '00000000-0000-4000-8000-000000000000';
-/** The titles of action schemas by which clients know that tools are to be listed (openenv-wire.md 7.1). */
+/** Titles of action schemas that tell clients to list tools (docs/reference/openenv.md#http-routes). */
 const TOOL_ACTIONS: JsonValue[] = ['Action', 'CallToolAction', 'ListToolsAction'];
 
-/** What generation A does not publish: any object is an action, and everything else is what its servers answer. */
+/** Generation A publishes no schema: any object is an action. */
 function schemaOfGenerationA(): JsonObject {
   const object = (title: string) => ({ type: 'object', title, properties: {}, additionalProperties: true });
   return { action: object('EnvironmentAction'), observation: object('EnvironmentObservation'), state: object('EnvironmentState') };
 }
 
 /**
- * Asks a server what it is (openenv-wire.md section 18), once a minute. What costs the server an environment, its metadata and whether sockets
- * can attach, is asked once and again only when the rest has changed.
+ * Reads the generation, mode and schemas of a server (docs/reference/openenv.md#servers-as-backends) at most once a minute. Metadata and
+ * the test for attaching cost the server an environment, so they are read again only if the rest changed.
  */
 export class ServerInfoReader {
   readonly #loading = new SingleFlight<ServerInfo>();
@@ -49,10 +49,10 @@ export class ServerInfoReader {
     return Promise.race([reading, aborted]).finally(() => signal.removeEventListener('abort', onAbort));
   }
 
-  /** A server that does not answer just now is what it was. */
+  /** Keeps the last result if the server does not answer. */
   async #current(): Promise<ServerInfo> {
     try {
-      return await withDeadline(DEADLINE_MS, (signal) => this.#ask(signal));
+      return await withDeadline(DEADLINE_MS, (signal) => this.#load(signal));
     } catch (error) {
       if (this.#known === null) throw error;
       this.#known.readAt = Date.now() - MAX_AGE_MS + MIN_AGE_MS;
@@ -60,7 +60,7 @@ export class ServerInfoReader {
     }
   }
 
-  async #ask(signal: AbortSignal): Promise<ServerInfo> {
+  async #load(signal: AbortSignal): Promise<ServerInfo> {
     const [schema, openapi, list] = await Promise.all(
       ['/schema', '/openapi.json', '/list_environments'].map(async (path) => {
         const answer = await this.connection.get(path, signal);
@@ -68,15 +68,15 @@ export class ServerInfoReader {
       }),
     );
     const fingerprint = JSON.stringify([schema, openapi, list]);
-    const info = this.#known?.fingerprint === fingerprint ? this.#known.info : await this.#learn(schema!, openapi!, list!, signal);
+    const info = this.#known?.fingerprint === fingerprint ? this.#known.info : await this.#readAll(schema!, openapi!, list!, signal);
     this.#known = { info, fingerprint, readAt: Date.now() };
     return info;
   }
 
-  async #learn(schema: string | null, openapi: string | null, list: string | null, signal: AbortSignal): Promise<ServerInfo> {
+  async #readAll(schema: string | null, openapi: string | null, list: string | null, signal: AbortSignal): Promise<ServerInfo> {
     const mode = await this.#mode(openapi, signal);
     if (schema === null && !('/mcp' in (pathsOf(openapi) ?? {}))) return this.#generationA(signal);
-    // A server without classes of its own has nothing to publish: its actions are those of tools.
+    // A server without classes of its own publishes no schema; its actions call tools.
     const read =
       schema === null ? { action: { type: 'object', title: 'Action' }, observation: {}, state: {} } : readJson(schema, 'a schema');
     if (!isObject(read) || !isObject(read['action'])) throw notOpenEnv('publishes no schema of its actions');
@@ -107,14 +107,14 @@ export class ServerInfoReader {
     };
   }
 
-  /** By the document that every server has; else by whether POST is what its route wants. */
+  /** Reads the mode from the OpenAPI document, otherwise from whether the route `/reset` exists. */
   async #mode(openapi: string | null, signal: AbortSignal): Promise<OpenEnvShape['mode']> {
     const paths = pathsOf(openapi);
     if (paths !== null) return '/reset' in paths ? 'simulation' : 'production';
     return (await this.connection.get('/reset', signal)).status === 404 ? 'production' : 'simulation';
   }
 
-  /** null where the constructor fails, for which the sessions will have the words. */
+  /** null if the constructor fails; opening a session reports that error. */
   async #metadata(signal: AbortSignal): Promise<JsonObject | null> {
     const answer = await this.connection.get('/metadata', signal);
     if (answer.status !== 200) return null;
@@ -123,8 +123,8 @@ export class ServerInfoReader {
   }
 
   /**
-   * Whether `/ws?session_id=` is heeded: an unknown id is refused then, even by a full server. An older one builds an environment and answers,
-   * or refuses for another reason.
+   * Whether the server honours `/ws?session_id=`: it then refuses an unknown id, even when it is full. An older server builds an
+   * environment and answers, or refuses for another reason.
    */
   async #attaches(signal: AbortSignal): Promise<boolean> {
     const { socketUrl, headers, outbound } = this.connection;
@@ -141,7 +141,7 @@ export class ServerInfoReader {
   }
 }
 
-function safely(text: string): JsonValue {
+function parseOrNull(text: string): JsonValue {
   try {
     return parseJson(text);
   } catch {
@@ -150,17 +150,17 @@ function safely(text: string): JsonValue {
 }
 
 function environmentsOf(list: string | null): string[] | null {
-  const names = list === null ? null : safely(list);
+  const names = list === null ? null : parseOrNull(list);
   if (!Array.isArray(names)) return null;
   const found = names.filter((name): name is string => typeof name === 'string' && name !== '');
   return found.length === 0 ? null : found.map((name) => name.toLowerCase());
 }
 
-/** The name in a server's metadata, as one that can stand in a path. */
+/** The name in a server's metadata, as a path segment. */
 const pathName = (name: JsonValue): string =>
   (typeof name === 'string' ? name.toLowerCase().replaceAll(/[^\w.-]+/g, '_') : '') || 'default';
 
 function pathsOf(openapi: string | null): JsonObject | null {
-  const paths = openapi === null ? null : (safely(openapi) as { paths?: JsonValue } | null)?.paths;
+  const paths = openapi === null ? null : (parseOrNull(openapi) as { paths?: JsonValue } | null)?.paths;
   return isObject(paths) ? paths : null;
 }

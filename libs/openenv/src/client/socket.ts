@@ -8,11 +8,11 @@ import { isErrorFrame } from '../wire/server-replies.ts';
 export interface SocketTarget {
   url: string;
   headers: Record<string, string>;
-  /** Where its addresses may be; anywhere unless set. */
+  /** Which addresses are allowed; default: all. */
   outbound?: OutboundPolicy;
 }
 
-/** uvicorn takes 16 MiB and closes the socket on more. */
+/** uvicorn closes the socket on messages over 16 MiB. */
 export const MAX_SENT_BYTES = 16 * 1024 * 1024 - 1;
 const HANDSHAKE_MS = 10_000;
 const CLOSE_MS = 2_000;
@@ -25,15 +25,15 @@ export class UpgradeRefused extends Error {
   }
 }
 
-/** The socket is gone, for good. */
+/** The socket cannot be used any more. */
 export class SocketBroken extends Error {
   constructor(
     why: string,
-    /** A message was on its way: whether the server has seen it cannot be known. */
+    /** A message was on its way; whether the server has seen it is unknown. */
     readonly sent: boolean,
-    /** The server closed with 1000 before it had said anything, which is how a refusal for capacity may look. */
+    /** The server closed with 1000 before it sent anything, which can be a refusal for capacity. */
     readonly closedAtOnce: boolean,
-    /** Why it broke, where that has a code of its own: a frame that is not read. */
+    /** The error to throw instead, e.g. for a frame that is too large. */
     readonly refusal: PalestraError | null = null,
   ) {
     super(why);
@@ -42,42 +42,42 @@ export class SocketBroken extends Error {
 }
 
 interface Waiter {
-  /** Given what came. */
-  hear(text: string): void;
+  /** Called with the frame. */
+  resolve(text: string): void;
   reject(error: unknown): void;
 }
 
-const ONE_TOO_MANY = 'it sent one reply more than it was asked for';
+const EXTRA_REPLY = 'it sent more replies than messages were sent';
 const FENCE = 'palestra-fence-';
 let fences = 0;
-/** Of a text that is given to `ws` as bytes: those are masked and framed in one piece. */
+/** `ws` masks and frames a Buffer in one piece. */
 const TEXT = { binary: false } as const;
 
 /**
- * One socket of one session: a message, its reply, the next message. There are no request ids on this wire, so whatever could shift
- * replies by one ends the socket: a frame that nobody waits for, a wait that is given up, a frame of another kind than its message asks for.
- * One shift is left: a reply that comes a second time when the next message is out already. What could be such a copy (see `DuplicateReplies`) is
- * believed only after a fence: a message of no known type, whose refusal quotes it. Had it been a copy, the true reply would come first.
+ * One socket of one session: a message, its reply, the next message. The wire has no request ids. Everything that could shift replies by
+ * one therefore ends the socket: an unexpected frame, an aborted wait, a frame of the wrong kind. A duplicate reply can still arrive after
+ * the next message was sent. Replies that may be duplicates (see `DuplicateReplies`) are verified with a fence: a message of an unknown
+ * type, whose refusal quotes it. If the reply was a duplicate, the true reply comes before the refusal.
  */
 export class UpstreamSocket {
   readonly #socket: WebSocket;
   #waiter: Waiter | null = null;
-  /** An error frame that came before the first message: the refusal of the session. */
+  /** An error frame before the first message: the server refused the session. */
   #refusal: string | null = null;
-  #heard = false;
+  #hasReceived = false;
   readonly #duplicates = new DuplicateReplies();
   #broken: SocketBroken | null = null;
-  /** Of the last message: most of a session have the same, and listening anew for each would cost as much as sending it. */
+  /** Signal of the last message. Most messages of a session share one, so the listener stays. */
   #signal: AbortSignal | null = null;
   readonly #onAbort = (): void => {
     if (this.#waiter === null) return;
-    this.#settle().reject(this.#signal!.reason);
-    this.#fail('its reply was no longer waited for');
+    this.#takeWaiter().reject(this.#signal!.reason);
+    this.#fail('the wait for its reply was aborted');
   };
   readonly #onSent = (error?: Error | null): void => {
     if (error) this.#fail(`it took no message (${error.message})`);
   };
-  /** When the server last said anything, pongs included; milliseconds since the epoch. */
+  /** When the server last sent anything, pongs included; milliseconds since the epoch. */
   heardAt = Date.now();
 
   private constructor(socket: WebSocket) {
@@ -85,10 +85,10 @@ export class UpstreamSocket {
     socket.on('message', (data, isBinary) => this.#receive(data as Buffer, isBinary));
     socket.on('pong', () => (this.heardAt = Date.now()));
     socket.on('ping', () => (this.heardAt = Date.now()));
-    // `close` follows, and says the same.
+    // `close` follows with the same information.
     socket.on('error', (error) => {
       const isTooLong = (error as NodeJS.ErrnoException).code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH';
-      if (isTooLong) this.#refuse(answerTooLarge(ANSWER_LIMITS.call, error));
+      if (isTooLong) this.#failWith(answerTooLarge(ANSWER_LIMITS.call, error));
       else this.#fail(`it broke the protocol or the connection (${(error as NodeJS.ErrnoException).code ?? error.message})`);
     });
     socket.on('close', (code) => this.#end(`it closed the connection (${code})`, code === 1000));
@@ -105,7 +105,7 @@ export class UpstreamSocket {
       perMessageDeflate: false,
       maxPayload: ANSWER_LIMITS.call,
       handshakeTimeout: HANDSHAKE_MS,
-      // Not among the types of `ws`, which passes it on to `net.connect`.
+      // Missing in the types of `ws`, which passes it on to `net.connect`.
       ...({ lookup: outbound.lookup(portNumber) } as object),
     });
     const opened = new UpstreamSocket(socket);
@@ -131,51 +131,51 @@ export class UpstreamSocket {
   }
 
   /**
-   * Sends one message and waits for its one reply. Never two at the same time. Rejects with `SocketBroken`, or with the signal's reason, and
-   * either way the socket is gone then. `fits` says whether a frame can be the reply to this message.
+   * Sends one message and waits for its reply. Never call it twice at the same time. Rejects with `SocketBroken` or the signal's reason;
+   * either ends the socket. `fits`: whether a frame can be the reply.
    */
   exchange(message: string, fits: (reply: string) => boolean, signal: AbortSignal): Promise<string> {
     return new Promise((resolve, reject) => {
-      const hear = (reply: string): void => {
-        if (quotes(reply, FENCE) || !fits(reply)) reject(this.#shifted('it sent a reply to another message than the last'));
+      const onReply = (reply: string): void => {
+        if (isRefusalOf(reply, FENCE) || !fits(reply)) reject(this.#replyLost('it sent a reply to another message than the last'));
         else if (!this.#duplicates.mayBeDuplicate(message, reply)) resolve(reply);
         else this.#verify(signal).then(() => resolve(reply), reject);
       };
-      this.#send(message, { hear, reject }, signal);
+      this.#send(message, { resolve: onReply, reject }, signal);
     });
   }
 
-  /** Rejects when the last reply was none to the last message. */
+  /** Rejects if the last reply was a duplicate. */
   async #verify(signal: AbortSignal): Promise<void> {
-    if ((await this.fence(signal)) !== null) throw this.#shifted(ONE_TOO_MANY);
+    if ((await this.fence(signal)) !== null) throw this.#replyLost(EXTRA_REPLY);
     this.#duplicates.verified();
   }
 
   /**
-   * Asks for a sign of life that changes nothing: a message of no known type. Resolves with null when its refusal comes, with another error
-   * frame of the server when it refuses the session instead.
+   * Sends a message of an unknown type, which changes nothing. Resolves with null when its refusal arrives, or with the error frame of a
+   * server that refuses the session.
    */
   async fence(signal: AbortSignal): Promise<string | null> {
     const type = `${FENCE}${(fences += 1)}`;
-    const reply = await new Promise<string>((hear, reject) => this.#send(`{"type":"${type}"}`, { hear, reject }, signal));
-    if (quotes(reply, type)) return null;
+    const reply = await new Promise<string>((resolve, reject) => this.#send(`{"type":"${type}"}`, { resolve, reject }, signal));
+    if (isRefusalOf(reply, type)) return null;
     if (isErrorFrame(reply)) return reply;
-    throw this.#shifted(ONE_TOO_MANY);
+    throw this.#replyLost(EXTRA_REPLY);
   }
 
-  /** Never rejects: a socket that does not take it is about to say so. */
+  /** Never rejects. */
   ping(): void {
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.ping();
   }
 
-  /** Says goodbye, and waits until the server has hung up, so that it has its slot back; not for long. */
+  /** Closes the socket and waits a short time until the server has closed it too, so that its slot is free. */
   async close(): Promise<void> {
     this.#end('it was closed');
     if (this.#socket.readyState === WebSocket.CLOSED) return;
     await new Promise<void>((resolve) => {
-      const impatience = setTimeout(() => this.#socket.terminate(), CLOSE_MS);
+      const timer = setTimeout(() => this.#socket.terminate(), CLOSE_MS);
       this.#socket.once('close', () => {
-        clearTimeout(impatience);
+        clearTimeout(timer);
         resolve();
       });
       if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send('{"type":"close"}', () => {});
@@ -183,7 +183,7 @@ export class UpstreamSocket {
     });
   }
 
-  /** At once, without a goodbye. */
+  /** Terminates the connection. */
   drop(why: string): void {
     this.#fail(why);
   }
@@ -192,39 +192,39 @@ export class UpstreamSocket {
     if (this.#refusal !== null) {
       const refusal = this.#refusal;
       this.#refusal = null;
-      return waiter.hear(refusal);
+      return waiter.resolve(refusal);
     }
     if (this.#broken !== null) return waiter.reject(new SocketBroken(this.#broken.message, false, this.#broken.closedAtOnce));
-    if (this.#socket.readyState !== WebSocket.OPEN) return this.#hungUp(waiter);
+    if (this.#socket.readyState !== WebSocket.OPEN) return this.#rejectOnClose(waiter);
     if (signal.aborted) {
-      this.#fail('its reply was no longer waited for');
+      this.#fail('the wait for its reply was aborted');
       return waiter.reject(signal.reason);
     }
-    this.#heed(signal);
+    this.#listenTo(signal);
     this.#waiter = waiter;
     this.#socket.send(Buffer.from(message), TEXT, this.#onSent);
   }
 
-  /** Who waits is told; from now on nobody waits. */
-  #settle(): Waiter {
+  /** Returns the waiter and clears it. */
+  #takeWaiter(): Waiter {
     const waiter = this.#waiter!;
     this.#waiter = null;
     return waiter;
   }
 
-  /** The wait for a reply ends when this aborts; null: nobody will wait any more. */
-  #heed(signal: AbortSignal | null): void {
+  /** Ends the wait when `signal` aborts; null: nothing waits. */
+  #listenTo(signal: AbortSignal | null): void {
     if (signal === this.#signal) return;
     this.#signal?.removeEventListener('abort', this.#onAbort);
     signal?.addEventListener('abort', this.#onAbort);
     this.#signal = signal;
   }
 
-  /** The server has said goodbye, with a code that is known when it has hung up. */
-  #hungUp(waiter: Waiter): void {
-    const impatience = setTimeout(() => this.#socket.terminate(), CLOSE_MS);
+  /** The server is closing the socket; its close code comes with `close`. */
+  #rejectOnClose(waiter: Waiter): void {
+    const timer = setTimeout(() => this.#socket.terminate(), CLOSE_MS);
     this.#socket.once('close', () => {
-      clearTimeout(impatience);
+      clearTimeout(timer);
       waiter.reject(this.#end('it closed the connection'));
     });
   }
@@ -239,11 +239,11 @@ export class UpstreamSocket {
       return void this.#fail(`it sent a reply that is not read: ${(error as Error).message}`);
     }
     const text = data.toString('utf8');
-    const first = !this.#heard;
-    this.#heard = true;
-    if (this.#waiter !== null) return this.#settle().hear(text);
+    const first = !this.#hasReceived;
+    this.#hasReceived = true;
+    if (this.#waiter !== null) return this.#takeWaiter().resolve(text);
     if (first && isErrorFrame(text)) this.#refusal = text;
-    else this.#fail('it sent a frame that nobody asked for');
+    else this.#fail('it sent an unexpected frame');
   }
 
   #fail(why: string): SocketBroken {
@@ -252,26 +252,26 @@ export class UpstreamSocket {
     return broken;
   }
 
-  /** What the server sent is not read, so no later reply can be told from it. */
-  #refuse(refusal: PalestraError): void {
+  /** A frame was not read, so later replies cannot be matched. */
+  #failWith(refusal: PalestraError): void {
     this.#end(refusal.message, false, refusal);
     this.#socket.terminate();
   }
 
-  /** The reply of the message that was sent is not to be had any more. */
-  #shifted(why: string): SocketBroken {
+  /** The reply to the last message is lost. */
+  #replyLost(why: string): SocketBroken {
     this.#fail(why);
     return new SocketBroken(why, true, false);
   }
 
-  /** Nothing that comes from now on is heard. */
+  /** Ignores all later frames. */
   #end(why: string, closedNormally = false, refusal: PalestraError | null = null): SocketBroken {
-    this.#broken ??= new SocketBroken(why, this.#waiter !== null, closedNormally && !this.#heard, refusal);
-    if (this.#waiter !== null) this.#settle().reject(this.#broken);
-    this.#heed(null);
+    this.#broken ??= new SocketBroken(why, this.#waiter !== null, closedNormally && !this.#hasReceived, refusal);
+    if (this.#waiter !== null) this.#takeWaiter().reject(this.#broken);
+    this.#listenTo(null);
     return this.#broken;
   }
 }
 
-/** A refusal of this message type. An observation may say anything. */
-const quotes = (reply: string, type: string): boolean => isErrorFrame(reply) && reply.includes(type);
+/** Whether `reply` is an error that quotes `type`. Observations can contain any text. */
+const isRefusalOf = (reply: string, type: string): boolean => isErrorFrame(reply) && reply.includes(type);

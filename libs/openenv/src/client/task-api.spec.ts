@@ -66,7 +66,7 @@ describe('the Task API', () => {
     expect(await api.count('train')).toBe(3);
     expect(await api.task('train', 1, soon())).toEqual({ id: 'b' });
     await expect(api.tasks('train', soon())).rejects.toMatchObject({ code: 'tasks_not_listable' });
-    expect(await api.placeOf({ id: 'b' })).toBeNull();
+    expect(await api.positionOf({ id: 'b' })).toBeNull();
   });
 
   test('a task that comes back finds its place, whatever the order of its keys', async () => {
@@ -75,9 +75,9 @@ describe('the Task API', () => {
       num_tasks: ({ split }) => ({ num_tasks: split === 'mine' ? 3 : 0 }),
       task_range: ({ start, stop: end }) => ({ tasks: TASKS.slice(start, end) }),
     });
-    expect(await api.placeOf({ weight: 1, id: 'a' })).toEqual({ split: 'mine', index: 0 });
-    expect(await api.placeOf({ id: 'c' })).toEqual({ split: 'mine', index: 2 });
-    expect(await api.placeOf({ id: 'z' })).toBeNull();
+    expect(await api.positionOf({ weight: 1, id: 'a' })).toEqual({ split: 'mine', index: 0 });
+    expect(await api.positionOf({ id: 'c' })).toEqual({ split: 'mine', index: 2 });
+    expect(await api.positionOf({ id: 'z' })).toBeNull();
     expect(asked.filter((route) => route === 'task_range')).toHaveLength(1);
   });
 

@@ -13,24 +13,24 @@ import {
 import { type HttpAnswer, type OpenEnvConnection, withDeadline } from './connection.ts';
 import { notOpenEnv, readJson, httpErrorText } from '../wire/server-replies.ts';
 
-/** Every request builds an environment on the server, so what is asked for each session is kept this long. */
+/** Each request builds an environment on the server, so answers are cached this long. */
 const MAX_AGE_MS = 60_000;
 const DEADLINE_MS = 120_000;
-/** A whole list is not read again for each minute's first session. */
-const PLACES_MAX_AGE_MS = 600_000;
-/** A split with more tasks is not searched for a task that came back without its place. */
+/** Lists of all tasks are cached longer. */
+const POSITIONS_MAX_AGE_MS = 600_000;
+/** Splits with more tasks are not searched for a task without position. */
 const MAX_SEARCHED = 50_000;
 const TYPES: readonly JsonValue[] = SPLIT_TYPES;
 
-/** What an environment without tasks offers: its resets, chosen by seed where the client wants another one. */
+/** The split and task of an environment without tasks: its reset. */
 const ONLY_SPLIT: Split = { name: 'train', type: 'train' };
 const ONLY_TASK: TaskSpec = {};
 
-/** The environment did not implement this route of the Task API. */
+/** The environment does not implement this route of the Task API. */
 class NotImplemented extends Error {}
 
-/** Answers that are kept for a while; a failed one is not. */
-class Kept<T> {
+/** Caches answers for a while, but no failures. */
+class Cache<T> {
   readonly #answers = new Map<string, { answer: Promise<T>; at: number }>();
 
   constructor(readonly maxAgeMs: number) {}
@@ -46,17 +46,17 @@ class Kept<T> {
 }
 
 /**
- * Splits and tasks of a server, by its Task API (openenv-wire.md section 13; from 0.4). An environment that has none, by its version or because
- * it does not implement it, has the split `train` with one task, `{}`.
+ * Splits and tasks of a server by its Task API (docs/reference/openenv.md#task-api; from 0.4). An environment without it has the split
+ * `train` with one task, `{}`.
  */
 export class TaskApi {
-  readonly #splits = new Kept<Split[] | null>(MAX_AGE_MS);
-  readonly #counts = new Kept<number>(MAX_AGE_MS);
-  readonly #places = new Kept<Map<string, number>>(PLACES_MAX_AGE_MS);
+  readonly #splits = new Cache<Split[] | null>(MAX_AGE_MS);
+  readonly #counts = new Cache<number>(MAX_AGE_MS);
+  readonly #positions = new Cache<Map<string, number>>(POSITIONS_MAX_AGE_MS);
 
   constructor(
     readonly connection: OpenEnvConnection,
-    /** As the server spells it; null: a version without Task API. */
+    /** In the server's spelling; null: its version has no Task API. */
     readonly environment: string | null,
   ) {}
 
@@ -64,24 +64,24 @@ export class TaskApi {
     return (await this.#published()) ?? [ONLY_SPLIT];
   }
 
-  /** Whether a task is chosen by `{split, index}`. */
+  /** Whether `{split, index}` chooses a task. */
   async hasTasks(): Promise<boolean> {
     return (await this.#published()) !== null;
   }
 
   async tasks(split: string, signal: AbortSignal): Promise<TaskSpec[]> {
-    if (!(await this.#known(split))) return [ONLY_TASK];
+    if (!(await this.#hasTasksIn(split))) return [ONLY_TASK];
     try {
-      return listOf(await this.#asked('tasks', { split }, signal));
+      return listOf(await this.#request('tasks', { split }, signal));
     } catch (error) {
       throw error instanceof NotImplemented ? new PalestraError('tasks_not_listable') : error;
     }
   }
 
   async count(split: string): Promise<number> {
-    if (!(await this.#known(split))) return 1;
+    if (!(await this.#hasTasksIn(split))) return 1;
     return this.#counts.get(split, async (signal) => {
-      const answer = await orElse(this.#asked('num_tasks', { split }, signal), async () => ({
+      const answer = await orElse(this.#request('num_tasks', { split }, signal), async () => ({
         num_tasks: (await this.tasks(split, signal)).length,
       }));
       const count = isObject(answer) ? toPlainNumber(answer['num_tasks']) : null;
@@ -91,15 +91,15 @@ export class TaskApi {
   }
 
   async task(split: string, index: number, signal: AbortSignal): Promise<TaskSpec> {
-    const place = await this.place(split, index);
+    const position = await this.position(split, index);
     if (!(await this.hasTasks())) return ONLY_TASK;
-    const listed = async () => ({ task: (await this.tasks(split, signal))[place] });
-    const answer = await orElse(this.#asked('task', { split, index: place }, signal), listed);
+    const listed = async () => ({ task: (await this.tasks(split, signal))[position] });
+    const answer = await orElse(this.#request('task', { split, index: position }, signal), listed);
     if (!isObject(answer) || answer['task'] === undefined) throw notOpenEnv('sent no task');
     return answer['task'];
   }
 
-  /** `start`, `stop` as on the wire: null = default, negatives count from the end, clamped, stop exclusive. */
+  /** `start`, `stop` as in a Python slice; null: default. */
   async range(split: string, start: number | null, stop: number | null, signal: AbortSignal): Promise<TaskSpec[]> {
     const count = await this.count(split);
     const clamp = (bound: number) => Math.min(Math.max(bound < 0 ? count + bound : bound, 0), count);
@@ -107,35 +107,35 @@ export class TaskApi {
     if (first >= end) return [];
     if (!(await this.hasTasks())) return [ONLY_TASK];
     const listed = async () => ({ tasks: (await this.tasks(split, signal)).slice(first, end) });
-    return listOf(await orElse(this.#asked('task_range', { split, start: first, stop: end }, signal), listed));
+    return listOf(await orElse(this.#request('task_range', { split, start: first, stop: end }, signal), listed));
   }
 
-  /** An index as a position from 0. Throws `invalid_split`, `invalid_index`. */
-  async place(split: string, index: number): Promise<number> {
+  /** Converts an index to a position from 0. Throws `invalid_split`, `invalid_index`. */
+  async position(split: string, index: number): Promise<number> {
     const count = await this.count(split);
-    const place = index < 0 ? count + index : index;
-    if (!Number.isInteger(place) || place < 0 || place >= count) throw new PalestraError('invalid_index');
-    return place;
+    const position = index < 0 ? count + index : index;
+    if (!Number.isInteger(position) || position < 0 || position >= count) throw new PalestraError('invalid_index');
+    return position;
   }
 
   /**
-   * The place of a task that this server gave, which clients send back without saying where they had it from; null for one of their own making.
-   * `reset` chooses a task by its place only.
+   * The position of a task that this server listed; null for any other task. `reset` chooses tasks by position only, and clients send specs
+   * back without it.
    */
-  async placeOf(spec: TaskSpec): Promise<{ split: string; index: number } | null> {
-    const print = canonical(spec);
+  async positionOf(spec: TaskSpec): Promise<{ split: string; index: number } | null> {
+    const key = canonical(spec);
     for (const { name } of (await this.#published()) ?? []) {
-      const index = (await this.#placesOf(name)).get(print);
+      const index = (await this.#positionsOf(name)).get(key);
       if (index !== undefined) return { split: name, index };
     }
     return null;
   }
 
-  #placesOf(split: string): Promise<Map<string, number>> {
-    return this.#places.get(split, async (signal) => {
+  #positionsOf(split: string): Promise<Map<string, number>> {
+    return this.#positions.get(split, async (signal) => {
       const count = await this.count(split);
-      const tasks = count > MAX_SEARCHED ? [] : await this.range(split, null, null, signal).catch(noneListed);
-      // Of two equal tasks, the first.
+      const tasks = count > MAX_SEARCHED ? [] : await this.range(split, null, null, signal).catch(emptyIfNotListable);
+      // The first of equal tasks wins.
       return new Map(tasks.map((task, index): [string, number] => [canonical(task), index]).toReversed());
     });
   }
@@ -144,21 +144,21 @@ export class TaskApi {
   async #published(): Promise<Split[] | null> {
     if (this.environment === null) return null;
     return this.#splits.get('', async (signal) => {
-      const rows = await orElse(this.#asked('splits', null, signal), async () => null);
+      const rows = await orElse(this.#request('splits', null, signal), async () => null);
       if (rows === null) return null;
       if (!Array.isArray(rows)) throw notOpenEnv('sent no list of splits');
       return rows.map(readSplit);
     });
   }
 
-  /** Whether the environment has tasks. Throws `invalid_split`: the server itself would answer 500. */
-  async #known(split: string): Promise<boolean> {
+  /** Whether the environment has tasks. Throws `invalid_split`, for which the server would answer 500. */
+  async #hasTasksIn(split: string): Promise<boolean> {
     const published = await this.#published();
     if (!(published ?? [ONLY_SPLIT]).some(({ name }) => name === split)) throw new PalestraError('invalid_split');
     return published !== null;
   }
 
-  async #asked(route: string, body: JsonObject | null, signal: AbortSignal): Promise<JsonValue> {
+  async #request(route: string, body: JsonObject | null, signal: AbortSignal): Promise<JsonValue> {
     const path = `/${encodeURIComponent(this.environment!)}/${route}`;
     const answer = await (body === null ? this.connection.get(path, signal) : this.connection.post(path, body, 'idempotent', signal));
     if (answer.status === 501) throw new NotImplemented(route);
@@ -167,10 +167,10 @@ export class TaskApi {
   }
 }
 
-/** An answer, or what stands in for it where the environment did not implement its route. */
-async function orElse(asked: Promise<JsonValue>, other: () => Promise<JsonValue>): Promise<JsonValue> {
+/** The answer, or `other()` if the environment does not implement the route. */
+async function orElse(answer: Promise<JsonValue>, other: () => Promise<JsonValue>): Promise<JsonValue> {
   try {
-    return await asked;
+    return await answer;
   } catch (error) {
     if (!(error instanceof NotImplemented)) throw error;
     return other();
@@ -190,7 +190,7 @@ function listOf(answer: JsonValue): TaskSpec[] {
   return answer['tasks'];
 }
 
-/** A bare name that is a type is of that type; every other one is for validation. */
+/** A name that is a type has that type; all others are for validation. */
 function readSplit(row: JsonValue): Split {
   const name = isObject(row) ? row['name'] : row;
   if (typeof name !== 'string') throw notOpenEnv('sent a split without a name');
@@ -198,12 +198,12 @@ function readSplit(row: JsonValue): Split {
   return { name, type: type as SplitType };
 }
 
-function noneListed(error: unknown): TaskSpec[] {
+function emptyIfNotListable(error: unknown): TaskSpec[] {
   if (error instanceof PalestraError && error.code === 'tasks_not_listable') return [];
   throw error;
 }
 
-/** Equal for equal values, whatever the order of their keys. */
+/** JSON text with sorted keys. */
 function canonical(value: JsonValue): string {
   const sorted = (inner: JsonValue): JsonValue => {
     if (Array.isArray(inner)) return inner.map(sorted);

@@ -11,7 +11,7 @@ import type { NativeReply, ToolCallResult } from '@palestra/session';
 import { hasOddEscapes, membersAt } from '../wire/json-slices.ts';
 import { endsSession, type Reply, readRpc, type WireError, errorText } from '../wire/server-replies.ts';
 
-/** OpenEnv's replies as tool results: an action's observation as one text of JSON, a tool's result as its blocks. */
+/** Tool results from OpenEnv replies: an action's observation as one JSON text, a tool's result as its blocks. */
 
 const textBlock = (text: string): OutputBlock => ({ text, detail: null, type: 'text' });
 
@@ -20,13 +20,13 @@ export function refused(reason: 'not_found' | 'input_validation', error: string)
 }
 
 function output(blocks: OutputBlock[], metadata: JsonObject | null, reward: JsonValue = null, finished = false): ToolCallResult {
-  // Open Reward knows numbers only, and an environment's `true` is its one point.
+  // ORS rewards are numbers; `true` is 1.
   const value = typeof reward === 'boolean' ? Number(reward) : toFiniteNumber(reward) === null ? null : reward;
   const text = stringifyJson({ ok: true, output: { blocks, metadata, reward: value, finished } });
   return { text, ok: true, reason: null, reward: toFiniteNumber(value), finished };
 }
 
-/** Sent twice by servers that know it: beside the observation and, where that is left out because it is empty, in it. */
+/** Servers send metadata beside the observation, and inside it. */
 function metadataOf(data: JsonObject): JsonObject | null {
   const inside = isObject(data['observation']) ? data['observation']['metadata'] : null;
   const found = isObject(data['metadata']) ? data['metadata'] : inside;
@@ -38,7 +38,7 @@ function observationOf(data: JsonObject): JsonObject {
   return observation;
 }
 
-/** The reply to a `step` or a `reset`. */
+/** The result of a `step` or `reset`. */
 export function resultOfStep(data: JsonObject): ToolCallResult {
   const observation = observationOf(data);
   const { tool_name: toolName, result, error } = observation;
@@ -58,14 +58,11 @@ export function resultOfStep(data: JsonObject): ToolCallResult {
 }
 
 const OBSERVATION = '{"type":"observation","data":{';
-/** Of an observation, and no part of it for whoever plays: said beside it. */
+/** Keys of the observation that are not shown to the policy. */
 const ENVELOPE_KEYS = new Set(['metadata', 'reward', 'done']);
 const isFilled = (value: string): boolean => value.startsWith('{') && value !== '{}';
 
-/**
- * What `resultOfStep` makes of a frame, in a fraction of its time: for the observations of actions as the newer servers write them. null for every
- * other frame.
- */
+/** A faster `resultOfStep` for the observations of actions as newer servers write them. null for any other frame. */
 export function resultOfObservation(frame: string): ToolCallResult | null {
   if (!frame.startsWith(OBSERVATION) || hasOddEscapes(frame)) return null;
   let data: JsonObject;
@@ -95,11 +92,11 @@ export function resultOfObservation(frame: string): ToolCallResult | null {
   };
 }
 
-/** Clients that know no reasons look for these words. */
+/** Clients without reasons look for this text. */
 const unknownToolText = (name: string, message: string): string =>
   message.includes('is not a valid tool') ? message : `'${name}' is not a valid tool (${message})`;
 
-/** What a tool answered; `content` of MCP, or whatever an environment without MCP gives as its result. */
+/** The blocks of a tool result: MCP's `content`, or any other JSON value. */
 function blocksOf(result: JsonValue): OutputBlock[] {
   if (typeof result === 'string') return [textBlock(result)];
   const content = isObject(result) ? result['content'] : undefined;
@@ -113,10 +110,10 @@ function blocksOf(result: JsonValue): OutputBlock[] {
   });
 }
 
-/** The fields in which tool environments put their question. */
+/** Fields in which tool environments put their question. */
 const QUESTIONS = ['prompt', 'question', 'instruction', 'instructions'];
 
-/** The reset's observation as a prompt: its question where a tool environment has one, else the JSON text. */
+/** The prompt from a reset: the question of a tool environment if it has one, otherwise the JSON text. */
 export function promptOfReset(data: JsonObject, toolActions: boolean): MessageBlock[] {
   const observation = observationOf(data);
   const metadata = metadataOf(data);
@@ -130,13 +127,13 @@ export function promptOfReset(data: JsonObject, toolActions: boolean): MessageBl
   return [textBlock(stringifyJson(metadata === null ? observation : { ...observation, metadata }))];
 }
 
-/** What an error frame means to the call that it answers; the session goes on, unless `endsSession`. */
+/** The result of a call that an error frame answers. The session goes on unless `endsSession`. */
 export function resultOfError(error: WireError): ToolCallResult | { failed: string } {
   if (error.code === 'VALIDATION_ERROR') return refused('input_validation', `Tool input validation error: ${errorText(error)}`);
   return { failed: error.message };
 }
 
-/** The reply to a `tools/call`, which has neither a reward nor an end. */
+/** The result of a `tools/call`, which has no reward and no end. */
 function resultOfRpc(data: JsonObject): ToolCallResult {
   const response = readRpc(data);
   if ('error' in response) {
@@ -149,7 +146,7 @@ function resultOfRpc(data: JsonObject): ToolCallResult {
   return output(blocksOf(response.result), structured === undefined || structured === null ? null : { structured_content: structured });
 }
 
-/** A reply as the ledger and the trace keep it. */
+/** The result that the ledger and the trace store. */
 export function resultOfReply(reply: Reply): NativeReply['result'] {
   switch (reply.type) {
     case 'error':

@@ -9,8 +9,8 @@ import { closeUpstreamSession, openSocket, UnknownSession } from './open-socket.
 import { endsSession, isErrorFrame, readJson, readReply, sessionLost, httpErrorText } from '../wire/server-replies.ts';
 
 /**
- * A session on a socket of its own. With an id of the server's the socket is attached to a session that outlives it: a broken one is replaced, unless
- * a message that changes the episode was on its way.
+ * One socket for one session. With `upstreamId` it is attached to a session that survives the socket: a broken socket is replaced, unless a
+ * message that changes the episode was on its way.
  */
 export class SocketTransport implements Transport {
   #socket: UpstreamSocket | null;
@@ -33,7 +33,7 @@ export class SocketTransport implements Transport {
       const socket = await this.#open(signal);
       try {
         const reply = await socket.exchange(text, (candidate) => replyFits(message, candidate), signal);
-        // The server is about to hang up: nothing more is to be sent to it here.
+        // The server closes the socket next.
         if (endsConnection(reply)) socket.drop('it ended the session');
         return reply;
       } catch (error) {
@@ -77,7 +77,7 @@ function endsConnection(text: string): boolean {
   return reply.type === 'error' && endsSession(reply);
 }
 
-/** The one episode of a generation A server, over its stateful HTTP routes; its answers in the frames of the later ones. */
+/** The one episode of a generation A server, over its stateful HTTP routes. Returns frames as newer servers send them. */
 export class HttpTransport implements Transport {
   readonly resumes = false;
 
@@ -110,7 +110,7 @@ export class HttpTransport implements Transport {
   }
 }
 
-/** The body of a 200 stays as it is. */
+/** Keeps the text of a successful body. */
 function frame(type: 'observation' | 'state', { status, body }: HttpAnswer): string {
   const text = body.toString('utf8');
   if (status === 200) return `{"type":"${type}","data":${text}}`;

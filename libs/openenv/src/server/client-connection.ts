@@ -216,7 +216,8 @@ export class ClientConnection {
 
 const deleted = () => new OpenEnvError('SESSION_ERROR', 'Session deleted');
 
-const hasEnded = (error: unknown): boolean => error instanceof PalestraError && (error.status === 410 || error.code === 'session_not_found');
+const hasEnded = (error: unknown): boolean =>
+  error instanceof PalestraError && (error.status === 410 || error.code === 'session_not_found');
 
 class QueuedMessage implements PendingReply {
   expiresAt = 0;

@@ -1,6 +1,6 @@
 import { type JsonObject, parseJson, stringifyJson } from '@palestra/protocol';
 import { OpenEnvError } from '../wire/errors.ts';
-import { floatOf, type Reply } from '../wire/client-replies.ts';
+import { floatText, type Reply } from '../wire/client-replies.ts';
 import type { ClientConnection } from './client-connection.ts';
 
 /**
@@ -15,7 +15,7 @@ export function containerBodyOf(connection: ClientConnection, reply: Reply): str
   const { metadata: _metadata, ...observation } = parseJson(seen.observation) as JsonObject;
   const text = stringifyJson(observation);
   connection.lastObservation = `{"observation":${text},"reward":null,"done":${seen.done}}`;
-  return `{"observation":${text},"reward":${floatOf(seen.reward)},"done":${seen.done}}`;
+  return `{"observation":${text},"reward":${floatText(seen.reward)},"done":${seen.done}}`;
 }
 
 interface FrameObservation {

@@ -5,7 +5,7 @@ import { pythonStr, pythonType, jsonErrorOf } from '@palestra/kit/python';
 
 export type ClientMessage = OpenEnvMessage | { type: 'close' };
 
-/** One frame of a client, checked as OpenEnv's server checks it: unknown keys are refused. Throws `OpenEnvError`. */
+/** Parses one frame of a client with the checks of OpenEnv's server, which refuses unknown keys. Throws `OpenEnvError`. */
 export function readMessage(text: string): ClientMessage {
   let message: JsonValue;
   try {
@@ -19,7 +19,7 @@ export function readMessage(text: string): ClientMessage {
     case 'step':
     case 'reset':
     case 'mcp':
-      return withData(message, type);
+      return readData(message, type);
     case 'state':
     case 'close':
       for (const key in message) if (key !== 'type') throw invalid(unknownKeys(message, 'type'));
@@ -29,15 +29,15 @@ export function readMessage(text: string): ClientMessage {
   }
 }
 
-function withData(message: JsonObject, type: 'reset' | 'step' | 'mcp'): OpenEnvMessage {
+function readData(message: JsonObject, type: 'reset' | 'step' | 'mcp'): OpenEnvMessage {
   const { data } = message;
-  let strange = false;
-  for (const key in message) if (key !== 'type' && key !== 'data') strange = true;
-  if (isObject(data) && !strange) return { type, data };
+  let hasUnknownKeys = false;
+  for (const key in message) if (key !== 'type' && key !== 'data') hasUnknownKeys = true;
+  if (isObject(data) && !hasUnknownKeys) return { type, data };
   const issues: Issue[] = [];
   if (data === undefined && type !== 'reset') issues.push(issue('missing', ['data'], message));
   else if (data !== undefined && !isObject(data)) issues.push(issue('dict_type', ['data'], data));
-  if (strange) issues.push(...unknownKeys(message, 'type', 'data'));
+  if (hasUnknownKeys) issues.push(...unknownKeys(message, 'type', 'data'));
   if (issues.length > 0) throw invalid(issues);
   return { type, data: {} };
 }

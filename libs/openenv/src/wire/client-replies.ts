@@ -1,20 +1,23 @@
 import type { OpenEnvError } from './errors.ts';
 
-/** The answer to `reset` and `step`; all but `done` are JSON texts. `observation` holds its `metadata`, too. */
+/** The reply to `reset` and `step`. All fields but `done` are JSON texts. `observation` also contains its `metadata`. */
 export interface Observed {
   kind: 'observation';
   observation: string;
   reward: string;
   done: boolean;
-  /** null when it is empty */
+  /** null: empty. */
   metadata: string | null;
 }
 export type Reply =
   | Observed
-  /** `state`: the state object; `mcp`: the JSON-RPC answer; `frame`: a whole frame of an OpenEnv server. JSON texts. */
+  /** JSON texts. `state`: the state object; `mcp`: the JSON-RPC response; `frame`: a whole frame of an OpenEnv server. */
   | { kind: 'state' | 'mcp' | 'frame'; text: string };
 
-/** A socket's one frame for a message. `metadata` is left out when empty: typed clients from 0.4 refuse null there (openenv-wire.md section 6). */
+/**
+ * The frame of a reply. Leaves out empty `metadata`, because typed clients from 0.4 refuse null there
+ * (docs/reference/openenv.md#serialization).
+ */
 export function frameOf(reply: Reply): string {
   switch (reply.kind) {
     case 'observation': {
@@ -30,13 +33,13 @@ export function frameOf(reply: Reply): string {
   }
 }
 
-/** The body of an HTTP `/reset` or `/step`: always with `metadata`, and a reward that is a float. */
+/** The body of an HTTP `/reset` or `/step`: always with `metadata` and a float as reward. */
 export function bodyOf({ observation, reward, done, metadata }: Observed): string {
-  return `{"observation":${observation},"reward":${floatOf(reward)},"done":${done},"metadata":${metadata ?? 'null'}}`;
+  return `{"observation":${observation},"reward":${floatText(reward)},"done":${done},"metadata":${metadata ?? 'null'}}`;
 }
 
-/** JSON text of a reward over HTTP. */
-export function floatOf(reward: string): string {
+/** JSON text of a reward as a float. */
+export function floatText(reward: string): string {
   if (reward === 'true') return '1.0';
   if (reward === 'false') return '0.0';
   return /^-?\d+$/.test(reward) ? `${reward}.0` : reward;
@@ -44,7 +47,7 @@ export function floatOf(reward: string): string {
 
 export const frameOfResult = (result: Reply | OpenEnvError): string => ('kind' in result ? frameOf(result) : result.frame());
 
-/** A reward as ORS means it: a float, also when JavaScript writes it as an integer. */
+/** JSON text of an ORS reward, always a float. */
 export function rewardText(value: number | null): string {
   if (value === null || !Number.isFinite(value)) return 'null';
   return Number.isInteger(value) && Math.abs(value) < 1e16 ? `${value}.0` : String(value);

@@ -1,6 +1,6 @@
 import { type JsonObject, type JsonValue, PalestraError, stringifyJson } from '@palestra/protocol';
 
-/** The error codes of OpenEnv's socket (openenv-wire.md section 4). */
+/** Error codes of OpenEnv's socket (docs/reference/openenv.md#errors). */
 export type OpenEnvErrorCode =
   | 'INVALID_JSON'
   | 'UNKNOWN_TYPE'
@@ -10,22 +10,22 @@ export type OpenEnvErrorCode =
   | 'FACTORY_ERROR'
   | 'SESSION_ERROR';
 
-/** An error frame. `extra`: the keys beside `message` and `code`. */
+/** An error frame. `extra`: other keys than `message` and `code`. */
 export class OpenEnvError extends Error {
   constructor(
     readonly code: OpenEnvErrorCode,
     message: string,
     readonly extra: JsonObject = {},
-    /** What an HTTP client is told instead, if it is a `PalestraError`. */
+    /** A `PalestraError` here is what HTTP clients get. */
     cause?: unknown,
-    /** JSON text of the id of the JSON-RPC request that it answers. */
+    /** JSON text of the JSON-RPC request's id. */
     readonly rpcId = 'null',
   ) {
     super(message, { cause });
     this.name = 'OpenEnvError';
   }
 
-  /** The socket closes after it. */
+  /** The socket closes after this error. */
   get ends(): boolean {
     return this.code === 'SESSION_ERROR' || this.refuses;
   }
@@ -35,7 +35,7 @@ export class OpenEnvError extends Error {
     return this.code === 'CAPACITY_REACHED' || this.code === 'FACTORY_ERROR';
   }
 
-  /** The same as the answer to a JSON-RPC request. */
+  /** The same error as the response to a JSON-RPC request. */
   forRpc(rpcId: string): OpenEnvError {
     return new OpenEnvError(this.code, this.message, this.extra, this.cause, rpcId);
   }
@@ -75,13 +75,13 @@ export const issue = (type: string, loc: (string | number)[], input: JsonValue, 
 });
 
 const PYDANTIC = 'https://errors.pydantic.dev/2.14/v/';
-/** As pydantic lists them, with the address of its documentation. */
+/** Adds the documentation URLs that pydantic lists. */
 export const withUrls = (issues: Issue[]): object[] => issues.map((one) => ({ ...one, url: PYDANTIC + one.type }));
 
 export const invalid = (issues: Issue[]): OpenEnvError =>
   new OpenEnvError('VALIDATION_ERROR', 'Invalid message', { errors: withUrls(issues) });
 
-/** What a rejection of the engine means to an OpenEnv client: never an observation. */
+/** The error frame for a rejection of the engine. */
 export function toOpenEnvError(error: unknown, factory: string): OpenEnvError {
   if (error instanceof OpenEnvError) return error;
   if (!(error instanceof PalestraError)) return new OpenEnvError('EXECUTION_ERROR', 'Internal Server Error', {}, error);
@@ -107,15 +107,15 @@ export function toOpenEnvError(error: unknown, factory: string): OpenEnvError {
   }
 }
 
-/** `max`: how many sessions there may be; null where nobody said. */
+/** `max`: the capacity; null if unknown. */
 export function atCapacity(max: number | null): OpenEnvError {
   if (max === null) return new OpenEnvError('CAPACITY_REACHED', 'Server at capacity. Cannot accept new connections.');
   const message = `Server at capacity: ${max}/${max} sessions active. Cannot accept new connections.`;
   return new OpenEnvError('CAPACITY_REACHED', message, { active_sessions: max, max_sessions: max });
 }
 
-/** How many sessions a full OpenEnv server says it holds (`Server at capacity: 2/2 sessions active.`); null where it does not. */
+/** The capacity in the refusal of a full OpenEnv server (`Server at capacity: 2/2 sessions active.`); null if it has none. */
 export function capacityIn(refusal: string): number | null {
-  const said = /\d+\/(\d+) sessions active/.exec(refusal);
-  return said === null ? null : Number(said[1]);
+  const match = /\d+\/(\d+) sessions active/.exec(refusal);
+  return match === null ? null : Number(match[1]);
 }

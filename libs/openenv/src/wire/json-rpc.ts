@@ -1,15 +1,15 @@
 import { isObject, type JsonObject, type JsonValue, parseJson, stringifyJson, toPlainNumber } from '@palestra/protocol';
 import { pythonRepr, pythonType, jsonErrorOf } from '@palestra/kit/python';
 
-/** OpenEnv's JSON-RPC that looks like MCP (openenv-wire.md section 8). */
+/** OpenEnv's JSON-RPC, which is similar to MCP (docs/reference/openenv.md#json-rpc). */
 export interface RpcRequest {
   method: string;
   params: JsonObject;
-  /** JSON text */
+  /** JSON text. */
   id: string;
 }
 
-/** An answer with `error`. */
+/** A response with `error`. */
 export class RpcError extends Error {
   constructor(
     readonly code: number,
@@ -32,7 +32,7 @@ export const rpcResult = (id: string, result: string): string => `{"jsonrpc":"2.
 export const unknownSession = (id: JsonValue): RpcError =>
   new RpcError(-32602, `Unknown session_id: ${typeof id === 'string' ? id : pythonRepr(id)}`);
 
-/** The object of a frame or body. `verbose`: says where the text stops being JSON, as the socket does and HTTP does not. */
+/** Parses a frame or body. `verbose`: reports where the JSON is invalid, as OpenEnv's socket does and its HTTP does not. */
 export function parseRpc(text: string, verbose: boolean): JsonObject {
   let value: JsonValue;
   try {
@@ -71,7 +71,7 @@ export function readRpc(value: JsonValue): RpcRequest {
   return { method: method as string, params: (params as JsonObject | undefined) ?? {}, id: stringifyJson(id ?? null) };
 }
 
-/** As pydantic puts its errors into one text. */
+/** Formats errors as pydantic does. */
 function faultsText(faults: Fault[]): string {
   const lines = faults.map(
     ({ field, type, msg, input }) =>

@@ -1,8 +1,11 @@
-/** Members of JSON objects as slices of their text: what is only passed on need not be read, number for number, and written again. */
+/**
+ * Members of JSON objects as slices of their text, so that passed-on values are neither parsed nor serialised and numbers keep their
+ * spelling.
+ */
 
 export interface Member {
   key: string;
-  /** JSON text of the value. */
+  /** JSON text. */
   value: string;
 }
 
@@ -10,8 +13,8 @@ const [SPACE, QUOTE, COMMA, COLON, BACKSLASH] = [0x20, 0x22, 0x2c, 0x3a, 0x5c];
 const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * The members of the object that begins at `start` of a text that is known to be JSON, in order; null where `JSON.stringify` would write it in another
- * way but for its numbers: with white space, or with escapes that need not be.
+ * Returns the members of the object at `start` of a valid JSON text, in order. null if the text differs from that of `JSON.stringify` in
+ * more than numbers: white space or unnecessary escapes.
  */
 export function membersAt(text: string, start: number): Member[] | null {
   const members: Member[] = [];
@@ -30,10 +33,10 @@ export function membersAt(text: string, start: number): Member[] | null {
   }
 }
 
-/** Whether a text may hold escapes that another writer would not use: then a slice of it is not what `JSON.stringify` writes. */
+/** Whether a text may contain escapes that `JSON.stringify` does not write. */
 export const hasOddEscapes = (text: string): boolean => text.includes('\\u') || text.includes('\\/');
 
-/** After the closing quote of the string at `start`. */
+/** Index after the closing quote of the string at `start`. */
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; ; at += 1) {
     at = text.indexOf('"', at);
@@ -43,7 +46,7 @@ function endOfString(text: string, start: number): number {
   }
 }
 
-/** At what follows the value at `start`, a comma or a bracket; -1 where there is white space. */
+/** Index of the comma or bracket after the value at `start`; -1 if there is white space. */
 function endOfValue(text: string, start: number): number {
   let depth = 0;
   for (let at = start; at < text.length; at += 1) {

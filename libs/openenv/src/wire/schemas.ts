@@ -1,6 +1,6 @@
 import type { JsonObject } from '@palestra/protocol';
 
-/** JSON Schemas as OpenEnv's server publishes them for its own classes; clients tell tool environments by the titles. */
+/** JSON Schemas of OpenEnv's own classes. Clients recognise tool environments by the titles (docs/reference/openenv.md#http-routes). */
 
 const METADATA = (what: string): JsonObject => ({
   additionalProperties: true,
@@ -120,13 +120,13 @@ export const toolSchema: JsonObject = {
 };
 
 /**
- * Whether an action may have other fields than the schema lists itself: it allows them, or lists them in what it refers to or combines
- * (`$ref`, `anyOf` and their like), as classes that are unions of others do.
+ * Whether an action may have fields that `properties` does not list: the schema allows them, or lists them in `$ref`, `anyOf` and the like,
+ * as union classes do.
  */
 export const allowsOtherFields = ({ additionalProperties: others, ...schema }: JsonObject): boolean =>
   others !== false && ((others !== undefined && others !== null) || ['$ref', 'anyOf', 'oneOf', 'allOf'].some((key) => key in schema));
 
-/** `GET /schema` of an environment of plain actions. `action`: the input schema of its tool `step`. */
+/** `GET /schema` of an action environment. `action`: the input schema of its tool `step`. */
 export function actionSchema(className: string, action: JsonObject): JsonObject {
   const observation = {
     additionalProperties: true,
@@ -149,7 +149,7 @@ export function actionSchema(className: string, action: JsonObject): JsonObject 
   };
 }
 
-/** `my_env-2` as the name of a class: `MyEnv2`. */
+/** A class name: `my_env-2` is `MyEnv2`. */
 export const classNameOf = (name: string): string =>
   name
     .split(/[^a-zA-Z0-9]+/)

@@ -2,16 +2,16 @@ import { STATUS_CODES } from 'node:http';
 import { isObject, type JsonObject, type JsonValue, PalestraError, parseJson } from '@palestra/protocol';
 import { detailIn } from '@palestra/outbound';
 
-/** What every part of this folder reads of OpenEnv's wire (openenv-wire.md sections 3, 4 and 8). */
+/** Parses the replies of OpenEnv servers (docs/reference/openenv.md#socket-messages, docs/reference/openenv.md#json-rpc). */
 
 export function notOpenEnv(what: string, cause?: unknown): PalestraError {
   return new PalestraError('backend_invalid', { detail: `The OpenEnv server ${what}.`, cause });
 }
 
-/** Python writes the floats that JSON lacks as bare words. */
+/** Python writes NaN and Infinity as bare words. */
 const PYTHON_FLOATS = /"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g;
 
-/** A JSON document of the server; `what` is what it should have been. Throws `backend_invalid`. */
+/** Parses JSON of the server. `what`: for the error. Throws `backend_invalid`. */
 export function readJson(text: string, what: string): JsonValue {
   try {
     return parseJson(text);
@@ -24,7 +24,7 @@ export function readJson(text: string, what: string): JsonValue {
   }
 }
 
-/** The codes of error frames; servers of other makers may have more. */
+/** Error codes. Other servers may have more. */
 export type WireErrorCode =
   | 'INVALID_JSON'
   | 'UNKNOWN_TYPE'
@@ -39,16 +39,16 @@ export interface WireError {
   type: 'error';
   code: WireErrorCode;
   message: string;
-  /** Of a VALIDATION_ERROR: pydantic's items. */
+  /** pydantic's items of a VALIDATION_ERROR. */
   errors: object[];
 }
 
 export type Reply = { type: 'observation' | 'state' | 'mcp'; data: JsonObject } | WireError;
 
-/** Throws `backend_invalid` on anything else than one of the four replies. */
+/** Parses a reply. Throws `backend_invalid`. */
 export function readReply(text: string): Reply {
   const frame = readJson(text, 'a reply');
-  if (!isObject(frame) || !isObject(frame['data'])) throw notOpenEnv('sent a reply that is none');
+  if (!isObject(frame) || !isObject(frame['data'])) throw notOpenEnv('sent a reply that is not an OpenEnv message');
   const { type, data } = frame as { type: JsonValue; data: JsonObject };
   if (type === 'observation' || type === 'state' || type === 'mcp') return { type, data };
   if (type !== 'error') throw notOpenEnv('sent a reply of an unknown type');
@@ -60,24 +60,24 @@ export function readReply(text: string): Reply {
   };
 }
 
-/** Whether a frame is an error, by its beginning: the servers write the type first. */
+/** Whether a frame is an error. Servers write the type first. */
 export const isErrorFrame = (frame: string): boolean => /^\s*\{\s*"type"\s*:\s*"error"/.test(frame);
 
-/** Whether the server ends the session with this error; all others leave it as it was. */
+/** Whether the server ends the session with this error. */
 export const endsSession = ({ code }: WireError): boolean =>
   code === 'CAPACITY_REACHED' || code === 'FACTORY_ERROR' || code === 'SESSION_ERROR';
 
-/** An error frame in words: of a failed validation, what is wrong and where. */
+/** The text of an error, with fields and messages of a failed validation. */
 export function errorText({ message, errors }: WireError): string {
   const items = errors.map((error) => {
     const { loc, msg } = error as { loc?: unknown; msg?: unknown };
-    const place = Array.isArray(loc) ? loc.join('.') : '';
-    return [place, typeof msg === 'string' ? msg : JSON.stringify(error)].filter(Boolean).join(': ');
+    const path = Array.isArray(loc) ? loc.join('.') : '';
+    return [path, typeof msg === 'string' ? msg : JSON.stringify(error)].filter(Boolean).join(': ');
   });
   return items.length === 0 ? message : `${message}: ${items.join('; ')}`;
 }
 
-/** Why the server gave no session. `capacity_exhausted` is for the engine to queue on. */
+/** The error of a session that was not opened. The engine queues on `capacity_exhausted`. */
 export function openingError(error: WireError): PalestraError {
   switch (error.code) {
     case 'CAPACITY_REACHED':
@@ -92,11 +92,11 @@ export function openingError(error: WireError): PalestraError {
   }
 }
 
-export function sessionLost(why: string, cause?: unknown): PalestraError {
-  return new PalestraError('session_lost', { detail: `Session lost: ${why}`, cause });
+export function sessionLost(reason: string, cause?: unknown): PalestraError {
+  return new PalestraError('session_lost', { detail: `Session lost: ${reason}`, cause });
 }
 
-/** `detail` of a refusal over HTTP, else the name of its status: no other body is passed on. */
+/** The `detail` of an HTTP error, otherwise the name of its status. Other bodies are not passed on. */
 export function httpErrorText(status: number, body: string): string {
   const detail = detailIn(body);
   if (detail === null) return STATUS_CODES[status] ?? `HTTP ${status}`;
@@ -109,9 +109,9 @@ export interface RpcError {
   data: JsonObject;
 }
 
-/** `result` or `error` of a JSON-RPC response. */
+/** Parses a JSON-RPC response. */
 export function readRpc(response: JsonValue): { result: JsonObject } | { error: RpcError } {
-  if (!isObject(response)) throw notOpenEnv('sent a JSON-RPC response that is none');
+  if (!isObject(response)) throw notOpenEnv('sent a JSON-RPC response that is not an object');
   const { error, result } = response;
   if (!isObject(error)) return { result: isObject(result) ? result : {} };
   return {
