@@ -2,32 +2,32 @@ import { JsonBounds, PalestraError } from '@palestra/protocol';
 import { ANSWER_LIMITS, AnswerBytes, answerTooLarge } from '@palestra/outbound';
 
 const [LINE_FEED, CARRIAGE_RETURN] = [0x0a, 0x0d];
-/** An MCP message is one line; the SDK's parser needs memory for each. */
+/** An MCP message is one line. The SDK's parser keeps all lines of an event. */
 const MAX_LINES = 50_000;
 
 /**
- * An event stream in whole lines, each event of a bounded length. The SDK's parser reads the begun line again with every piece of it, so that pieces
- * of one byte would keep it busy for hours.
+ * Passes an event stream on in whole lines, and limits the length of each event. The SDK's parser reads an incomplete line again with every
+ * piece, so pieces of one byte would block it for hours.
  */
 export class EventLines {
-  #begun = new AnswerBytes(ANSWER_LIMITS.call);
+  #partial = new AnswerBytes(ANSWER_LIMITS.call);
   readonly #json = new JsonBounds();
   #eventBytes = 0;
   #eventLines = 0;
   #lineBytes = 0;
   #afterReturn = false;
 
-  /** The lines that have ended, with their ends; null while none has. Throws `answer_too_large`, `backend_invalid`. */
+  /** Returns the complete lines; null if there are none. Throws `answer_too_large`, `backend_invalid`. */
   push(piece: Buffer): Buffer | null {
     this.#count(piece);
     const end = Math.max(piece.lastIndexOf(LINE_FEED), piece.lastIndexOf(CARRIAGE_RETURN)) + 1;
     if (end === 0) {
-      this.#begun.push(piece);
+      this.#partial.push(piece);
       return null;
     }
-    const lines = Buffer.concat([this.#begun.bytes, piece.subarray(0, end)]);
-    this.#begun = new AnswerBytes(ANSWER_LIMITS.call);
-    this.#begun.push(piece.subarray(end));
+    const lines = Buffer.concat([this.#partial.bytes, piece.subarray(0, end)]);
+    this.#partial = new AnswerBytes(ANSWER_LIMITS.call);
+    this.#partial.push(piece.subarray(end));
     return lines;
   }
 
@@ -39,7 +39,7 @@ export class EventLines {
       const isFeed = back === -1 || (feed !== -1 && feed < back);
       const at = isFeed ? feed : back;
       this.#countPart(piece.subarray(start, at));
-      // Both together are one end.
+      // CRLF is one line end.
       const isSecond = isFeed && (at === 0 ? this.#afterReturn : piece[at - 1] === CARRIAGE_RETURN);
       if (!isSecond) this.#endLine();
       start = at + 1;
@@ -58,7 +58,7 @@ export class EventLines {
     if (excess !== null) throw new PalestraError('backend_invalid', { detail: `The MCP server sent JSON that is ${excess}.` });
   }
 
-  /** An empty line ends the event. No string of JSON goes over the end of a line. */
+  /** An empty line ends the event. JSON strings do not span lines. */
   #endLine(): void {
     this.#eventLines += 1;
     if (this.#lineBytes > 0) this.#json.endString();

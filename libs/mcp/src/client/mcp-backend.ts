@@ -6,10 +6,7 @@ import { outboundAgent, type OutboundPolicy, unrestricted } from '@palestra/outb
 import { McpConnection, type McpServer } from './mcp-connection.ts';
 import { McpSession, type OpenEpisode } from './mcp-session.ts';
 
-/**
- * `allowCommands`: whoever runs this service lets it start the programs that users register. `outbound`: where the addresses of a server at a URL
- * may be; anywhere unless set.
- */
+/** `allowCommands`: users may register programs, which this service starts. `outbound`: which addresses are allowed; default: all. */
 export type McpBackendOptions = McpServer & { allowCommands?: boolean; outbound?: OutboundPolicy };
 
 const SPLITS: Split[] = [{ name: 'train', type: 'train' }];
@@ -18,8 +15,8 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const TOOLS_MAX_AGE_MS = 60_000;
 
 /**
- * The tools of any MCP server as an environment: streamable HTTP, the older HTTP with SSE, or a program on standard input and output. Each
- * episode is an MCP session of its own, for a program a process of its own. MCP knows no tasks: there is one, `{}`.
+ * The tools of an MCP server as an environment: streamable HTTP, the older HTTP with SSE, or a program on standard input and output. Each
+ * episode has its own MCP session, and for a program its own process. MCP has no tasks; the environment has one, `{}`.
  */
 export class McpBackend implements Backend {
   readonly #options: McpBackendOptions;
@@ -34,7 +31,7 @@ export class McpBackend implements Backend {
   constructor(options: McpBackendOptions) {
     this.#options = options;
     this.#outbound = options.outbound ?? unrestricted;
-    // A tool may think for hours, and a stream on which nothing happens is no reason to end it.
+    // No timeouts: a tool can run for hours with a silent stream.
     this.#agent = outboundAgent(this.#outbound, CONNECT_TIMEOUT_MS, { headersTimeout: 0, bodyTimeout: 0 });
   }
 
@@ -42,7 +39,7 @@ export class McpBackend implements Backend {
     return [VARIANT];
   }
 
-  /** Of a session that is opened to ask for them, once a minute. */
+  /** Opens a session to list the tools, at most once a minute. */
   async tools(_env: string | null, signal: AbortSignal): Promise<ToolsAnswer> {
     const known = this.#tools;
     if (known !== null && Date.now() - known.readAt < TOOLS_MAX_AGE_MS) return known.answer;
@@ -93,7 +90,7 @@ export class McpBackend implements Backend {
     return new McpSession({ get: (sid) => this.#open.get(sid), end: (sid) => this.#endEpisode(sid) }, String(ref['sid']));
   }
 
-  /** Ends every session; no child process outlives this. */
+  /** Ends every session and child process. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all([...this.#open.keys()].map((sid) => this.#endEpisode(sid)));
@@ -104,7 +101,7 @@ export class McpBackend implements Backend {
   async #connect(secrets: BackendCreate['secrets'], signal: AbortSignal): Promise<McpConnection> {
     if ('command' in this.#options && this.#options.allowCommands !== true) throw new PalestraError('commands_not_allowed');
     if (this.#closed) throw new PalestraError('backend_unreachable');
-    // `fetch` refuses some ports by itself, which would tell them from the others of a refused address.
+    // `fetch` refuses some ports by itself with another error, which would reveal something about a refused address.
     if ('url' in this.#options) {
       const { hostname, port, protocol } = new URL(this.#options.url);
       await this.#outbound.checkResolved(hostname, Number(port) || (protocol === 'https:' ? 443 : 80));

@@ -16,9 +16,9 @@ import { observedFetch } from './observed-fetch.ts';
 
 export type McpServer = { url: string } | { command: string; args: string[] };
 
-/** Deadlines are our callers'; the SDK would give up after a minute. */
+/** The callers have deadlines; the SDK's default is a minute. */
 const NO_TIMEOUT = 2 ** 31 - 1;
-/** Results are for the policy to judge; a server's schemas of them are not compiled in this process. */
+/** Output schemas of servers are not compiled in this process. */
 const unchecked: jsonSchemaValidator = {
   getValidator<T>(): JsonSchemaValidator<T> {
     return (input) => ({ valid: true, data: input as T, errorMessage: undefined });
@@ -27,17 +27,17 @@ const unchecked: jsonSchemaValidator = {
 const TERMINATE_MS = 5_000;
 const MAX_PAGES = 100;
 
-/** One MCP session with a server: an initialised client, its transport, and the reason why it ended. */
+/** One MCP session: an initialised client, its transport, and the reason why it ended. */
 export class McpConnection {
   readonly client = new Client({ name: 'palestra', version: '0.1.0' }, { capabilities: {}, jsonSchemaValidator: unchecked });
   #transport: Transport | null = null;
-  /** Why it can be used no more. */
+  /** Why it has ended. */
   #failure: PalestraError | null = null;
-  /** Why requests that waited for a stream have failed: it held more than is read. */
+  /** The error of requests whose stream was too large. */
   #refusal: PalestraError | null = null;
   #closing = false;
   #tools: Promise<ToolSpec[]> | null = null;
-  /** Requests on their way over HTTP. */
+  /** Ids of pending HTTP requests. */
   readonly #waiting = new Set<string | number>();
   readonly #resuming = new Set<string | number>();
 
@@ -65,7 +65,7 @@ export class McpConnection {
         return connection.#adopt(new StreamableHTTPClientTransport(url, { requestInit, fetch }) as Transport);
       }, signal);
     } catch (error) {
-      // How the protocol says that a server of 2024-11-05 is to be found out.
+      // The protocol detects a server of 2024-11-05 by these statuses.
       const status = error instanceof PalestraError ? statusOf(error.cause) : null;
       if (status === null || ![400, 404, 405, 406, 415].includes(status)) throw error;
       const older = (connection: McpConnection) => {
@@ -93,12 +93,12 @@ export class McpConnection {
     return this.#failure;
   }
 
-  /** Of its process; null for a server at a URL. */
+  /** The process id; null for a server at a URL. */
   get pid(): number | null {
     return this.#transport instanceof StdioTransport ? this.#transport.pid : null;
   }
 
-  /** One request. Rejects with a `PalestraError`, or with `ToolFailedError` where the server itself answered an error. */
+  /** Sends one request. Rejects with a `PalestraError`, or with `ToolFailedError` if the server answered with an error. */
   async request<T>(signal: AbortSignal, ask: (client: Client, options: RequestOptions) => Promise<T>): Promise<T> {
     if (this.#failure !== null) throw this.#failure;
     try {
@@ -109,7 +109,7 @@ export class McpConnection {
     }
   }
 
-  /** Of all pages; read again when the server says that they have changed. */
+  /** The tools of all pages. Read again after the server reports a change. */
   async tools(signal: AbortSignal): Promise<ToolSpec[]> {
     if (this.client.getServerCapabilities()?.tools === undefined) return [];
     this.#tools ??= this.#listTools(signal);
@@ -137,7 +137,7 @@ export class McpConnection {
     throw new PalestraError('backend_invalid', { detail: 'The list of tools of the MCP server has no end.' });
   }
 
-  /** Ends the MCP session at its server, then the connection; a child process has ended when this answers. Idempotent. */
+  /** Ends the MCP session at the server, the connection and the child process. Idempotent. */
   async close(): Promise<void> {
     if (this.#closing) return;
     this.#closing = true;
@@ -147,7 +147,7 @@ export class McpConnection {
       const patience = new Promise((resolve) => setTimeout(resolve, TERMINATE_MS).unref());
       await Promise.race([transport.terminateSession().catch(() => {}), patience]);
     }
-    // Not `client.close`: a client whose connecting failed has let go of its transport.
+    // A client that failed to connect has no transport, so `client.close` is not enough.
     await transport?.close().catch(() => {});
   }
 
@@ -185,10 +185,10 @@ export class McpConnection {
     else this.#interrupt(id);
   }
 
-  /** Nobody will answer this request any more: whoever waits for it hears so. */
+  /** Fails a request whose response will never come. */
   #interrupt(id: string | number): void {
     this.#answered(id);
-    const error = { code: RESPONSE_INTERRUPTED, message: 'Its answer broke off; whether the tool ran is unknown.' };
+    const error = { code: RESPONSE_INTERRUPTED, message: 'Its response was interrupted; whether the tool ran is unknown.' };
     this.#transport?.onmessage?.({ jsonrpc: '2.0', id, error });
   }
 
@@ -197,30 +197,30 @@ export class McpConnection {
     this.#fail(error.message);
   }
 
-  #fail(why: string): void {
-    this.#failure ??= lost(why + this.#stderr());
+  #fail(reason: string): void {
+    this.#failure ??= lost(reason + this.#stderr());
     void this.close();
   }
 
   #stderr(): string {
     const text = this.#transport instanceof StdioTransport ? this.#transport.stderr : '';
-    return text === '' ? '' : ` Its last words were: ${text}`;
+    return text === '' ? '' : ` Its last error output: ${text}`;
   }
 }
 
-/** The SDK never stops to listen to a signal that it was given, so each request gets one of its own. */
+/** The SDK never removes its listener from a signal, so each request gets its own signal. */
 async function withSignal<T>(signal: AbortSignal, work: (options: RequestOptions) => Promise<T>): Promise<T> {
   signal.throwIfAborted();
-  const own = new AbortController();
+  const request = new AbortController();
   let onAbort = () => {};
   const aborted = new Promise<never>((_resolve, reject) => {
     onAbort = () => {
-      own.abort(signal.reason);
+      request.abort(signal.reason);
       reject(signal.reason as Error);
     };
     signal.addEventListener('abort', onAbort, { once: true });
   });
-  const working = work({ signal: own.signal, timeout: NO_TIMEOUT });
+  const working = work({ signal: request.signal, timeout: NO_TIMEOUT });
   try {
     return await Promise.race([working, aborted]);
   } finally {

@@ -4,18 +4,18 @@ import { ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js';
 import { errorCatalogue, PalestraError } from '@palestra/protocol';
 import { ToolFailedError } from '@palestra/session';
 
-/** Our own, for a request whose answer broke off: no server sends it. */
+/** Our code for a request whose response was interrupted; no server sends it. */
 export const RESPONSE_INTERRUPTED = -32_990;
 
 /** HTTP status of a refused request; null for anything else. */
 export const statusOf = (error: unknown): number | null =>
   error instanceof StreamableHTTPError || error instanceof SseError ? (error.code ?? null) : null;
 
-/** The SDK puts its own words before those of the server. */
+/** Removes the SDK's prefix from the server's message. */
 export const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message.replace(/^(MCP error -?\d+: )+/, '') : String(error);
 
-/** Why no session could be opened; nothing has run. */
+/** The error of a session that could not be opened; nothing ran. */
 export function openingError(error: unknown, hint: string): PalestraError {
   if (error instanceof PalestraError) return error;
   const status = statusOf(error);
@@ -28,17 +28,17 @@ export function openingError(error: unknown, hint: string): PalestraError {
   return new PalestraError('backend_unreachable', { detail, cause: error });
 }
 
-/** What a call of a tool (or another request of an open session) failed with, when it was no result. */
+/** The error of a request in an open session. */
 export function requestError(error: unknown): Error {
   if (error instanceof PalestraError) return error;
   const status = statusOf(error);
-  // 404 is the protocol's way to say that the session is no more.
+  // MCP uses 404 for a session that does not exist any more.
   if (status !== null && status !== 404) {
     return new PalestraError('backend_invalid', { detail: `The MCP server refused the request: ${reasonOf(error)}.`, cause: error });
   }
   if (!(error instanceof McpError)) return lost(`A request failed: ${reasonOf(error)}.`, error);
   if (error.code === RESPONSE_INTERRUPTED) return lost(messageOf(error), error);
-  // A service like this one on the other side: its infrastructure failures are ours, too.
+  // The server is another Palestra: keep its infrastructure failures.
   const code = (error.data as { code?: unknown } | undefined)?.code;
   if (typeof code === 'string' && code in errorCatalogue) {
     const detail = messageOf(error);
@@ -47,10 +47,10 @@ export function requestError(error: unknown): Error {
   return new ToolFailedError(messageOf(error), { cause: error });
 }
 
-export const lost = (why: string, cause?: unknown): PalestraError =>
-  new PalestraError('session_lost', { detail: `Session lost: its MCP server is gone. ${why}`.trim(), cause });
+export const lost = (reason: string, cause?: unknown): PalestraError =>
+  new PalestraError('session_lost', { detail: `Session lost: its MCP server is gone. ${reason}`.trim(), cause });
 
-/** The server answered, and something else than it should have. */
+/** The server sent an invalid answer. */
 const isAnswer = (error: unknown): boolean =>
   error instanceof McpError
     ? error.code !== Number(ErrorCode.ConnectionClosed)
@@ -62,8 +62,8 @@ const codeOf = (error: unknown): string | null => {
 };
 
 /**
- * In our words and the protocol's: the body of an answer that is none of MCP is not for whoever registered the URL, nor is the address behind it.
- * The SDK's own messages, and those of `JSON.parse`, quote both.
+ * The reason without the text of the server. Its body and its address are not for the user who registered the URL; messages of the SDK and
+ * of `JSON.parse` quote both.
  */
 function reasonOf(error: unknown): string {
   const status = statusOf(error);

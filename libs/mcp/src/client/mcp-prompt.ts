@@ -2,13 +2,13 @@ import type { JsonObject, MessageBlock, TaskSpec } from '@palestra/protocol';
 import type { McpConnection } from './mcp-connection.ts';
 import { blockOf } from '../wire/from-mcp.ts';
 
-/** The prompt of a server that has one for its task. */
+/** Name of the server's prompt for its task. */
 const TASK_PROMPT = 'task';
 const MAX_PAGES = 20;
 
 const textBlock = (text: string): MessageBlock => ({ text, detail: null, type: 'text' });
 
-/** What a task says itself (`prompt` or `question`, as task sets have it); null when it says nothing. */
+/** The text of a task (`prompt` or `question`, as in task sets); null without one. */
 export function promptOfTask(task: TaskSpec): string | null {
   const spec = objectOf(task);
   for (const key of ['prompt', 'question']) if (typeof spec[key] === 'string') return spec[key];
@@ -18,18 +18,18 @@ export function promptOfTask(task: TaskSpec): string | null {
 const objectOf = (task: TaskSpec): JsonObject =>
   typeof task === 'object' && task !== null && !Array.isArray(task) ? (task as JsonObject) : {};
 
-/** The server's prompt `task`, else its `instructions`, else its name and description. */
+/** The server's prompt `task`, otherwise its `instructions`, otherwise its name and description. */
 export async function promptOfServer(connection: McpConnection, task: TaskSpec, signal: AbortSignal): Promise<MessageBlock[]> {
-  const own = await taskPrompt(connection, task, signal);
-  if (own !== null) return own;
+  const prompt = await taskPrompt(connection, task, signal);
+  if (prompt !== null) return prompt;
   const instructions = connection.client.getInstructions();
   if (instructions !== undefined && instructions.trim() !== '') return [textBlock(instructions)];
-  const about = connection.client.getServerVersion();
-  const words = [about?.title ?? about?.name, about?.description].filter((text) => text !== undefined && text !== '');
-  return [textBlock(words.join('\n\n'))];
+  const server = connection.client.getServerVersion();
+  const parts = [server?.title ?? server?.name, server?.description].filter((text) => text !== undefined && text !== '');
+  return [textBlock(parts.join('\n\n'))];
 }
 
-/** null where there is no such prompt, or where it wants arguments that the task does not have. */
+/** null: there is no such prompt, or the task lacks its arguments. */
 async function taskPrompt(connection: McpConnection, task: TaskSpec, signal: AbortSignal): Promise<MessageBlock[] | null> {
   if (connection.client.getServerCapabilities()?.prompts === undefined) return null;
   let cursor: string | undefined;
@@ -38,10 +38,10 @@ async function taskPrompt(connection: McpConnection, task: TaskSpec, signal: Abo
     const answer = await connection.request(signal, (client, options) => client.listPrompts(params, options));
     const found = answer.prompts.find(({ name }) => name === TASK_PROMPT);
     if (found !== undefined) {
-      const given = argumentsOf(task, found.arguments ?? []);
-      if (given === null) return null;
+      const promptArguments = argumentsOf(task, found.arguments ?? []);
+      if (promptArguments === null) return null;
       const prompt = await connection.request(signal, (client, options) =>
-        client.getPrompt({ name: TASK_PROMPT, arguments: given }, options),
+        client.getPrompt({ name: TASK_PROMPT, arguments: promptArguments }, options),
       );
       return prompt.messages.map(({ content }) => blockOf(content));
     }
@@ -51,14 +51,14 @@ async function taskPrompt(connection: McpConnection, task: TaskSpec, signal: Abo
   return null;
 }
 
-/** MCP's arguments of prompts are texts. */
+/** MCP passes arguments of prompts as strings. */
 function argumentsOf(task: TaskSpec, declared: { name: string; required?: boolean | undefined }[]): Record<string, string> | null {
   const spec = objectOf(task);
-  const given: Record<string, string> = {};
+  const values: Record<string, string> = {};
   for (const { name, required } of declared) {
     const value = spec[name];
-    if (value !== undefined && value !== null) given[name] = typeof value === 'string' ? value : String(value);
+    if (value !== undefined && value !== null) values[name] = typeof value === 'string' ? value : String(value);
     else if (required) return null;
   }
-  return given;
+  return values;
 }

@@ -14,7 +14,7 @@ import { lost, messageOf } from './mcp-errors.ts';
 import { promptOfServer, promptOfTask } from './mcp-prompt.ts';
 import { refusal, resultOf } from '../wire/from-mcp.ts';
 
-/** An episode that is open on this process. */
+/** An open episode of this process. */
 export interface OpenEpisode {
   connection: McpConnection;
   task: TaskSpec;
@@ -22,11 +22,11 @@ export interface OpenEpisode {
 
 export interface Episodes {
   get(sid: string): OpenEpisode | undefined;
-  /** Ends its connection, and with it its process. Idempotent. */
+  /** Ends the connection and the process. Idempotent. */
   end(sid: string): Promise<void>;
 }
 
-/** One episode on an MCP server: an MCP session of its own. */
+/** One episode on an MCP server, with its own MCP session. */
 export class McpSession implements BackendSession {
   readonly #episodes: Episodes;
   readonly #sid: string;
@@ -54,11 +54,11 @@ export class McpSession implements BackendSession {
     return { tools: await this.#watched(this.#episode().connection.tools(signal)) };
   }
 
-  /** Sent once. Nobody can know what became of a call whose answer never came, so the session ends with it. */
+  /** Sends a call once. If its response is lost, the outcome is unknown and the session ends. */
   async call({ tool, input, taskId, upstreamTaskId, mayHaveRun, onProgress }: BackendCall, signal: AbortSignal): Promise<ToolCallResult> {
     if (upstreamTaskId != null || mayHaveRun) throw new PalestraError('session_lost');
     const { connection } = this.#episode();
-    // Given up by whoever waited for it: the tool may go on for ever, so its server may not.
+    // The caller stopped waiting. The tool could run forever, so its server is ended.
     const giveUp = () => void this.#episodes.end(this.#sid);
     signal.addEventListener('abort', giveUp, { once: true });
     try {
@@ -86,7 +86,7 @@ export class McpSession implements BackendSession {
     return episode;
   }
 
-  /** A session that is lost is never deleted by anybody: what is left of it goes now. */
+  /** A lost session is never deleted by its client, so it is ended here. */
   async #watched<T>(work: Promise<T>): Promise<T> {
     try {
       return await work;
@@ -107,19 +107,19 @@ async function callTool(
   }: Pick<BackendCall, 'tool' | 'input' | 'taskId'> & { onProgress: BackendCall['onProgress'] | undefined },
   signal: AbortSignal,
 ): Promise<ToolCallResult> {
-  // The SDK writes plain numbers only.
+  // The SDK serialises plain numbers only.
   const plain = JSON.parse(stringifyJson(input)) as Record<string, unknown>;
   const params = { name: tool, arguments: plain, _meta: { 'palestra/call_id': taskId } };
   const isUnknown = async () => !(await connection.tools(signal)).some(({ name }) => name === tool);
   try {
-    // Not `callTool`, which refuses results that do not keep to the tool's output schema: the policy sees what the tool said.
+    // `callTool` would refuse results that do not match the tool's output schema.
     const result = await connection.request(signal, (client, options) =>
       client.request({ method: 'tools/call', params }, ResultSchema, {
         ...options,
         ...(onProgress && { onprogress: (told) => onProgress(progressOf(told)) }),
       }),
     );
-    // Many servers answer an unknown tool by an error result.
+    // Many servers answer an unknown tool with an error result.
     if (result['isError'] === true && (await isUnknown())) return notFound(tool);
     return resultOf(result as JsonObject);
   } catch (error) {

@@ -5,20 +5,20 @@ import { ANSWER_LIMITS, AnswerBytes, assertParsable, outboundFetch } from '@pale
 import { EventLines } from './event-lines.ts';
 
 export interface Watcher {
-  /** The answer of a request ended; `resumable`: its stream had event ids, so the SDK goes on to ask for the rest. */
+  /** The response of a request ended. `resumable`: its stream had event ids, so the SDK requests the rest. */
   ended(id: string | number, resumable: boolean): void;
-  /** The server sent more in a stream than is read. */
+  /** The server sent more than we read. */
   refused(error: PalestraError): void;
 }
 
-/** The SDK reads the last event of a stream a moment after we saw it pass. */
+/** The SDK handles the last event of a stream after we see it. */
 const READ_MS = 100;
-/** Statuses of which a `Response` has no body. */
+/** Statuses without a body. */
 const WITHOUT_BODY = new Set([204, 205, 304]);
 
 /**
- * `fetch` that reads bounded answers, and tells when the answer of a JSON-RPC request is over, however it ended: the SDK lets whoever waits for a
- * reply wait on when its stream broke. The SDK follows redirects itself, within the origin of the server.
+ * A `fetch` that limits response sizes and reports when the response of a JSON-RPC request has ended. The SDK itself keeps waiting for the
+ * reply of a broken stream. Redirects within the server's origin are followed by the SDK.
  */
 export function observedFetch(agent: Agent, watcher: Watcher): FetchLike {
   const send = outboundFetch(agent);

@@ -5,21 +5,21 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { ANSWER_LIMITS } from '@palestra/outbound';
 
-/** What programs need to run at all; of our own environment a child gets nothing else. */
+/** Variables that programs need. A child gets no others. */
 const INHERITED = ['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TERM', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR'];
 const KEPT_STDERR = 4_096;
-/** After its input was closed, and again after SIGTERM. */
+/** Time to end after its input was closed, and again after SIGTERM. */
 const GRACE_MS = 2_000;
 
-/** Groups of processes that must not outlive us. */
+/** Process groups to end with this process. */
 const groups = new Set<number>();
 process.on('exit', () => {
   for (const group of groups) killGroup(group, 'SIGKILL');
 });
 
 /**
- * An MCP server on the standard input and output of a child process. The SDK's own transport ends the child only; what `npx` or `uvx` start is
- * a grandchild, so each child leads a process group here, which ends as a whole.
+ * An MCP server on the standard input and output of a child process. The SDK's own transport ends only the child, but `npx` and `uvx` start
+ * grandchildren. Each child therefore leads a process group, which is ended as a whole.
  */
 export class StdioTransport implements Transport {
   onclose?: () => void;
@@ -37,12 +37,12 @@ export class StdioTransport implements Transport {
     this.#args = args;
   }
 
-  /** null before it has started. */
+  /** null: not started. */
   get pid(): number | null {
     return this.#child?.pid ?? null;
   }
 
-  /** The last of what it wrote to standard error, for people. */
+  /** The end of its standard error. */
   get stderr(): string {
     return this.#stderr.trim();
   }
@@ -53,7 +53,7 @@ export class StdioTransport implements Transport {
     this.#child = child;
     this.#exited = new Promise((resolve) => {
       child.once('exit', () => {
-        // Whatever it had started would keep its pipes open.
+        // Its children would keep the pipes open.
         if (child.pid !== undefined) killGroup(child.pid, 'SIGKILL');
         groups.delete(child.pid!);
         resolve();
@@ -80,7 +80,7 @@ export class StdioTransport implements Transport {
     });
   }
 
-  /** Asks it to end by closing its input, then by SIGTERM, then ends its whole group. */
+  /** Closes its input, sends SIGTERM, then kills the group. */
   async close(): Promise<void> {
     const child = this.#child;
     if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
@@ -102,7 +102,7 @@ export class StdioTransport implements Transport {
     try {
       this.#buffer.append(piece);
     } catch (error) {
-      // What came before the rest of such a message is lost, so nothing after it makes sense.
+      // The start of this message was dropped, so the rest is invalid.
       this.onerror?.(error as Error);
       return void this.close();
     }
@@ -112,7 +112,7 @@ export class StdioTransport implements Transport {
         if (message === null) return;
         this.onmessage?.(message);
       } catch (error) {
-        // A line that is no message: a server that prints, which is to be borne.
+        // Ignores output that is not a message.
         this.onerror?.(error as Error);
       }
     }
@@ -123,6 +123,6 @@ function killGroup(group: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-group, signal);
   } catch {
-    // It has ended by itself.
+    // It has already ended.
   }
 }

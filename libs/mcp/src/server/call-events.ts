@@ -1,17 +1,17 @@
 import type { EventStore } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { PalestraError } from '@palestra/protocol';
 
-/** Where the stream of a call stands. All that is needed to go on with it, on any process, is in the ids of its events. */
+/** The position in the stream of a call. The ids of events contain it, so that any process can resume the stream. */
 export interface CallCursor {
-  /** In the ledger; null for a call that cannot be taken up again. */
+  /** Task id in the ledger; null: the call cannot be resumed. */
   taskId: string | null;
-  /** Of JSON-RPC: whose answer the stream ends with. */
+  /** The JSON-RPC request that the stream answers. */
   requestId: string | number;
-  /** null: its client wants no progress. */
+  /** null: the client wants no progress. */
   progressToken: string | number | null;
-  /** The last report. */
+  /** The last reported progress. */
   progress: number;
-  /** Events so far. */
+  /** Number of events. */
   events: number;
 }
 
@@ -22,8 +22,8 @@ export function freshCursor(taskId: string | null, requestId: string | number, p
 const MAX_EVENT_ID = 4_096;
 
 /**
- * The SDK's store of events, for the stream of one call. Nothing is stored: the ledger has the result, and what a client missed of the progress is of
- * no use later. So there is nothing to bound, and a stream can be taken up after a restart, too.
+ * The SDK's event store for the stream of one call. It stores nothing: the ledger has the result, and missed progress is not needed. A
+ * stream can therefore be resumed after a restart.
  */
 export class CallEvents implements EventStore {
   readonly #cursor: CallCursor;
@@ -38,13 +38,13 @@ export class CallEvents implements EventStore {
     return Buffer.from(JSON.stringify([taskId, requestId, progressToken, progress, events])).toString('base64url');
   }
 
-  /** Never asked: to go on with a stream, its request is given to the SDK again, together with the call that runs. */
+  /** Not used: to resume a stream, the SDK gets its request again, with the running call. */
   async replayEventsAfter(): Promise<never> {
     throw new PalestraError('not_available');
   }
 }
 
-/** null for what is no event of ours. Whose call it is, the ledger says. */
+/** Parses an event id; null if it is not ours. The ledger tells whose call it is. */
 export function cursorOf(lastEventId: string): (CallCursor & { taskId: string }) | null {
   if (lastEventId.length > MAX_EVENT_ID) return null;
   try {

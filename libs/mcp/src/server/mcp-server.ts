@@ -25,19 +25,19 @@ import { type McpCall, McpCalls } from './running-calls.ts';
 import { instructionsOf, promptMessages, toolOf } from '../wire/to-mcp.ts';
 import { reportProgress } from './progress.ts';
 import { asRpcError, RpcError } from './rpc-error.ts';
-import { chooseTask, type TaskChoice, type TaskWish } from './task-choice.ts';
+import { chooseTask, type TaskChoice, type TaskRequest } from './task-choice.ts';
 
-/** What an `initialize` asks for. */
+/** Parameters of an `initialize`. */
 export interface McpOpening {
   caller: Caller;
   owner: string;
   name: string;
-  /** null = the default one. */
+  /** null: the default variant. */
   variant: string | null;
-  wish: TaskWish;
+  request: TaskRequest;
 }
 
-/** An opening whose environment and task are known. */
+/** The chosen environment and task. */
 export interface McpEpisode {
   caller: Caller;
   /** Becomes the `Mcp-Session-Id`. */
@@ -47,16 +47,16 @@ export interface McpEpisode {
   task: TaskChoice;
 }
 
-/** The answer of an `initialize`, but for the version that is negotiated. */
+/** The result of `initialize` without the negotiated version. */
 export interface McpGreeting {
   capabilities: ServerCapabilities;
   serverInfo: Implementation;
-  /** The prompt's text. */
+  /** Text of the prompt. */
   instructions: string;
   _meta: Record<string, unknown>;
 }
 
-/** For what clients fill in, which we never ask for. The SDK's own costs 2 ms a server, and a server serves one request here. */
+/** Validates input of clients, which we never request. The SDK's own takes 2 ms per server, and each request has its own server. */
 const unused: jsonSchemaValidator = {
   getValidator: () => () => {
     throw new PalestraError('not_available');
@@ -66,9 +66,8 @@ const DISCOVERY_DEADLINE_MS = 120_000;
 const PROMPT = { name: 'task', title: 'Task', description: 'The task of this episode, as its environment words it.' };
 
 /**
- * The Model Context Protocol over the session engine (docs/mcp.md): an MCP session is an episode, its id is the SID. Nothing is kept here
- * between requests but who listens to a running call; each request is served by a `Server` of its own, so that any API process can
- * serve any session of its backend.
+ * Serves MCP over the session engine (docs/mcp.md): an MCP session is an episode and its id is the SID. Each request has its own SDK
+ * `Server`, so that any API process can serve any session. Only listeners of running calls are kept between requests.
  */
 export class McpServer {
   readonly calls: McpCalls;
@@ -77,28 +76,28 @@ export class McpServer {
     readonly engine: SessionEngine,
     readonly directory: EnvironmentDirectory,
     readonly version: string,
-    /** A client that waits for a call hears of its progress this often; milliseconds. */
+    /** Interval of progress reports. */
     readonly beatMs: number,
   ) {
     this.calls = new McpCalls(engine);
   }
 
-  /** Which environment and which task. Throws `environment_not_found`, `unknown_variant`, `invalid_split`, `invalid_index`. */
-  async choose({ caller, owner, name, variant, wish }: McpOpening): Promise<Omit<McpEpisode, 'sid'>> {
+  /** Chooses the environment and task. Throws `environment_not_found`, `unknown_variant`, `invalid_split`, `invalid_index`. */
+  async choose({ caller, owner, name, variant, request }: McpOpening): Promise<Omit<McpEpisode, 'sid'>> {
     const hosted = await this.directory.resolve(`${owner}/${name}`, caller);
-    // A fallback deployment is for clients that cannot name one.
+    // The fallback deployment is only for clients that cannot name one.
     if (!isSame(hosted, owner, name.replace(/@\d+$/, ''))) throw new PalestraError('environment_not_found');
     const signal = AbortSignal.timeout(DISCOVERY_DEADLINE_MS);
     const wanted = variant?.toLowerCase() ?? null;
     if (wanted !== null && !(await hosted.backend.environments(signal)).includes(wanted)) {
       throw new PalestraError('unknown_variant', { detail: `unknown environment '${variant}'` });
     }
-    return { caller, hosted, variant: wanted, task: await chooseTask(hosted.backend, wanted, wish, signal) };
+    return { caller, hosted, variant: wanted, task: await chooseTask(hosted.backend, wanted, request, signal) };
   }
 
   /**
-   * Opens the episode, waiting for a slot and for setup. `asked.secrets`: `X-Secrets`, still encoded. What could not be opened
-   * leaves nothing behind, also when `signal` says that its client has left. Throws `session_moved` when its slot is on another process.
+   * Opens the episode: waits for a slot and for setup. Deletes the session if that fails or `signal` aborts because the client left. Throws
+   * `session_moved` if the slot is on another process.
    */
   async open(
     { caller, sid, hosted, variant, task }: McpEpisode,
@@ -139,8 +138,8 @@ export class McpServer {
   }
 
   /**
-   * Throws the session's end as a 404, or `session_not_found` where it is none of that environment. Counts as a request of its client; `onlyPing`:
-   * as a sign of life, which does not keep an idle session.
+   * Throws 404 if the session has ended or belongs to another environment. Counts as a request of the client, which resets the idle
+   * timeout, unless `onlyPing`.
    */
   async alive(caller: Caller, sid: string, address: { owner: string; name: string }, onlyPing: boolean): Promise<void> {
     const { engine } = this;
@@ -150,7 +149,7 @@ export class McpServer {
     if (hosted === null || !isSame(hosted, address.owner, address.name.replace(/@\d+$/, ''))) throw new PalestraError('session_not_found');
   }
 
-  /** Answers one `initialize` with what `open` gave. */
+  /** A server that answers one `initialize` with the result of `open`. */
   greeting(opened: McpGreeting): Server {
     const server = new Server(opened.serverInfo, { capabilities: opened.capabilities, jsonSchemaValidator: unused });
     server.setRequestHandler(InitializeRequestSchema, ({ params: { protocolVersion: asked } }) => ({
@@ -160,7 +159,7 @@ export class McpServer {
     return server;
   }
 
-  /** Answers requests of a session. `begun`: the call of this exchange, which runs already, and where its stream stands. */
+  /** A server for requests of a session. `begun`: the running call of this request and the position of its stream. */
   server(caller: Caller, sid: string, begun: { call: Promise<McpCall>; cursor: CallCursor } | null = null): Server {
     const { engine } = this;
     const about = { name: 'palestra', version: this.version };
@@ -189,7 +188,7 @@ export class McpServer {
   }
 }
 
-/** However a session ended, its address is 404 from then on: that is what makes clients begin anew. */
+/** An ended session is 404, so that clients initialize again. */
 function endOf(error: unknown): unknown {
   if (!(error instanceof PalestraError) || error.retryable) return error;
   return new PalestraError(error.code, { status: 404, detail: error.detail });

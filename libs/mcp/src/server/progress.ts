@@ -2,10 +2,10 @@ import type { ServerNotification } from '@modelcontextprotocol/sdk/types.js';
 import type { CallProgress } from '@palestra/session';
 import type { CallCursor } from './call-events.ts';
 
-/** Each report must be more than the one before, and we know of no progress: as little more as a tool's own reports leave room for. */
+/** MCP progress must increase. The smallest step leaves room for the tool's own reports. */
 const BEAT_STEP = 1e-6;
 
-/** How far a call has come, for whoever listens: the client that began it, and the one that took its stream up again. */
+/** Relays the progress of a call to its listeners: the client that started it and one that resumed its stream. */
 export class CallProgressRelay {
   readonly begunAt = Date.now();
   readonly #listeners = new Set<(progress: CallProgress) => void>();
@@ -16,7 +16,7 @@ export class CallProgressRelay {
     for (const listener of this.#listeners) listener(progress);
   }
 
-  /** Hears of the latest report at once. Returns what ends it. */
+  /** Reports the latest progress at once. Returns a function that removes the listener. */
   listen(listener: (progress: CallProgress) => void): () => void {
     this.#listeners.add(listener);
     if (this.#latest !== null) listener(this.#latest);
@@ -25,8 +25,8 @@ export class CallProgressRelay {
 }
 
 /**
- * Sends `notifications/progress` to a client that asked for them: the tool's own reports, and every `beatMs` that it still runs, so that clients
- * with `resetTimeoutOnProgress` wait as long as it does. Returns what ends it.
+ * Sends `notifications/progress` to a client that asked for it: reports of the tool, and one every `beatMs`, so that clients with
+ * `resetTimeoutOnProgress` keep waiting. Returns a function that stops it.
  */
 export function reportProgress(
   relay: CallProgressRelay,
@@ -40,7 +40,7 @@ export function reportProgress(
     if (told.progress <= cursor.progress) return;
     cursor.progress = told.progress;
     beat.refresh();
-    // Nobody is there to hear it: whoever takes the stream up again gets the next one.
+    // The client is gone; a resumed stream gets the next report.
     send({ method: 'notifications/progress', params: { progressToken, ...told } }).catch(() => {});
   };
   const beat = setInterval(() => {

@@ -1,10 +1,10 @@
 import { ErrorCode } from '@modelcontextprotocol/sdk/types.js';
 import { PalestraError } from '@palestra/protocol';
 
-/** What the SDK's own servers say of a session that they do not have. */
+/** The code of the SDK's servers for an unknown session. */
 const SESSION_NOT_FOUND = -32_001;
 
-/** An error of a request as JSON-RPC tells it. The SDK reads `code`, `message` and `data` of whatever a handler throws. */
+/** A JSON-RPC error. The SDK reads `code`, `message` and `data` of any thrown error. */
 export class RpcError extends Error {
   constructor(
     readonly code: number,
@@ -16,7 +16,7 @@ export class RpcError extends Error {
   }
 }
 
-/** `data.code` is the catalogue's: it tells an infrastructure failure from a bad request, and whether to come again. */
+/** `data.code` is the code of the error catalogue, with which clients recognise infrastructure failures. */
 export function rpcErrorOf(error: PalestraError): RpcError {
   const { code, status, retryable, retryAfterSeconds, message } = error;
   const data = { code, status, retryable, ...(retryAfterSeconds !== undefined && { retry_after_seconds: retryAfterSeconds }) };
@@ -29,7 +29,7 @@ function rpcCodeOf({ code, status }: PalestraError): number {
   return status < 500 && status !== 429 ? ErrorCode.InvalidParams : ErrorCode.InternalError;
 }
 
-/** The request's own error; anything else is for the log, and nobody else's business. */
+/** Converts a `PalestraError`. Other errors are logged, not shown. */
 export function asRpcError(error: unknown): unknown {
   return error instanceof PalestraError ? rpcErrorOf(error) : error;
 }

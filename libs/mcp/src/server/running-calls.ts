@@ -9,22 +9,22 @@ export type RequestId = string | number;
 export interface McpCall {
   open: OpenCall;
   progress: CallProgressRelay;
-  /** Runs it. Rejects where there is no result of the tool: an infrastructure failure is never one. */
+  /** Runs the call. Rejects with an infrastructure failure, which is never a result. */
   result(): Promise<CallToolResult>;
-  /** Its client vanished before it could learn anything: see {@link OpenCall.abandon}. */
+  /** The client left before it got a response: see {@link OpenCall.abandon}. */
   abandon(): void;
 }
 
 interface Running {
-  /** Of the session and the JSON-RPC request that began it. */
+  /** Session and JSON-RPC request id. */
   key: string;
-  /** Tool and input. */
+  /** JSON text of tool and input. */
   asked: string;
   taskId: string;
   progress: CallProgressRelay;
 }
 
-/** Tool calls of MCP clients. Those that run on this process are known by their requests, so that a repeat joins them. */
+/** Running tool calls of MCP clients by their request ids, so that a repeated request joins its call. */
 export class McpCalls {
   readonly #engine: SessionEngine;
   readonly #byRequest = new Map<string, Running>();
@@ -35,8 +35,8 @@ export class McpCalls {
   }
 
   /**
-   * Runs a tool once. A request with the id, the tool and the input of one that still runs is that one, sent again: no client may use an id twice
-   * in a session. So is an equal one whose connection broke, whatever its id (docs/adr/0007).
+   * Runs a tool once. A request with the id, tool and input of a running call joins it, because MCP ids are unique in a session. So does an
+   * equal call whose connection broke, whatever its id (docs/adr/0007).
    */
   async begin(caller: Caller, sid: string, request: { requestId: RequestId; tool: string; input: JsonObject }): Promise<McpCall> {
     const { requestId, tool, input } = request;
@@ -54,7 +54,7 @@ export class McpCalls {
     return this.#callOf(open, progress);
   }
 
-  /** A call that its client comes back for with what it has of its stream. Throws `invalid_request` where the session has no such call. */
+  /** Resumes the call of a stream. Throws `invalid_request` if the session has no such call. */
   async resume(caller: Caller, sid: string, taskId: string): Promise<McpCall> {
     const open = await this.#engine.callAgain(caller, sid, taskId);
     if (open === null) throw new PalestraError('invalid_request', { detail: 'Last-Event-ID: this session has no such call.' });

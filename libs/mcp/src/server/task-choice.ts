@@ -1,8 +1,8 @@
 import { PalestraError } from '@palestra/protocol';
 import type { Backend } from '@palestra/session';
 
-/** The task that a client asks for, as its query or its headers say it; null = not said. */
-export interface TaskWish {
+/** Split and index from the query or the headers of a client; null: not given. */
+export interface TaskRequest {
   split: string | null;
   index: string | null;
 }
@@ -13,20 +13,20 @@ export interface TaskChoice {
 }
 
 /**
- * The task of an episode: as wished; where only the split is said, or nothing, uniformly at random of that split, or of the first one to
- * train on. `random` in [0, 1). Throws `invalid_split`, `invalid_index`.
+ * Chooses the task of an episode. Without an index it is a random task of the split. The default split is the first one for training.
+ * `random` in [0, 1). Throws `invalid_split`, `invalid_index`.
  */
 export async function chooseTask(
   backend: Backend,
   variant: string | null,
-  wish: TaskWish,
+  request: TaskRequest,
   signal: AbortSignal,
   random: () => number = Math.random,
 ): Promise<TaskChoice> {
-  const split = wish.split ?? (await firstSplit(backend, variant, signal));
-  if (wish.index !== null) {
-    const index = Number(wish.index);
-    if (!/^-?\d{1,15}$/.test(wish.index)) throw new PalestraError('invalid_index', { detail: `Invalid index '${wish.index}'` });
+  const split = request.split ?? (await firstSplit(backend, variant, signal));
+  if (request.index !== null) {
+    const index = Number(request.index);
+    if (!/^-?\d{1,15}$/.test(request.index)) throw new PalestraError('invalid_index', { detail: `Invalid index '${request.index}'` });
     return { split, index };
   }
   const count = await backend.numTasks(variant, split, signal);

@@ -9,13 +9,13 @@ import {
 } from '@palestra/protocol';
 import type { ToolCallResult } from '@palestra/session';
 
-/** MCP's objects as ORS has them. Read by hand: what a newer protocol adds must not make an answer unreadable. */
+/** Converts MCP objects to ORS. Reads them without schemas, so that additions of newer protocols cause no error. */
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 const textBlock = (text: string): OutputBlock => ({ text, detail: null, type: 'text' });
 
-/** One content block of a result or of a prompt's message. What is neither text nor image is named, because a policy could not use it. */
+/** Converts a content block. Content that is not text or image is named, because the policy cannot use it. */
 export function blockOf(content: unknown): OutputBlock {
   if (!isObject(content)) return textBlock(stringifyJson(content as JsonValue));
   switch (content['type']) {
@@ -54,8 +54,8 @@ export function toolSpecOf(tool: {
 }
 
 /**
- * The result of a `tools/call`. Reward and end of the episode come from `_meta` (docs/mcp.md), else there is neither. An error of the tool is a
- * result like any other: its text is what the policy sees.
+ * Converts the result of a `tools/call`. Reward and end of the episode come from `_meta` (docs/mcp.md). A tool error is a result whose text
+ * the policy sees.
  */
 export function resultOf(result: JsonObject): ToolCallResult {
   const meta = isObject(result['_meta']) ? result['_meta'] : {};
@@ -80,7 +80,7 @@ function metadataOf(given: JsonValue, structured: JsonValue): JsonObject | null 
   return isObject(structured) ? { structured_content: structured } : null;
 }
 
-/** What the policy did wrong, in ORS's words. */
+/** A refusal in ORS form. */
 export function refusal(reason: ToolErrorReason, error: string): ToolCallResult {
   return { text: stringifyJson({ ok: false, error, reason }), ok: false, reason, reward: null, finished: false };
 }

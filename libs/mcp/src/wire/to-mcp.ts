@@ -10,7 +10,7 @@ import {
 } from '@palestra/protocol';
 import type { CallOutcome } from '@palestra/session';
 
-/** Keys of `_meta` by which MCP clients learn what their protocol has no word for (docs/mcp.md). */
+/** Keys of `_meta` for values that MCP has no field for (docs/mcp.md). */
 export const META = {
   reward: 'palestra/reward',
   finished: 'palestra/finished',
@@ -19,7 +19,7 @@ export const META = {
   metadata: 'palestra/metadata',
 } as const;
 
-/** MCP knows no reasoning and no calls inside of a prompt: what is no text and no image is shown as JSON. */
+/** MCP content is text or image; other blocks become JSON text. */
 function contentOf(block: MessageBlock): ContentBlock {
   switch (block.type) {
     case 'text':
@@ -32,12 +32,12 @@ function contentOf(block: MessageBlock): ContentBlock {
   }
 }
 
-/** One message a block, in order. */
+/** One message per block, in order. */
 export function promptMessages(blocks: MessageBlock[]): PromptMessage[] {
   return blocks.map((block) => ({ role: 'user', content: contentOf(block) }));
 }
 
-/** A prompt as `instructions`, which are text: the prompt `task` has its images. */
+/** A prompt as `instructions`, which are text. The prompt `task` has the images. */
 export function instructionsOf(blocks: MessageBlock[]): string {
   const texts = blocks.map((block) => {
     const content = contentOf(block);
@@ -46,7 +46,7 @@ export function instructionsOf(blocks: MessageBlock[]): string {
   return texts.join('\n\n');
 }
 
-/** MCP's schema of arguments is always one of an object, and its official clients take no booleans in place of a property's schema. */
+/** MCP requires an object schema, and official clients reject booleans as property schemas. */
 export function toolOf({ name, description, input_schema: schema }: ToolSpec): Tool {
   const inputSchema: JsonObject = { ...schema, type: 'object' };
   if (isObject(inputSchema['properties'])) {
@@ -62,22 +62,22 @@ function schemaOf(schema: JsonValue): JsonValue {
 }
 
 /**
- * Not `parseJson`: the SDK writes plain numbers only. Half of a surrogate pair (a text that was cut in an emoji) is no JSON to clients in Rust, as
- * pydantic's parser is: they would wait for the answer for ever.
+ * `JSON.parse`, because the SDK serialises plain numbers only. Replaces lone surrogates: pydantic's parser rejects them, and its client
+ * would wait forever.
  */
 const readResult = (text: string): RunToolOutput =>
   (/\\u[dD][89a-fA-F]/.test(text) || !text.isWellFormed()
     ? JSON.parse(text, (_key, value: unknown) => (typeof value === 'string' ? value.toWellFormed() : value))
     : JSON.parse(text)) as RunToolOutput;
 
-/** What the tool said, or what the policy did wrong; a `refused` call is no result. */
+/** Converts an outcome; a `refused` call has no result. */
 export function resultOf(outcome: CallOutcome & { type: 'result' | 'tool_failed' }, taskId: string | null): CallToolResult {
   const id = taskId === null ? {} : { [META.taskId]: taskId };
   if (outcome.type === 'tool_failed') return errorResult(outcome.message, id);
   const result = readResult(outcome.text);
   if (!result.ok) return errorResult(result.error, { ...id, [META.reason]: result.reason ?? null });
   const { blocks, metadata } = result.output;
-  // No tool of ours declares an output schema, so any object is valid as structured content.
+  // Our tools declare no output schema, so any object is valid structured content.
   const structured = isObject(metadata) && isObject(metadata['structured_content']) ? metadata['structured_content'] : null;
   return {
     content: blocks.map(contentOf),

@@ -7,55 +7,55 @@ import { isStarting, relayedError, retryAfterSeconds, type UpstreamAnswer } from
 import { LivenessMonitor } from './liveness-monitor.ts';
 
 export interface OrsConnectionOptions {
-  /** Base URL of the server; a path is kept as prefix. */
+  /** Base URL; its path is a prefix. */
   url: string;
   /** Sent as `X-Deployment`: `owner/name`. */
   deployment?: string;
   /** Sent as `X-API-Key`, for servers that want one. */
   apiKey?: string;
-  /** How long "503 starting" is ridden out. */
+  /** How long "503 starting" is waited for. */
   startingLimitMs?: number;
-  /** A server that shows no sign of life for so long is taken for dead, milliseconds; {@link SILENCE_MS} unless set. May change meanwhile. */
+  /** A server that sends nothing for this long is considered dead. Default: {@link SILENCE_MS}. Read again each time. */
   silenceMs?: () => number;
   clock?: Clock;
-  /** Where its addresses may be; anywhere unless set. */
+  /** Which addresses are allowed; default: all. */
   outbound?: OutboundPolicy;
-  /** {@link CONNECT_TIMEOUT_MS} unless set. */
+  /** Default: {@link CONNECT_TIMEOUT_MS}. */
   connectTimeoutMs?: number;
 }
 
 export interface OrsRequest {
   method: 'GET' | 'POST';
-  /** Absolute path below the base URL. */
+  /** Path below the base URL. */
   path: string;
   sid?: string;
   /** JSON text. */
   body?: string;
   headers?: Record<string, string>;
-  /** The longest answer that is read, of `ANSWER_LIMITS`; that of metadata unless set. */
+  /** Bytes. Default: `ANSWER_LIMITS.metadata`. */
   limitBytes?: number;
 }
 
 type Limits = Partial<Record<'headersTimeout' | 'bodyTimeout', number>>;
 
-/** How a request may be repeated after a failure that leaves open whether the server ran it. */
+/** Whether a request may be repeated when the server may have run it. */
 export type RepeatPolicy = 'idempotent' | 'once';
 
 const TRANSIENT = new Set([429, 502, 503, 504]);
 const STARTING_LIMIT_MS = 600_000;
-/** uvicorn closes idle sockets after 5 s by default; ours must go first, or a request dies on the race. */
+/** uvicorn closes idle connections after 5 s by default. We close earlier, so that no request is sent on a closing connection. */
 const KEEP_ALIVE_MS = 4_000;
-/** Clients are to be answered within a minute, also when the server is not there any more. */
+/** Clients get a response within a minute, also when the server is dead. */
 export const SILENCE_MS = 50_000;
-/** Of that, a stream may be silent before it is taken up anew: servers send a heartbeat every 10 s to 15 s. */
+/** Share of the silence limit after which a silent stream is resumed. Servers send a heartbeat every 10 s to 15 s. */
 export const STREAM_SILENCE = 0.6;
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Of that, what cannot be repeated waits for no sign of life: a server that was heard of so lately is taken to live. */
+/** Share of the silence limit. Skip the liveness probe for requests that cannot be repeated if the server responded this recently. */
 const RECENT = 0.2;
 const MAX_REDIRECTS = 3;
 const FIRST_PAUSE_MS = 250;
 
-/** Errors raised before one byte was sent. */
+/** Errors before the request was sent. */
 const NOT_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
 
 function errorCode(error: unknown): string {
@@ -67,28 +67,28 @@ function errorCode(error: unknown): string {
 export class OrsConnectionError extends Error {
   readonly sent: boolean;
   constructor(cause: unknown) {
-    // The code alone: the message of a socket error holds the server's address, which is not for every tenant.
+    // Only the error code: the message contains the server's address, which tenants must not see.
     super(errorCode(cause) || 'connection failed', { cause });
     this.name = 'OrsConnectionError';
     this.sent = !NOT_SENT.has(errorCode(cause));
   }
 }
 
-/** The server was sent a request and has been silent since, to this and to everything else. */
+/** The server has the request and has been silent since, to all requests. */
 class SilentServerError extends OrsConnectionError {
   constructor(silenceMs: number) {
     super(Object.assign(new Error(`no sign of life for ${silenceMs / 1_000} s`), { code: 'SILENT' }));
   }
 }
 
-/** A server answered with a status that may pass by itself. Only ever seen inside the retry loops. */
+/** A transient error status. Only used inside the retry loops. */
 class TransientAnswer extends Error {
   constructor(readonly answer: UpstreamAnswer) {
     super(`HTTP ${answer.status}`);
   }
 }
 
-/** Plain and streaming requests to one environment server, with its "not yet" answers waited out. */
+/** Requests and event streams to one environment server. Waits while the server is starting. */
 export class OrsConnection {
   readonly #agent: Agent;
   readonly #base: URL;
@@ -114,7 +114,7 @@ export class OrsConnection {
       ...(options.deployment ? { 'x-deployment': options.deployment } : {}),
       ...(options.apiKey ? { 'x-api-key': options.apiKey } : {}),
     };
-    // Prompts wait for setup as long as it takes: whether the server lives is the vigil's question, not the agent's.
+    // No timeouts: a prompt waits for setup. The liveness monitor detects a dead server.
     this.#agent = outboundAgent(options.outbound ?? unrestricted, options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS, {
       connections: 4_096,
       pipelining: 1,
@@ -129,7 +129,7 @@ export class OrsConnection {
     return this.#silenceMs();
   }
 
-  /** The body of a 200; everything else is thrown: `PalestraError`s of the server, `backend_unreachable` without one. */
+  /** Returns the body of a 200. Throws the server's error as `PalestraError`, or `backend_unreachable`. */
   async text(request: OrsRequest, policy: RepeatPolicy, signal: AbortSignal): Promise<string> {
     const answer = await this.answer(request, policy, signal);
     if (answer.status !== 200) throw relayedError(answer);
@@ -137,8 +137,8 @@ export class OrsConnection {
   }
 
   /**
-   * The final answer whatever its status, "starting" waited out. Without one it throws `backend_unreachable`, and `backend_timeout` when
-   * the server has the request but shows no sign of life.
+   * Returns the final response whatever its status, after the server has started. Throws `backend_unreachable` without a response,
+   * `backend_timeout` if the server has the request but is silent.
    */
   async answer(request: OrsRequest, policy: RepeatPolicy, signal: AbortSignal): Promise<UpstreamAnswer> {
     try {
@@ -159,12 +159,11 @@ export class OrsConnection {
   }
 
   /**
-   * Waits for a sign of life of a server that was not heard of lately, so that what cannot be repeated is not lost in its silence.
-   * Throws `backend_unreachable`: nothing ran.
+   * Probes a server that has not responded recently, before a request that cannot be repeated. Throws `backend_unreachable`: nothing ran.
    */
   async ensureAlive(signal: AbortSignal): Promise<void> {
     if (this.#liveness.silentForMs() < RECENT * this.silenceMs) return;
-    // Shared by all that wait, so none of them can abort it.
+    // Shared by all callers, so none of them can abort it.
     const never = new AbortController().signal;
     try {
       await abortable(
@@ -182,9 +181,9 @@ export class OrsConnection {
   }
 
   /**
-   * Opens an event stream, "starting" waited out. Resolves with the body of a 200, else with the server's own refusal, which means that
-   * nothing ran. Nothing is repeated: a connection that fails is thrown as `OrsConnectionError`, and so is a server that sends no head within
-   * `headMs`, or then nothing for longer than two of its heartbeats may be apart.
+   * Opens an event stream, after the server has started. Resolves with the body of a 200, otherwise with the server's error response, after
+   * which nothing ran. Repeats nothing: throws `OrsConnectionError` if the connection fails, if there are no headers within `headMs`, or if
+   * the stream is silent for too long.
    */
   async stream(request: OrsRequest, headMs: number, signal: AbortSignal): Promise<AsyncIterable<Uint8Array> | UpstreamAnswer> {
     const deadline = this.clock.now() + this.#startingLimitMs;
@@ -201,7 +200,7 @@ export class OrsConnection {
     await this.#agent.destroy();
   }
 
-  /** Repeats a request that the server declares not executed. */
+  /** Repeats a request while the server answers that it is starting. */
   async #ready(signal: AbortSignal, send: () => Promise<UpstreamAnswer>): Promise<UpstreamAnswer> {
     const deadline = this.clock.now() + this.#startingLimitMs;
     for (;;) {
@@ -216,7 +215,7 @@ export class OrsConnection {
       error instanceof TransientAnswer ||
       (error instanceof OrsConnectionError && !(error instanceof SilentServerError) && (policy === 'idempotent' || !error.sent));
     try {
-      // Most requests succeed at once, and the machinery of repeating them costs as much as sending them.
+      // Most requests succeed at once, and a retry loop costs as much as sending them.
       return await run();
     } catch (error) {
       if (!mayRepeat(error)) throw error;
@@ -245,7 +244,7 @@ export class OrsConnection {
       await response.body.dump();
       const next = URL.canParse(location, url.href) ? new URL(location, url) : null;
       if (next?.origin !== url.origin) {
-        // Session ids and secrets go to the server that was configured, and to no other.
+        // Session ids and secrets are only sent to the configured server.
         throw new PalestraError('backend_invalid', {
           detail: 'The environment server redirects to another origin, which is not followed. Register the address that it redirects to.',
         });
@@ -316,7 +315,7 @@ export class OrsConnection {
   }
 }
 
-/** Our own refusals, of an address or of a long answer, are no failure of the connection. */
+/** Refused addresses and too large responses are not connection failures. */
 const failureOf = (error: unknown): Error => (error instanceof PalestraError ? error : new OrsConnectionError(error));
 
 function pauseMs(answer: UpstreamAnswer): number {

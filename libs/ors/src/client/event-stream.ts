@@ -9,37 +9,37 @@ export interface StreamedRequest {
   path: string;
   sid: string;
   body: JsonObject;
-  /** The server's id of this request when it is known already: the request then only attaches to the running one. */
+  /** The server's id of the call, if known: the request then attaches to the running call. */
   upstreamTaskId: string | null;
-  /** By which the server runs this request once, however often it comes; null where it cannot. */
+  /** The id by which the server runs this request once; null if it does not support that. */
   callId: string | null;
-  /** Told as soon as the server named its id. */
+  /** Called when the server sends its id. */
   onTaskId(upstreamTaskId: string): void;
-  /** Maps a refusal before the stream started; nothing ran then. */
+  /** Maps an error response; nothing ran. */
   onRefused(answer: UpstreamAnswer): Promise<PalestraError> | PalestraError;
 }
 
-/** A request that reached no server is sent again for so long: it ran nowhere. */
+/** How long a request that reached no server is sent again. */
 const NOT_SENT_LIMIT_MS = 15_000;
 const FIRST_PAUSE_MS = 250;
 const LAST_PAUSE_MS = 5_000;
 const LEAST_WAIT_MS = 1_000;
 const REST_LIMIT_MS = 2_000;
 
-/** The stream ended or broke before the result was complete, but the server's id for it is known. */
+/** The stream ended before the result was complete. */
 class StreamCut extends Error {}
 
-function outcomeUnknown(why: string, cause?: unknown): PalestraError {
+function outcomeUnknown(reason: string, cause?: unknown): PalestraError {
   return new PalestraError('session_lost', {
-    detail: `Session lost: ${why} The call may or may not have run; it was not repeated.`,
+    detail: `Session lost: ${reason} The call may or may not have run; it was not repeated.`,
     cause,
   });
 }
 
 /**
- * Posts a request that answers as an event stream, and returns the text of its result. A stream that breaks, or in which the server shows no
- * sign of life, is resumed under the server's own task id, so the tool runs once; without an id the outcome is unknown and said to
- * be. It is given up when the last sign of life is `connection.silenceMs` old; a tool whose server sends heartbeats takes as long as it takes.
+ * Posts a request that answers with an event stream and returns the text of its result. A stream that breaks or is silent is resumed by the
+ * server's task id, so that the tool runs once. Without an id the outcome is unknown. Gives up when the server has been silent for
+ * `connection.silenceMs`; a tool whose server sends heartbeats can run for any time.
  */
 export async function postForResult(connection: OrsConnection, request: StreamedRequest, signal: AbortSignal): Promise<string> {
   const { clock } = connection;
@@ -52,19 +52,19 @@ export async function postForResult(connection: OrsConnection, request: Streamed
       if (!(error instanceof StreamCut || error instanceof OrsConnectionError)) throw error;
       call.mayRun ||= error instanceof StreamCut || error.sent;
       const again = clock.now() + pauseMs;
-      if (again >= call.givenUpAt(connection.silenceMs)) throw call.lost(error);
+      if (again >= call.deadlineMs(connection.silenceMs)) throw call.lost(error);
     }
     await clock.sleep(pauseMs * (1 + Math.random() / 2), signal);
   }
 }
 
-/** What is known of a call while its stream is opened again and again. */
+/** State of a call whose stream can be opened several times. */
 class RunningCall {
-  /** The server's id of it. */
+  /** The server's id of the call. */
   taskId: string | null;
-  /** The server may have begun it. */
+  /** The server may have started it. */
   mayRun: boolean;
-  readonly begunAt: number;
+  readonly startedAt: number;
   readonly #callId: string | null;
   lastSignAt: number;
 
@@ -72,13 +72,13 @@ class RunningCall {
     this.taskId = request.upstreamTaskId;
     this.#callId = request.callId;
     this.mayRun = this.taskId !== null;
-    this.begunAt = now;
+    this.startedAt = now;
     this.lastSignAt = now;
   }
 
-  /** What may have run is sent again only under an id that keeps it from running twice. */
-  givenUpAt(silenceMs: number): number {
-    if (!this.mayRun) return this.begunAt + Math.min(NOT_SENT_LIMIT_MS, silenceMs);
+  /** A call that may have run is sent again only with an id that prevents a second run. */
+  deadlineMs(silenceMs: number): number {
+    if (!this.mayRun) return this.startedAt + Math.min(NOT_SENT_LIMIT_MS, silenceMs);
     return this.taskId === null && this.#callId === null ? 0 : this.lastSignAt + silenceMs;
   }
 
@@ -93,8 +93,8 @@ async function attempt(connection: OrsConnection, request: StreamedRequest, call
   const { clock, silenceMs } = connection;
   const { taskId } = call;
   const body = stringifyJson(taskId === null ? request.body : { ...request.body, task_id: taskId });
-  const patienceMs = call.mayRun ? call.lastSignAt + silenceMs - clock.now() : silenceMs;
-  const opened = await open(connection, request, body, call.mayRun, Math.max(patienceMs, LEAST_WAIT_MS), signal);
+  const headMs = call.mayRun ? call.lastSignAt + silenceMs - clock.now() : silenceMs;
+  const opened = await open(connection, request, body, call.mayRun, Math.max(headMs, LEAST_WAIT_MS), signal);
   call.mayRun = true;
   return readResult(
     opened,
@@ -129,7 +129,7 @@ async function readResult(pieces: AsyncIterable<Uint8Array>, onSign: () => void,
   const iterator = pieces[Symbol.asyncIterator]();
   let text = '';
   let size = 0;
-  // Not `for await`: leaving it would destroy the connection, and the next call would have to open another one.
+  // `for await` would destroy the connection, and the next call would need a new one.
   for (let piece = await iterator.next(); !piece.done; piece = await iterator.next()) {
     onSign();
     if ((size += piece.value.length) > ANSWER_LIMITS.call) {
@@ -155,15 +155,15 @@ function parsable(text: string): string {
   return text;
 }
 
-/** What follows the last event: the end of the body, at once. A server that goes on instead loses its connection. */
+/** Reads the end of the body. Closes the connection of a server that goes on. */
 async function readRest(iterator: AsyncIterator<Uint8Array>): Promise<void> {
-  const impatient = setTimeout(() => void iterator.return?.().catch(() => {}), REST_LIMIT_MS);
-  impatient.unref();
+  const timer = setTimeout(() => void iterator.return?.().catch(() => {}), REST_LIMIT_MS);
+  timer.unref();
   try {
     while (!(await iterator.next()).done);
   } catch {
-    // The result is known already.
+    // The result is already complete.
   } finally {
-    clearTimeout(impatient);
+    clearTimeout(timer);
   }
 }

@@ -2,21 +2,20 @@ import type { Clock } from '@palestra/kit';
 
 export interface LivenessMonitorOptions {
   clock: Clock;
-  /** A server that gives no sign of life for so long, though something waits for it, is taken for dead; asked anew each time. */
+  /** A server that sends nothing for this long while a request waits is considered dead. Read again each time. */
   silenceMs: () => number;
-  /** Asks the server anything that it answers at once; resolves with whatever answer, rejects without one. */
+  /** Sends a cheap request; resolves with any response, rejects without one. */
   probe: (signal: AbortSignal) => Promise<unknown>;
-  /** What waiting requests end with. */
+  /** The error of waiting requests. */
   silent: () => Error;
 }
 
-/** Of the silence: how many times the server is asked before it is over. */
+/** Probes within the silence limit. */
 const PROBES = 4;
 
 /**
- * Tells a server that takes its time from one that is gone. A prompt waits for setup, a `/create` for a constructor, for
- * minutes and without a byte; so while something waits, the server is asked now and then whether it lives, and any answer to
- * anything counts.
+ * Distinguishes a slow server from a dead one. A prompt waits for setup, a `/create` for a constructor, for minutes without a byte. While a
+ * request waits, the server is probed; any response proves that it lives.
  */
 export class LivenessMonitor {
   readonly #options: LivenessMonitorOptions;
@@ -29,7 +28,7 @@ export class LivenessMonitor {
     this.#options = options;
   }
 
-  /** To be told of every sign of life. */
+  /** Call for every sign of life. */
   recordSign(): void {
     this.#heardAt = this.#options.clock.now();
   }
@@ -38,7 +37,7 @@ export class LivenessMonitor {
     return this.#options.clock.now() - this.#heardAt;
   }
 
-  /** Runs a request with a signal that aborts with `silent()` when the server turns out to be gone, or with the given one. */
+  /** Runs a request with a signal that aborts with `silent()` if the server is dead, or with `signal`. */
   async watch<T>(signal: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const waiting = { since: this.#options.clock.now(), controller: new AbortController() };
     this.#waiting.add(waiting);
@@ -81,7 +80,7 @@ export class LivenessMonitor {
       await this.#options.probe(AbortSignal.timeout(this.#options.silenceMs() / PROBES));
       this.recordSign();
     } catch {
-      // No answer is what the silence consists of.
+      // No response: the silence goes on.
     } finally {
       this.#probing = false;
     }

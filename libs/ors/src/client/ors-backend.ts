@@ -17,47 +17,47 @@ import { parseAnswer, readTools } from '../wire/server-answers.ts';
 import { isMissingRoute, relayedError } from '../wire/server-errors.ts';
 import { indexesOfRange } from '../wire/task-range.ts';
 
-/** `openreward`'s own server, or one that follows the bare standard as `ors-sdk` does. */
+/** The server of `openreward`, or of `ors-sdk`. */
 export type OrsServerKind = 'openreward' | 'ors-sdk';
 
 interface Upstream {
   kind: OrsServerKind;
-  /** Runs each call once by the id that we give it: our environment kit. */
+  /** Runs each call once by the id that we send: our environment kit. */
   takesCallIds: boolean;
-  /** The server's environment names; the first is its default. */
+  /** Names of environments; the first is the default. */
   environments: string[];
   readAt: number;
 }
 
 interface Opening {
-  /** Aborts the request itself. */
-  over: AbortController;
+  /** Aborts the request. */
+  controller: AbortController;
 }
 
-/** A constructor that nobody waits for is waited for so long, to delete what it makes; the server's own idle limit ends what comes later. */
-const FORGET_MS = 120_000;
+/** How long we wait for an abandoned constructor, to delete its session. The server's idle limit ends later ones. */
+const ABANDONED_CREATE_MS = 120_000;
 const DELETE_MS = 10_000;
 
-/** What the server is may change when it restarts, so it is asked again after this. */
+/** A server can change when it restarts, so this is read again after this time. */
 const UPSTREAM_MAX_AGE_MS = 60_000;
-/** A name that is not in the list makes us ask earlier, but not more often than this. */
+/** Minimum time between two reads, for unknown names. */
 const UPSTREAM_MIN_AGE_MS = 2_000;
 
-/** What a server is it says at once, unless its tools keep it from answering. */
+/** Servers answer this at once, unless their tools block them. */
 const UPSTREAM_DEADLINE_MS = 30_000;
 
-/** Python's `repr` of a name, as the servers word their refusals. */
+/** Python's `repr` of a name, as in the errors of servers. */
 const quoted = (name: string): string => (name.includes("'") && !name.includes('"') ? `"${name}"` : `'${name.replaceAll("'", "\\'")}'`);
 
 /**
- * Gateway to an environment server that speaks the Open Reward Standard at a URL: any version of `openreward`'s own server, and
- * `ors-sdk`'s. What older servers lack is mended as openreward-wire.md section 5 lists it.
+ * Client of an ORS server: any version of the server of `openreward`, and that of `ors-sdk`. Adds what older servers lack
+ * (docs/reference/ors.md#older-servers).
  */
 export class OrsBackend implements Backend {
   readonly #connection: OrsConnection;
   readonly #loading = new SingleFlight<Upstream>();
   #upstream: Upstream | null = null;
-  /** Creates that have not been answered, by SID; the newest of each. */
+  /** The newest pending create of each SID. */
   readonly #opening = new Map<string, Opening>();
 
   constructor(options: OrsConnectionOptions) {
@@ -128,21 +128,21 @@ export class OrsBackend implements Backend {
     const session = new OrsSession(this.#connection, request.sid, env, false);
     const create = { method: 'POST', path: '/create', sid: request.sid, body, headers } as const;
     if (request.again) await session.delete(signal);
-    const opening: Opening = { over: new AbortController() };
+    const opening: Opening = { controller: new AbortController() };
     this.#opening.set(request.sid, opening);
-    // Asked to its end, also when nobody waits for it any more.
-    const asked = this.#connection.answer(create, 'once', opening.over.signal);
+    // Runs to its end, also after the caller left.
+    const creation = this.#connection.answer(create, 'once', opening.controller.signal);
     let answer;
     try {
-      answer = await abortable(asked, signal);
+      answer = await abortable(creation, signal);
     } catch (error) {
-      void this.#deleteAbandoned(request.sid, session, opening, asked);
+      void this.#deleteAbandoned(request.sid, session, opening, creation);
       throw error;
     }
     this.#removeOpening(request.sid, opening);
     if (answer.status !== 200) {
       const error = relayedError(answer);
-      // Opened by an attempt of ours whose answer did not come: that episode nobody knows.
+      // An earlier attempt of ours opened it; its response was lost.
       if (error.code === 'session_exists' && !request.again) return this.create({ ...request, again: true }, signal);
       throw error;
     }
@@ -151,18 +151,18 @@ export class OrsBackend implements Backend {
   }
 
   /**
-   * The server may have built the episode, or be about to: it must not linger, and a repeat must not find it. A delete may overtake the create that it is
-   * about, so it is sent again when that has been answered, unless the SID has been opened anew meanwhile.
+   * Deletes the session of an abandoned create. The delete can overtake the create, so it is sent again after the create ended, unless the
+   * SID has been opened again meanwhile.
    */
-  async #deleteAbandoned(sid: string, session: BackendSession, opening: Opening, asked: Promise<unknown>): Promise<void> {
-    const timer = setTimeout(() => opening.over.abort(new PalestraError('backend_timeout')), FORGET_MS);
+  async #deleteAbandoned(sid: string, session: BackendSession, opening: Opening, creation: Promise<unknown>): Promise<void> {
+    const timer = setTimeout(() => opening.controller.abort(new PalestraError('backend_timeout')), ABANDONED_CREATE_MS);
     await session.delete(AbortSignal.timeout(DELETE_MS)).catch(() => {});
-    await asked.catch(() => {});
+    await creation.catch(() => {});
     clearTimeout(timer);
     if (this.#removeOpening(sid, opening)) await session.delete(AbortSignal.timeout(DELETE_MS)).catch(() => {});
   }
 
-  /** Whether it was still the newest of its SID. */
+  /** Returns whether it was the newest of its SID. */
   #removeOpening(sid: string, opening: Opening): boolean {
     return this.#opening.get(sid) === opening && this.#opening.delete(sid);
   }
@@ -196,7 +196,7 @@ export class OrsBackend implements Backend {
       : this.#connection.text({ method: 'POST', body: stringifyJson(body), ...request }, 'idempotent', signal);
   }
 
-  /** The name in the server's own spelling. */
+  /** The name in the server's spelling. */
   async #environment(env: string | null, signal: AbortSignal): Promise<string> {
     const find = ({ environments }: Upstream) => (env === null ? environments[0] : environments.find((name) => name === env.toLowerCase()));
     const known = find(await this.#current(UPSTREAM_MAX_AGE_MS, signal)) ?? find(await this.#current(UPSTREAM_MIN_AGE_MS, signal));
@@ -206,12 +206,12 @@ export class OrsBackend implements Backend {
 
   async #current(maxAgeMs: number, signal: AbortSignal): Promise<Upstream> {
     if (this.#upstream !== null && Date.now() - this.#upstream.readAt < maxAgeMs) return this.#upstream;
-    // Shared by every waiting request, so it has a deadline of its own and no caller can abort it for the others.
-    const reading = this.#loading.do('upstream', () => this.#readInTime());
+    // Shared by all callers, so it has its own deadline.
+    const reading = this.#loading.do('upstream', () => this.#readWithDeadline());
     return abortable(reading, signal);
   }
 
-  async #readInTime(): Promise<Upstream> {
+  async #readWithDeadline(): Promise<Upstream> {
     const deadline = AbortSignal.timeout(Math.max(UPSTREAM_DEADLINE_MS, STREAM_SILENCE * this.#connection.silenceMs));
     try {
       return await this.#read(deadline);
@@ -231,7 +231,7 @@ export class OrsBackend implements Backend {
         detail: 'The server at this URL lists no environments: it does not speak the Open Reward Standard.',
       });
     }
-    // ors-sdk redirects to `/{env}/version`, which does not exist there.
+    // ors-sdk redirects to `/{env}/version`, which does not exist.
     const version = await this.#connection.answer({ method: 'GET', path: '/version' }, 'idempotent', signal);
     this.#upstream = {
       kind: version.status === 200 ? 'openreward' : 'ors-sdk',
@@ -243,7 +243,7 @@ export class OrsBackend implements Backend {
   }
 }
 
-/** Both servers forbid keys they do not know; secrets travel in a header to one, in the body to the other. */
+/** Both servers refuse unknown keys. One reads secrets from a header, the other from the body. */
 function createMessage(request: BackendCreate, env: string, kind: OrsServerKind): { body: string; headers: Record<string, string> } {
   const { secrets, toolsetName } = request;
   const task = taskOf(request);

@@ -1,4 +1,7 @@
-/** A small ORS server, to be run by node as a process that a test can stop and kill. `/ran` tells how often its tool ran, which takes as long as it is told, with `block` without doing anything else meanwhile. */
+/**
+ * A small ORS server for `node -e`, as a process that a test can stop and kill. `/ran` lists the calls of its tool, which takes `ms` and
+ * with `block` blocks the event loop.
+ */
 export const ORS_PROCESS = `
   const sessions = new Set(), ran = [];
   const server = require('node:http').createServer(async (request, response) => {

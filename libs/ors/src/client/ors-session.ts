@@ -4,7 +4,7 @@ import { ANSWER_LIMITS } from '@palestra/outbound';
 import type { OrsConnection } from './connection.ts';
 import { postForResult, type StreamedRequest } from './event-stream.ts';
 import { readBlocks, readMessages, readToolResult, readTools } from '../wire/server-answers.ts';
-import { detailOf, forgottenSession, isForgottenSession, relayedError, type UpstreamAnswer } from '../wire/server-errors.ts';
+import { detailOf, unknownSession, isUnknownSession, relayedError, type UpstreamAnswer } from '../wire/server-errors.ts';
 
 /** One episode on an ORS server. */
 export class OrsSession implements BackendSession {
@@ -14,8 +14,7 @@ export class OrsSession implements BackendSession {
   readonly #takesCallIds: boolean;
 
   /**
-   * `env` is a name that the server knows, or bare paths would cost a redirect each. `takesCallIds`: the server runs a call once by
-   * the id that we give it, however often it is sent.
+   * `env`: the server's spelling; a bare path would cost a redirect. `takesCallIds`: the server runs a call once by the id that we send.
    */
   constructor(connection: OrsConnection, sid: string, env: string, takesCallIds: boolean) {
     this.#connection = connection;
@@ -53,15 +52,15 @@ export class OrsSession implements BackendSession {
 
   async ping(signal: AbortSignal): Promise<void> {
     const answer = await this.#connection.answer({ method: 'POST', path: '/ping', sid: this.#sid }, 'idempotent', signal);
-    if (answer.status !== 200) throw isForgottenSession(answer) ? forgottenSession() : relayedError(answer);
+    if (answer.status !== 200) throw isUnknownSession(answer) ? unknownSession() : relayedError(answer);
   }
 
   async delete(signal: AbortSignal): Promise<void> {
-    // `/delete_session` would only release what `/create_session` reserved, which we never ask for: it is for servers without `/delete`.
+    // `/delete_session` is only for servers without `/delete`: it releases what `/create_session` reserved, which we do not call.
     for (const path of ['/delete', '/delete_session']) {
       const answer = await this.#connection.answer({ method: 'POST', path, sid: this.#sid }, 'idempotent', signal);
       if (answer.status === 200) return;
-      // A server that forgot the session has nothing left to delete.
+      // An unknown session needs no delete.
       if (answer.status >= 500) throw relayedError(answer);
     }
   }
@@ -84,7 +83,7 @@ export class OrsSession implements BackendSession {
   }
 
   async #refused(route: string, answer: UpstreamAnswer, signal: AbortSignal): Promise<PalestraError> {
-    if (isForgottenSession(answer)) return forgottenSession();
+    if (isUnknownSession(answer)) return unknownSession();
     const detail = detailOf(answer);
     if (answer.status === 404 && route === '/messages') return new PalestraError('messages_unsupported', { detail });
     if (answer.status === 404 && route === '/score_group') {
@@ -94,7 +93,7 @@ export class OrsSession implements BackendSession {
     return relayedError(answer);
   }
 
-  /** A stored setup failure is the answer of every route; a `get_prompt` that raises is the answer of its own route only. */
+  /** A failed setup answers every route with 500; a `get_prompt` that raises answers its own route only. */
   async #isSetupFailure(route: string, detail: string | object[], signal: AbortSignal): Promise<boolean> {
     if (route !== '/prompt' && route !== '/messages') return true;
     const other = await this.#connection.answer(

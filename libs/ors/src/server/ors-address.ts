@@ -1,32 +1,35 @@
 import { PalestraError } from '@palestra/protocol';
 import type { Caller, EnvironmentDirectory, HostedEnvironment, SessionEngine } from '@palestra/session';
 
-/** What a request on the session plane says about the environment that it means. */
+/** How a request names its environment. */
 export interface OrsAddress {
   caller: Caller;
-  /** What `X-Session-ID` stands for (`SessionEngine.sidOf`). */
+  /** The session of `X-Session-ID` (`SessionEngine.sidOf`). */
   sid: string | null;
-  /** `X-Session-ID` as sent, trimmed, which answers repeat; absent: as `sid`. */
+  /** `X-Session-ID` as sent, for responses; default: `sid`. */
   clientSid?: string | null;
   /** `X-Deployment` */
   deployment: string | null;
-  /** First segment of `/{owner}/{name}/...`, our extension for clients that send no deployment header. */
+  /** First segment of `/{owner}/{name}/...`, an extension for clients without a deployment header. */
   owner: string | null;
-  /** Path segment before the operation, as sent: a variant, or with an owner the environment's name. null = bare path. */
+  /** Path segment before the operation: a variant, or with an owner the environment's name; null: bare path. */
   segment: string | null;
 }
 
 export interface ResolvedAddress {
   hosted: HostedEnvironment;
-  /** Lower case; null = the default variant. */
+  /** Lower case; null: the default variant. */
   variant: string | null;
-  /** What answers call it: the segment as sent, on bare paths the default variant's name. */
+  /** The name in responses: the segment as sent; on bare paths the default variant. */
   envName: string;
 }
 
 const VARIANTS_TTL_MS = 5_000;
 
-/** Finds the environment and variant of a request: by session, deployment header, path, or fallback (openreward-wire.md 2.6). */
+/**
+ * Resolves the environment and variant of a request by its session, deployment header, path or the fallback deployment
+ * (docs/reference/ors.md#headers).
+ */
 export class OrsAddressResolver {
   readonly #variants = new WeakMap<HostedEnvironment['backend'], { names: string[]; until: number }>();
 
@@ -35,7 +38,7 @@ export class OrsAddressResolver {
     readonly directory: EnvironmentDirectory,
   ) {}
 
-  async of(address: OrsAddress, signal: AbortSignal): Promise<ResolvedAddress> {
+  async resolve(address: OrsAddress, signal: AbortSignal): Promise<ResolvedAddress> {
     if (address.owner !== null) {
       const hosted = await this.directory.resolve(`${address.owner}/${address.segment ?? ''}`, address.caller);
       return { hosted, variant: null, envName: (await this.variants(hosted, signal))[0] ?? hosted.name };
@@ -52,27 +55,27 @@ export class OrsAddressResolver {
     throw unknownEnvironment(address.segment);
   }
 
-  /** The session's environment, else the header's, else the fallback; null when there is none of them. */
+  /** The session's environment, that of the header, or the fallback; null without any. */
   async #byHeaders({ caller, sid, deployment }: OrsAddress): Promise<HostedEnvironment | null> {
     const pinned = sid === null ? null : await this.engine.environmentOf(caller, sid);
     if (pinned !== null) return pinned;
     return deployment === null ? nullIfUnknown(this.directory.resolve(null, caller)) : this.directory.resolve(deployment, caller);
   }
 
-  /** An environment by its bare name. The fallback deployment does not count as one. */
+  /** An environment by its bare name, without the fallback deployment. */
   async byName(name: string, caller: Caller): Promise<HostedEnvironment | null> {
     const hosted = await nullIfUnknown(this.directory.resolve(name, caller));
     return hosted?.name.toLowerCase() === name.toLowerCase() ? hosted : null;
   }
 
-  /** `undefined` when the environment has no such variant; its own short name means the default one. */
+  /** `undefined`: no such variant. The environment's own name is the default variant, null. */
   async variantOf(hosted: HostedEnvironment, name: string, signal: AbortSignal): Promise<string | null | undefined> {
     const wanted = name.toLowerCase();
     if ((await this.variants(hosted, signal)).includes(wanted)) return wanted;
     return hosted.name.toLowerCase() === wanted ? null : undefined;
   }
 
-  /** Names of the variants, lower case, the default one first. */
+  /** Variants in lower case, the default first. */
   async variants(hosted: HostedEnvironment, signal: AbortSignal): Promise<string[]> {
     const known = this.#variants.get(hosted.backend);
     if (known !== undefined && known.until > Date.now()) return known.names;

@@ -22,25 +22,25 @@ import {
 import { type OrsAddress, type ResolvedAddress, OrsAddressResolver, unknownEnvironment } from './ors-address.ts';
 
 export interface OrsRequest extends OrsAddress {
-  /** `X-Secrets`, still encoded. */
+  /** The encoded `X-Secrets`. */
   secrets: string | null;
-  /** Set when the session is to be written as a rollout. */
+  /** Set if the session is recorded as a rollout. */
   recording: Recording | null;
   body: Buffer | null;
-  /** `Idempotency-Key` of a call: its client's name for it (libs/session/src/calls/named-call.ts). */
+  /** `Idempotency-Key` of a call (libs/session/src/calls/named-call.ts). */
   callName: string | null;
 }
 
-/** Discovery answers within this, or the request ends with `backend_timeout`. */
+/** After this, discovery fails with `backend_timeout`. */
 const DISCOVERY_DEADLINE_MS = 120_000;
 
 /**
- * The Open Reward Standard's session plane over the session engine (openreward-wire.md section 2): one method an operation,
- * each answers the JSON value of a 200, or for streams what is to be streamed. Framework-free.
+ * Serves ORS over the session engine (docs/reference/ors.md#endpoints). One method per operation; each returns the JSON value of a 200 or
+ * the stream. Independent of the web framework.
  */
 export class OrsServer {
   readonly #addresses: OrsAddressResolver;
-  /** Throws while the service is of no use to clients. */
+  /** Throws while the service cannot serve clients. */
   readonly #checkHealth: () => void;
 
   constructor(
@@ -63,7 +63,7 @@ export class OrsServer {
   }
 
   async listEnvironments(request: OrsRequest): Promise<JsonValue> {
-    const { hosted } = await this.#addresses.of({ ...request, segment: null, owner: null }, discoveryDeadline());
+    const { hosted } = await this.#addresses.resolve({ ...request, segment: null, owner: null }, discoveryDeadline());
     return this.#addresses.variants(hosted, discoveryDeadline());
   }
 
@@ -78,7 +78,8 @@ export class OrsServer {
   async tasks(request: OrsRequest): Promise<JsonValue> {
     return this.#discover(request, async ({ hosted, variant, envName }, signal) => {
       const { split } = readSplitBody(parseBody(request.body));
-      // A client in a session cannot fall back (openreward-wire.md 13, row 3); anybody else hears what the environment says.
+      // A client in a session needs a list, also of environments without `list_tasks` (docs/reference/ors.md#third-party-clients). Other
+      // clients get the environment's own answer.
       const list =
         request.sid === null ? hosted.backend.tasks(variant, split, signal) : listAllTasks(hosted.backend, variant, split, signal);
       return { tasks: await list, env_name: envName };
@@ -106,7 +107,7 @@ export class OrsServer {
     });
   }
 
-  /** The SID, and the id to be sent as the `task_id` event of a stream that then ends: the one of an earlier answer again. */
+  /** Returns the SID and the id for the `task_id` event. A repeated `task_id` gets the same session. */
   async createSession(request: OrsRequest): Promise<{ sid: string; clientSid: string }> {
     const { taskId, env } = readCreateSessionBody(parseBody(request.body));
     if (env !== null && Object.keys(env).length > 0) throw new PalestraError('override_not_allowed');
@@ -117,7 +118,7 @@ export class OrsServer {
     return { sid, clientSid: taskId ?? sid };
   }
 
-  /** null when the request names none and there is no fallback: `/create` then says which (ORS clients send no header). */
+  /** null: the request names none and there is no fallback. ORS clients send no header; `/create` names it later. */
   async #reservedEnvironment({ caller, deployment }: OrsRequest): Promise<HostedEnvironment | null> {
     try {
       return await this.directory.resolve(deployment, caller);
@@ -127,7 +128,7 @@ export class OrsServer {
     }
   }
 
-  /** `signal` aborts when the client has left; only a wait for a slot ends by it. */
+  /** `signal` aborts when the client disconnects, which ends a wait for a slot. */
   async create(request: OrsRequest, signal: AbortSignal): Promise<JsonValue> {
     const body = readCreateBody(parseBody(request.body));
     const sid = requireSid(request);
@@ -190,14 +191,14 @@ export class OrsServer {
     return { status: 'ok' };
   }
 
-  /** `/delete` and `/delete_session`: clients send both, sandboxes only the second. */
+  /** Clients send both `/delete` and `/delete_session`, sandboxes only the second. */
   async delete(request: OrsRequest): Promise<JsonValue> {
     const sid = requireSid(request);
     await this.engine.delete(request.caller, sid);
     return { sid: request.clientSid ?? sid };
   }
 
-  /** There are no sandboxes yet; an unknown environment is told apart from that. */
+  /** Sandboxes are not available. An unknown environment has its own error. */
   async createSandbox(request: OrsRequest): Promise<never> {
     const body = parseBody(request.body);
     const name = typeof body === 'object' && body !== null && 'environment' in body ? body.environment : null;
@@ -217,9 +218,9 @@ export class OrsServer {
     throw new PalestraError('not_available', { detail: 'Sandboxes are not available yet on this server.' });
   }
 
-  async #discover<T>(request: OrsRequest, ask: (scope: ResolvedAddress, signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #discover<T>(request: OrsRequest, read: (address: ResolvedAddress, signal: AbortSignal) => Promise<T>): Promise<T> {
     const signal = discoveryDeadline();
-    return ask(await this.#addresses.of(request, signal), signal);
+    return read(await this.#addresses.resolve(request, signal), signal);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { OrsServer } from './ors-server.ts';
 
-/** Operations that answer a stream; all others answer one JSON document. */
+/** Operations that answer with an event stream; all others answer with JSON. */
 export type OrsStream = 'createSession' | 'call' | 'scoreGroup' | 'createSandbox' | 'run';
 type OrsJson = Exclude<
   { [K in keyof OrsServer]: OrsServer[K] extends (...args: never[]) => unknown ? K : never }[keyof OrsServer],
@@ -12,9 +12,9 @@ export interface OrsRoute {
   method: 'GET' | 'POST';
   path: string;
   operation: OrsOperation;
-  /** Works without a key. */
+  /** Needs no key. */
   public: boolean;
-  /** Also under `/{variant}/` and `/{owner}/{name}/`. */
+  /** Also below `/{variant}/` and `/{owner}/{name}/`. */
   scoped: boolean;
 }
 
@@ -28,7 +28,7 @@ const route = (method: OrsRoute['method'], path: string, operation: OrsOperation
 });
 const scoped = { scoped: true };
 
-/** The table of openreward-wire.md 2.2. */
+/** The routes of docs/reference/ors.md#endpoints. */
 export const orsRoutes: readonly OrsRoute[] = [
   route('GET', '/health', 'health', { public: true }),
   route('GET', '/version', 'serverVersion', { public: true }),

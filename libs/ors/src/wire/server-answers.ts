@@ -13,13 +13,13 @@ import {
 } from '@palestra/protocol';
 import type { ToolCallResult } from '@palestra/session';
 
-/** What a gateway mends in the answers of older servers (openreward-wire.md section 5, rules 5, 8 and 10). */
+/** Parses answers of servers and adds what older ones leave out (docs/reference/ors.md#older-servers). */
 
 function invalid(what: string): PalestraError {
   return new PalestraError('backend_invalid', { detail: `The environment server sent ${what} that does not follow its protocol.` });
 }
 
-/** Python writes the floats that JSON lacks as bare words. */
+/** Python writes NaN and Infinity as bare words. */
 const PYTHON_FLOATS = /"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g;
 
 export function parseAnswer(text: string, what: string): JsonValue {
@@ -34,7 +34,7 @@ export function parseAnswer(text: string, what: string): JsonValue {
   }
 }
 
-/** ors-sdk and 0.1.112 give no reason; the clients' own guess is the same (openreward-wire.md 2.3). */
+/** Servers before 0.1.127 send no reason; guessed from the text (docs/reference/ors.md#error-reasons). */
 export function reasonOf(error: string): string {
   if (error.startsWith('Tool name collision')) return 'name_collision';
   if (error.startsWith('Tool input validation error')) return 'input_validation';
@@ -68,7 +68,7 @@ function completeOutput(output: JsonObject): boolean {
     output[key] = missing;
     changed = true;
   }
-  // `1e400` is JSON, and to its readers an infinity, which no reward is.
+  // `1e400` is JSON but parses as Infinity, which is not a reward.
   if (toPlainNumber(output['reward']) !== null && toFiniteNumber(output['reward']) === null) {
     output['reward'] = null;
     changed = true;
@@ -76,7 +76,7 @@ function completeOutput(output: JsonObject): boolean {
   return changed;
 }
 
-/** Reads a `RunToolOutput`; its text stays untouched when it was complete. */
+/** Parses a `RunToolOutput`. Keeps the text of a complete one. */
 export function readToolResult(text: string): ToolCallResult {
   const result = parseAnswer(text, 'a tool result');
   if (!isObject(result)) throw invalid('a tool result');
@@ -91,7 +91,7 @@ export function readToolResult(text: string): ToolCallResult {
   if (result['ok'] !== true || !isObject(output)) throw invalid('a tool result');
   const changed = completeOutput(output);
   return {
-    // A bare NaN is no JSON: such a text is written again too.
+    // A bare NaN is not JSON, so the text is serialised again.
     text: changed || !isJson(text) ? stringifyJson(result) : text,
     ok: true,
     reason: null,
@@ -124,7 +124,7 @@ export function readMessages(text: string): JsonValue[] {
   return messages;
 }
 
-/** Clients build a tool from exactly these three keys; harnesses want a schema of `type: object`. */
+/** Clients accept exactly these keys and expect a schema of `type: object`. */
 function readToolSpec(tool: JsonValue): ToolSpec {
   if (!isObject(tool) || typeof tool['name'] !== 'string') throw invalid('a tool list');
   const schema = isObject(tool['input_schema']) ? tool['input_schema'] : null;
@@ -135,7 +135,7 @@ function readToolSpec(tool: JsonValue): ToolSpec {
   };
 }
 
-/** Keys that the server did not send stay absent: absent means none, false, text and images. */
+/** Missing keys stay missing (docs/reference/ors.md#objects). */
 export function readTools(text: string): ToolsAnswer {
   const answer = parseAnswer(text, 'a tool list');
   if (!isObject(answer) || !Array.isArray(answer['tools'])) throw invalid('a tool list');

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import { type ErrorCode, PalestraError } from '@palestra/protocol';
 import { detailIn } from '@palestra/outbound';
 
-/** A complete answer of an environment server. */
+/** A complete response of an environment server. */
 export interface UpstreamAnswer {
   status: number;
   headers: Record<string, string | string[] | undefined>;
@@ -14,21 +14,18 @@ const header = (answer: UpstreamAnswer, name: string): string | undefined => {
   return Array.isArray(value) ? value[0] : value;
 };
 
-/** Seconds; the date form is ignored as the clients ignore it (openreward-wire.md 2.1). */
+/** Seconds. Clients ignore the date form (docs/reference/ors.md#headers). */
 export function retryAfterSeconds(answer: UpstreamAnswer): number | undefined {
   const text = header(answer, 'retry-after');
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined;
 }
 
-/** The server promises that it did not execute the request and wants it again later. */
+/** The server did not run the request; repeat it later (docs/reference/ors.md#headers). */
 export function isStarting(answer: UpstreamAnswer): boolean {
   return answer.status === 503 && header(answer, 'x-backend-state') === 'starting';
 }
 
-/**
- * FastAPI's `detail`, else the name of the status: any other body, a proxy's page or an answer of something that is no environment server, is
- * not for whoever made us ask.
- */
+/** FastAPI's `detail`, otherwise the name of the status. Other bodies, such as a proxy's page, are not passed on. */
 export function detailOf(answer: UpstreamAnswer): string | object[] {
   return detailIn(answer.text) ?? STATUS_CODES[answer.status] ?? `HTTP ${answer.status}`;
 }
@@ -58,7 +55,7 @@ function codeOf(status: number, detail: string | object[]): ErrorCode {
   return status >= 500 ? 'environment_failed' : 'invalid_request';
 }
 
-/** The environment's own refusal, with its own status and words. */
+/** The server's error with its status and text. */
 export function relayedError(answer: UpstreamAnswer): PalestraError {
   if (answer.status < 400) {
     return new PalestraError('backend_invalid', { detail: `The environment server answered ${answer.status} where a result was due.` });
@@ -73,7 +70,7 @@ export function relayedError(answer: UpstreamAnswer): PalestraError {
   });
 }
 
-/** Whether the server lacks the route (its framework's 404) rather than the thing asked for. */
+/** Whether the server has no such route (its framework's 404 or 405). */
 export function isMissingRoute(error: unknown): boolean {
   return (
     error instanceof PalestraError &&
@@ -82,11 +79,11 @@ export function isMissingRoute(error: unknown): boolean {
   );
 }
 
-/** The server does not know a session that was opened on it: it restarted, or dropped the session as idle. */
-export const isForgottenSession = (answer: UpstreamAnswer): boolean =>
+/** The server does not know a session that it opened: it restarted or dropped the session. */
+export const isUnknownSession = (answer: UpstreamAnswer): boolean =>
   answer.status === 404 && detailOf(answer) === 'Active environment not found';
 
-export function forgottenSession(): PalestraError {
+export function unknownSession(): PalestraError {
   return new PalestraError('session_lost', {
     detail: 'Session lost: the environment server no longer knows it (it restarted or dropped the session). This request did not run.',
   });

@@ -1,4 +1,4 @@
-/** The positions that a `task_range` names: null bounds, negatives and clamping as in Python's slices. */
+/** Positions of a `task_range`, with the semantics of Python slices. */
 export function indexesOfRange(count: number, start: number | null, stop: number | null): number[] {
   const clamp = (bound: number) => Math.min(Math.max(bound < 0 ? count + bound : bound, 0), count);
   const [first, end] = [clamp(start ?? 0), clamp(stop ?? count)];

@@ -8,20 +8,20 @@ import type { ReadableStream } from 'node:stream/web';
 import type { McpTimings } from '../../platform/config.ts';
 
 export interface ExchangeOptions {
-  /** The body, already parsed. */
+  /** The parsed body. */
   message?: unknown;
-  /** Told to the client as its session's id, with the answer of an `initialize`. */
+  /** Sent to the client as its session id with the answer to `initialize`. */
   sid?: string;
-  /** One JSON document when all is done, else a stream with comments that keep it open. */
+  /** `json`: one JSON document at the end. `stream`: an event stream with comments that keep it open. */
   as: 'json' | 'stream';
-  /** Gives the events of a stream the ids that it can be taken up by. */
+  /** Assigns ids to events, for resuming. */
   events?: EventStore;
   timings: McpTimings;
 }
 
 /**
- * One HTTP request through the SDK's transport, which writes the raw response. Both are gone with it: what a session is, the engine
- * knows. Returns what ends it.
+ * Handles one HTTP request with the SDK's transport, which writes the raw response. Both exist for this request only. Returns a function
+ * that ends it.
  */
 export async function exchange(
   request: FastifyRequest,
@@ -35,21 +35,21 @@ export async function exchange(
     keepAliveMs: timings.keepAliveMs,
     ...(events !== undefined && { eventStore: events, retryInterval: timings.retryMs }),
   });
-  // The SDK's own type of the interface is stricter about undefined than its class.
+  // The SDK's interface is stricter about undefined than its class.
   await server.connect(transport as never);
   const end = () => void server.close();
   reply.hijack();
-  // A client that vanishes is no error of ours.
+  // The client has disconnected.
   reply.raw.on('error', () => {});
   reply.raw.once('close', end);
-  // Settles with the end of a stream; whatever goes wrong, it has answered.
+  // Settles at the end of the stream; the transport answers errors itself.
   transport.handleRequest(request.raw, reply.raw, message).catch(end);
   return end;
 }
 
 /**
- * Takes a stream up again. The SDK's transports know the streams of their own lifetime only, and ours live as long as a request: so this one is given
- * the request of the broken stream once more, which joins the call that runs. Settles with the end of the stream.
+ * Resumes a stream. The SDK's transports only know their own streams, and ours live for one request. The transport therefore gets the
+ * request of the broken stream again, which joins the running call. Settles at the end of the stream.
  */
 export async function resumeStream(
   request: FastifyRequest,
@@ -72,9 +72,9 @@ export async function resumeStream(
   const again = new Request('http://localhost/', { method: 'POST', headers });
   const answer = await transport.handleRequest(again, { parsedBody: message });
   reply.raw.writeHead(answer.status, Object.fromEntries(answer.headers));
-  // The client has to see that it is connected again before there is anything to say.
+  // The client must see that it is connected before the first event.
   reply.raw.flushHeaders();
   if (answer.body === null) return void reply.raw.end();
-  // A client that vanishes is no error of ours: it comes again.
+  // The client has disconnected and can resume again.
   await pipeline(Readable.fromWeb(answer.body as ReadableStream), reply.raw).catch(() => {});
 }

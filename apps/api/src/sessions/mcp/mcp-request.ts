@@ -5,13 +5,13 @@ export const SESSION_HEADER = 'mcp-session-id';
 export const SPLIT_HEADER = 'x-palestra-split';
 export const INDEX_HEADER = 'x-palestra-index';
 
-/** The body of a POST, as far as it has to be known before the SDK reads it. */
+/** The parts of a POST body that are needed before the SDK reads it. */
 export interface McpMessage {
-  /** What the SDK is given: one message or, from clients of 2025-03-26, a list of them. */
+  /** Passed to the SDK: one message or, from clients of 2025-03-26, a list. */
   parsed: unknown;
-  /** null: a list, a notification, a response, or nothing that follows JSON-RPC. */
+  /** null: a list, a notification, a response or invalid JSON-RPC. */
   request: { id: string | number; method: string } | null;
-  /** A whole `tools/call`; numbers of its input as they were written. */
+  /** A complete `tools/call`; its input keeps the spelling of numbers. */
   call: { tool: string; input: JsonObject; progressToken: string | number | undefined } | null;
 }
 
@@ -32,7 +32,7 @@ export function readMessage(body: unknown): McpMessage {
   return { parsed, request: { id, method }, call: method === 'tools/call' ? readCall(parseJson(text) as JsonObject) : null };
 }
 
-/** null for a malformed one, which the SDK refuses in its own words. */
+/** null if malformed; the SDK refuses it. */
 function readCall({ params }: JsonObject): McpMessage['call'] {
   if (!isObject(params) || typeof params['name'] !== 'string') return null;
   const { name: tool, arguments: input = {}, _meta: meta } = params;
@@ -41,13 +41,13 @@ function readCall({ params }: JsonObject): McpMessage['call'] {
   return isObject(input) ? { tool, input, progressToken } : null;
 }
 
-/** A header that says something, without blanks around it. */
+/** A trimmed header; null if empty. */
 export function headerOf({ headers }: Pick<FastifyRequest, 'headers'>, name: string): string | null {
   const value = headers[name];
   return typeof value === 'string' && value.trim() !== '' ? value.trim() : null;
 }
 
-/** What the URL says, else the header, which clients can set where they cannot choose the URL. */
+/** From the query, otherwise from the header, for clients that cannot choose the URL. */
 export function optionOf(request: FastifyRequest, query: string, header: string): string | null {
   const value = (request.query as Record<string, unknown>)[query];
   return typeof value === 'string' && value !== '' ? value : headerOf(request, header);

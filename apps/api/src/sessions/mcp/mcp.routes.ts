@@ -31,8 +31,8 @@ interface Asked {
 }
 
 /**
- * `/mcp/{owner}/{env}`: MCP's streamable HTTP. POST sends messages, GET listens, DELETE ends the episode. A Fastify scope of its own, because
- * bodies must stay bytes here: a request may be passed on to another process as it came.
+ * `/mcp/{owner}/{env}`: MCP's streamable HTTP. POST sends messages, GET listens, DELETE ends the episode. Has its own Fastify scope,
+ * because bodies must stay bytes: a request can be forwarded to another process.
  */
 export async function mcpPlugin(scope: FastifyInstance, options: ProtocolContext): Promise<void> {
   const timings = options.config.mcp;
@@ -63,7 +63,7 @@ async function admitted(request: FastifyRequest, reply: FastifyReply, { authenti
   return { request, reply, caller, address: request.params as Asked['address'] };
 }
 
-/** An error is JSON-RPC's, whatever the status: so clients show its words. Those that are nobody's business go the way of all others. */
+/** Sends errors as JSON-RPC, whose message clients show. Internal errors go to the common handler. */
 function sendRpcError(error: unknown, request: FastifyRequest, reply: FastifyReply, { sendError }: ProtocolContext): void {
   if (!(error instanceof PalestraError) || reply.raw.headersSent) return sendError(error, request, reply);
   const { code, message, data } = rpcErrorOf(error);
@@ -98,8 +98,8 @@ async function post(asked: Asked, mcp: McpContext): Promise<void> {
 }
 
 /**
- * `server/discover` asks for sessions without an id (protocol 2026-07-28), in which nothing would tie a call to its episode: such a client
- * hears that the method is unknown, and goes on with `initialize`.
+ * Refuses `server/discover` (protocol 2026-07-28) as an unknown method, because its requests carry no session id and could not be tied to
+ * an episode. Clients then use `initialize`.
  */
 async function refuseWithoutSession({ reply }: Asked, { request }: McpMessage): Promise<void> {
   if (request?.method !== 'server/discover') {
@@ -109,24 +109,24 @@ async function refuseWithoutSession({ reply }: Asked, { request }: McpMessage): 
   await reply.type('application/json').send(JSON.stringify({ jsonrpc: '2.0', id: request.id, error }));
 }
 
-/** Opens an episode. Waits as long as that takes, or until the client leaves; its slot may turn out to be on another process. */
+/** Opens an episode. Waits until it is open or the client leaves. Its slot can be on another process. */
 async function initialize(asked: Asked, { parsed }: McpMessage, { mcpServer, engine, routing, timings }: McpContext): Promise<void> {
   const { request, reply, caller, address } = asked;
-  // One that another process passed on has its id already; from a client it is that of a session that is over.
+  // A forwarded request has its id already; from a client it is the id of an ended session.
   const passedOn = request.headers[FORWARDED] === undefined ? null : headerOf(request, SESSION_HEADER);
   const given = passedOn === null ? null : await engine.sidOf(caller, passedOn);
   const sid = given ?? newUuid();
   if (given !== null && (await routing.elsewhere(request, reply, caller, given))) return;
-  const wish = { split: optionOf(request, 'split', SPLIT_HEADER), index: optionOf(request, 'index', INDEX_HEADER) };
-  const chosen = await mcpServer.choose({ caller, ...address, variant: optionOf(request, 'variant', 'x-palestra-variant'), wish });
-  // Left while the task was chosen: its `close` is over.
+  const task = { split: optionOf(request, 'split', SPLIT_HEADER), index: optionOf(request, 'index', INDEX_HEADER) };
+  const chosen = await mcpServer.choose({ caller, ...address, variant: optionOf(request, 'variant', 'x-palestra-variant'), request: task });
+  // The client left while the task was chosen, so `close` will not be emitted again.
   if (reply.raw.closed) throw new PalestraError('call_abandoned');
   const gone = new AbortController();
   let concluded = false;
   reply.raw.once('finish', () => (concluded = true));
   reply.raw.once('close', () => {
     gone.abort(new PalestraError('call_abandoned'));
-    // Nobody has read the id, so nobody will ever ask for this session.
+    // The client has not received the id, so it cannot use the session.
     if (!concluded) void engine.delete(caller, sid).catch(() => {});
   });
   const asking = { secrets: headerOf(request, 'x-secrets'), recording: readRecording(request.headers) };
@@ -135,7 +135,7 @@ async function initialize(asked: Asked, { parsed }: McpMessage, { mcpServer, eng
     await exchange(request, reply, mcpServer.greeting(greeting), { message: parsed, sid, as: 'json', timings });
   } catch (error) {
     if (!(error instanceof PalestraError) || error.code !== 'session_moved') throw error;
-    // From here on it is the other process's.
+    // The other process handles the session from here.
     concluded = true;
     request.headers[SESSION_HEADER] = sid;
     request.headers[SPLIT_HEADER] = chosen.task.split;
@@ -157,7 +157,7 @@ async function call(
   try {
     const running = await mcpServer.calls.begin(caller, sid, { requestId: rpc!.id, tool, input });
     cursor.taskId = running.open.taskId;
-    // Not `request.raw.destroyed`: a body that has been read to its end counts as destroyed, too.
+    // `request.raw.destroyed` is also true after the body was read.
     if (request.raw.socket.destroyed) {
       running.abandon();
       reply.hijack();
@@ -185,8 +185,8 @@ function watchDelivery(request: FastifyRequest, reply: FastifyReply, { open }: M
 }
 
 /**
- * Goes on with the stream of a call, on whichever process: the rest of its progress, and its answer. The tool does not run again. Where it cannot
- * go on, that is the answer of the request that the client still waits for; only what may pass is an HTTP error, upon which it asks again.
+ * Resumes the stream of a call on any process: the remaining progress and the result. The tool does not run again. A final error is the
+ * answer of the original request; only a retryable error is an HTTP error, after which the client tries again.
  */
 async function resume(
   { request, reply, caller, address }: Asked,
@@ -218,8 +218,8 @@ async function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<b
 }
 
 /**
- * With a Last-Event-ID, the stream of a call again. Else one on which we never have anything to say: that it is open tells that the client lives,
- * that it ends that the session has.
+ * With Last-Event-ID, resumes the stream of a call. Otherwise opens a stream without messages: while it is open, the client lives; when it
+ * ends, the session has ended.
  */
 async function listen(asked: Asked, mcp: McpContext): Promise<void> {
   const { request, reply, caller, address } = asked;
@@ -240,7 +240,7 @@ async function listen(asked: Asked, mcp: McpContext): Promise<void> {
   if (reply.raw.closed) clearInterval(pings);
 }
 
-/** Runs teardown, too. */
+/** Ends the episode with teardown. */
 async function end({ request, reply, caller, address }: Asked, { mcpServer, engine, routing }: McpContext): Promise<void> {
   const sid = headerOf(request, SESSION_HEADER);
   if (sid === null) throw new PalestraError('session_id_required', { detail: 'The Mcp-Session-Id header is required.' });
