@@ -46,7 +46,8 @@ const told = (result: Reply | OpenEnvError) =>
     : result.kind === 'observation'
       ? JSON.parse(result.observation).result?.data
       : 'other';
-const asked = async (connection: ClientConnection, message: Parameters<ClientConnection['send']>[0]) => told(await connection.send(message));
+const asked = async (connection: ClientConnection, message: Parameters<ClientConnection['send']>[0]) =>
+  told(await connection.send(message));
 
 describe('a step that takes longer than the deadline', () => {
   test('is answered with an error in time, once, and its result is dropped', async () => {
@@ -122,7 +123,11 @@ describe('without a slot', () => {
     const { store, server } = world(1);
     const context = await server.resolve(testCaller('alice'), 'acme', 'math', null);
     const disconnected = new AbortController();
-    const create = server.handleRpc(context, JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'openenv/session/create' }), disconnected.signal);
+    const create = server.handleRpc(
+      context,
+      JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'openenv/session/create' }),
+      disconnected.signal,
+    );
     disconnected.abort();
     await create;
     await expect.poll(() => [...store.records.values()].filter(({ endedAt }) => endedAt === null).length).toBe(0);

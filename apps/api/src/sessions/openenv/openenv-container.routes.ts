@@ -20,7 +20,9 @@ import { type AddRoute, bodyOfRequest } from './openenv.handlers.ts';
  */
 export function addContainerRoutes(server: OpenEnvServer, { routing }: ProtocolContext, add: AddRoute): void {
   const isRoutedElsewhere = (context: RequestContext, id: string, request: FastifyRequest, reply: FastifyReply) =>
-    server.routeToOwner(context, server.containerId(context, id), 'container', (sid) => routing.elsewhere(request, reply, context.caller, sid));
+    server.routeToOwner(context, server.containerId(context, id), 'container', (sid) =>
+      routing.elsewhere(request, reply, context.caller, sid),
+    );
   const play =
     (create: boolean, read: (request: FastifyRequest) => OpenEnvMessage) =>
     async (context: RequestContext, request: FastifyRequest, reply: FastifyReply): Promise<string | null> => {
