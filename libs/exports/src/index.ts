@@ -2,12 +2,9 @@ export { lakeFile, lakeKey, LAKE_PART_PLACES, type LakeRollout } from './lake/la
 export { type PromptFormat, taskFile } from './task-file.ts';
 export { taskMessages } from './task-prompt.ts';
 export { type TaskFailure, taskRows, type TaskRow, type TaskSource } from './task-rows.ts';
+export { curriculumFile, type CurriculumTask, isLearnable } from './rollouts/curriculum.ts';
+export { datasetCard, type ExportLineage } from './rollouts/dataset-card.ts';
 export {
-  curriculumFile,
-  type CurriculumTask,
-  isLearnable,
-  datasetCard,
-  type ExportLineage,
   advantageOf,
   type ExportedMessage,
   type ExportedRollout,
@@ -15,21 +12,9 @@ export {
   isEffective,
   type LensColumns,
   type NarrowRollout,
-  CONTENT_TYPES,
-  FORMATS,
-  narrowFile,
-  preferenceFile,
-  rolloutFile,
-  redactMessages,
-  redactNarrow,
-  type Positioned,
-  ShardedRows,
-  shardName,
-  addFigures,
-  type ExportFigures,
-  noFigures,
-  rewardStd,
-  type PairOf,
-  preferencePairs,
-  splitTurns,
-} from './rollouts/index.ts';
+} from './rollouts/exported-rollout.ts';
+export { CONTENT_TYPES, FORMATS, narrowFile, preferenceFile, rolloutFile } from './rollouts/formats.ts';
+export { redactMessages, redactNarrow } from './rollouts/redact.ts';
+export { type Positioned, ShardedRows, shardName } from './rollouts/shards.ts';
+export { addFigures, type ExportFigures, noFigures, rewardStd } from './rollouts/statistics.ts';
+export { type PairOf, preferencePairs, splitTurns } from './rollouts/training-examples.ts';

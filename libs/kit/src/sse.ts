@@ -1,3 +1,5 @@
+import { createParser } from 'eventsource-parser';
+
 /**
  * Server-sent events of the Open Reward Standard (docs/reference/ors.md#event-streams): CRLF lines, the events `task_id`, `chunk`, `end`
  * and `error`, comments as heartbeats, and results in pieces of at most 4096 characters.
@@ -127,85 +129,24 @@ export interface SseEvent {
 }
 
 /**
- * Parses an event stream incrementally by the WHATWG standard: CRLF, LF or CR ends a line, at most ONE space after the colon is removed,
- * comments and unknown fields are skipped, an event without data lines is not reported.
+ * Parses an event stream incrementally by the WHATWG standard. Line ends become LF first: the package scans a text that has a CR once per
+ * line, and keeps an event that ends with CR until more text arrives.
  */
 export class SseParser {
   readonly #decoder = new TextDecoder('utf-8');
-  /** The incomplete line. Only its new part is searched for the end. */
-  readonly #begun = new TextPieces('');
-  #skipLineFeed = false;
-  #event = '';
-  readonly #data = new TextPieces('\n');
+  readonly #parser = createParser({ onEvent: ({ event = 'message', data }) => void this.#events.push({ event, data }) });
+  #events: SseEvent[] = [];
+  #endsWithReturn = false;
 
+  /** Returns the events that are complete with this piece. */
   push(piece: Uint8Array | string): SseEvent[] {
     const text = typeof piece === 'string' ? piece : this.#decoder.decode(piece, { stream: true });
-    const events: SseEvent[] = [];
-    let start = 0;
-    for (;;) {
-      if (this.#skipLineFeed && start < text.length) {
-        if (text.charCodeAt(start) === 0x0a) start += 1;
-        this.#skipLineFeed = false;
-      }
-      const end = lineEnd(text, start);
-      if (end === -1) break;
-      this.#begun.push(text.slice(start, end));
-      const event = this.#line(this.#begun.take());
-      if (event !== null) events.push(event);
-      this.#skipLineFeed = text.charCodeAt(end) === 0x0d;
-      start = end + 1;
-    }
-    if (start < text.length) this.#begun.push(text.slice(start));
+    if (text === '') return [];
+    const rest = this.#endsWithReturn && text.startsWith('\n') ? text.slice(1) : text;
+    this.#endsWithReturn = text.endsWith('\r');
+    this.#parser.feed(rest.includes('\r') ? rest.replaceAll(/\r\n?/g, '\n') : rest);
+    const events = this.#events;
+    this.#events = [];
     return events;
   }
-
-  #line(line: string): SseEvent | null {
-    if (line === '') {
-      const event = this.#data.isEmpty ? null : { event: this.#event || 'message', data: this.#data.take() };
-      this.#event = '';
-      return event;
-    }
-    const colon = line.indexOf(':');
-    if (colon === 0) return null;
-    const field = colon === -1 ? line : line.slice(0, colon);
-    const value = colon === -1 ? '' : line.slice(line.charCodeAt(colon + 1) === 0x20 ? colon + 2 : colon + 1);
-    if (field === 'data') this.#data.push(value);
-    else if (field === 'event') this.#event = value;
-    return null;
-  }
-}
-
-const MANY_PIECES = 1_024;
-
-/** A long text in pieces. They are joined now and then, because a short string takes ten times its length. */
-class TextPieces {
-  #pieces: string[] = [];
-  /** How many of the first pieces are joined ones. */
-  #joined = 0;
-
-  constructor(readonly separator: string) {}
-
-  get isEmpty(): boolean {
-    return this.#pieces.length === 0;
-  }
-
-  push(text: string): void {
-    this.#pieces.push(text);
-    if (this.#pieces.length - this.#joined < MANY_PIECES) return;
-    this.#pieces.push(this.#pieces.splice(this.#joined).join(this.separator));
-    this.#joined += 1;
-  }
-
-  take(): string {
-    const text = this.#pieces.join(this.separator);
-    this.#pieces = [];
-    this.#joined = 0;
-    return text;
-  }
-}
-
-function lineEnd(text: string, start: number): number {
-  const lineFeed = text.indexOf('\n', start);
-  const carriageReturn = text.slice(start, lineFeed === -1 ? undefined : lineFeed).indexOf('\r');
-  return carriageReturn === -1 ? lineFeed : start + carriageReturn;
 }

@@ -1,14 +1,8 @@
-import type { Denominator, StopReason } from '@palestra/protocol';
+import { type Denominator, INTERRUPTED_STOPS, type StopReason } from '@palestra/protocol';
 import { countOf, type RolloutColumns, type RolloutFigures, scoreOf } from './rollout-columns.ts';
 
 /** Stops that are not the policy's doing. parse_error, no_tool_call and truncation are the policy's own (docs/reference/metrics.md, Denominators). */
-export const NOT_THE_POLICY: ReadonlySet<StopReason | null> = new Set<StopReason>([
-  'env_error',
-  'infra_error',
-  'timeout',
-  'aborted',
-  'cancelled',
-]);
+export const NOT_THE_POLICY: ReadonlySet<StopReason | null> = new Set<StopReason>(INTERRUPTED_STOPS);
 
 export function isFailed({ failure, stop }: Pick<RolloutFigures, 'failure' | 'stop'>): boolean {
   return failure !== null || NOT_THE_POLICY.has(stop);

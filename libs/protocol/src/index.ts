@@ -42,6 +42,7 @@ export {
   STOP_REASONS,
   type StopReason,
   TRUNCATED_STOPS,
+  INTERRUPTED_STOPS,
   KNOWN_PHASES,
   type KnownPhase,
   PHASES,

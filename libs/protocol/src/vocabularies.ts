@@ -31,6 +31,9 @@ export type StopReason = (typeof STOP_REASONS)[number];
 /** Stop reasons of a limit. */
 export const TRUNCATED_STOPS: readonly StopReason[] = ['max_turns', 'max_tokens', 'context_length'];
 
+/** Stop reasons that say nothing about the policy. Its reward then counts neither in `effective` figures nor in training data. */
+export const INTERRUPTED_STOPS = ['env_error', 'infra_error', 'timeout', 'aborted', 'cancelled'] as const satisfies readonly StopReason[];
+
 /** Phases that a reader can choose. */
 export const KNOWN_PHASES = ['train', 'eval'] as const;
 export type KnownPhase = (typeof KNOWN_PHASES)[number];

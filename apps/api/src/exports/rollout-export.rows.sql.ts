@@ -1,4 +1,4 @@
-import { STOP_REASONS } from '@palestra/protocol';
+import { INTERRUPTED_STOPS, STOP_REASONS } from '@palestra/protocol';
 import type { RunSettings } from '@palestra/rollouts';
 import type pg from 'pg';
 import { sampleSql } from '../rollouts/sample.sql.ts';
@@ -11,9 +11,8 @@ export interface Condition {
 }
 export const CONDITION_PARAMETER = 5;
 
-/** Stop reasons that do not depend on the policy (isEffective of libs/exports). */
-const NOT_THE_POLICY = ['env_error', 'infra_error', 'timeout', 'aborted', 'cancelled'] as const;
-const EFFECTIVE = `r.reward IS NOT NULL AND r.failure IS NULL AND COALESCE(r.stop, -1) <> ALL('{${NOT_THE_POLICY.map((stop) => STOP_REASONS.indexOf(stop)).join(',')}}')`;
+/** `isEffective` of libs/exports in SQL. */
+const EFFECTIVE = `r.reward IS NOT NULL AND r.failure IS NULL AND COALESCE(r.stop, -1) <> ALL('{${INTERRUPTED_STOPS.map((stop) => STOP_REASONS.indexOf(stop)).join(',')}}')`;
 
 /** A rollout with all columns of an export. JSON is text, so that its numbers keep their digits. */
 export interface DetailRow {

@@ -1,6 +1,6 @@
 import { parquetReadObjects } from 'hyparquet';
 import { expect, test } from 'vitest';
-import { curriculumFile, type CurriculumTask } from './index.ts';
+import { curriculumFile, type CurriculumTask } from '../index.ts';
 import { arrayBufferOf, bytesOf, compressors, each } from './rollout-files.fixture.ts';
 
 test('a curriculum has the columns of prepare_tasks, then how often it was solved', async () => {

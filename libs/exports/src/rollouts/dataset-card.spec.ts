@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { addFigures, datasetCard, noFigures, rewardStd } from './index.ts';
+import { addFigures, datasetCard, noFigures, rewardStd } from '../index.ts';
 import { rollout } from './rollout-files.fixture.ts';
 
 test('figures go on after a pause, count nobody twice, and leave nulls out', () => {

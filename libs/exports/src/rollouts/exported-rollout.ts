@@ -1,4 +1,11 @@
-import type { MessageType, Phase, Provenance, UnscoredFailure } from '@palestra/protocol';
+import {
+  INTERRUPTED_STOPS,
+  type MessageType,
+  type Phase,
+  type Provenance,
+  type UnscoredFailure,
+  type Verification,
+} from '@palestra/protocol';
 
 /** Exported fields of a message. `metadata` is JSON text, so that nothing is lost. */
 export interface ExportedMessage {
@@ -73,7 +80,7 @@ export interface NarrowRollout {
   flags: string[];
   latency_ms: number | null;
   telemetry_prov: Provenance;
-  verdict: 'unverified' | 'partial' | 'verified' | null;
+  verdict: Verification | null;
   session_id: string | null;
   metadata: string | null;
   rollout_info: string | null;
@@ -98,12 +105,11 @@ export interface ExportedRollout extends ExportedRow {
   messages: ExportedMessage[];
 }
 
-/** Stop reasons that say nothing about the policy, so that its reward must not be trained on (docs/reference/metrics.md#denominators). */
-const NOT_THE_POLICY: ReadonlySet<string> = new Set(['env_error', 'infra_error', 'timeout', 'aborted', 'cancelled']);
+const INTERRUPTED: ReadonlySet<string> = new Set(INTERRUPTED_STOPS);
 
-/** Whether the reward is comparable with others: scored, and ended by the policy itself. */
+/** Whether the reward is comparable with others: scored, and ended by the policy itself (docs/reference/metrics.md#denominators). */
 export function isEffective({ reward, failure, stop }: Pick<NarrowRollout, 'reward' | 'failure' | 'stop'>): boolean {
-  return reward !== null && failure === null && !NOT_THE_POLICY.has(stop ?? '');
+  return reward !== null && failure === null && !INTERRUPTED.has(stop ?? '');
 }
 
 /**

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { redactMessages, redactNarrow } from './index.ts';
+import { redactMessages, redactNarrow } from '../index.ts';
 import { message, rollout } from './rollout-files.fixture.ts';
 
 test('credentials are replaced, and JSON stays JSON', () => {

@@ -1,7 +1,7 @@
 import { loadZstd } from '@palestra/kit/zstd';
 import type { RolloutExportFormat } from '@palestra/protocol';
 import type { ExportedMessage, ExportedRollout } from './exported-rollout.ts';
-import { rolloutFile } from './index.ts';
+import { rolloutFile } from '../index.ts';
 
 /** A rollout as exports have it, and the bytes of files. */
 export const compressors = { ZSTD: (await loadZstd()).decompress };

@@ -1,7 +1,8 @@
 import { parquetMetadataAsync, parquetReadObjects } from 'hyparquet';
 import { describe, expect, test } from 'vitest';
 import type { ExportedRollout } from './exported-rollout.ts';
-import { EXPORT_COLUMNS, narrowFile, rolloutFile } from './index.ts';
+import { narrowFile, rolloutFile } from '../index.ts';
+import { EXPORT_COLUMNS } from './narrow-columns.ts';
 import { arrayBufferOf, bytesOf, compressors, each, message, options, rollout, write } from './rollout-files.fixture.ts';
 
 describe('Parquet', () => {

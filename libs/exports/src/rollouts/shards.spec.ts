@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ShardedRows, shardName } from './index.ts';
+import { ShardedRows, shardName } from '../index.ts';
 import { each } from './rollout-files.fixture.ts';
 
 describe('shards', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ExportedRollout } from './exported-rollout.ts';
-import { advantageOf, preferenceFile, preferencePairs, rolloutFile } from './index.ts';
+import { advantageOf, preferenceFile, preferencePairs, rolloutFile } from '../index.ts';
 import { each, linesOf, message, options, rollout, transcript } from './rollout-files.fixture.ts';
 
 describe('SFT', () => {

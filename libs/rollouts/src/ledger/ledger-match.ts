@@ -1,4 +1,4 @@
-import type { Provenance } from '@palestra/protocol';
+import type { Provenance, Verification } from '@palestra/protocol';
 import { align, type Alignment, type LedgerCall, type LedgerDifference, type UploadedCall } from './ledger-alignment.ts';
 
 /** The fields of a rollout that are compared with a session. null means not known. */
@@ -40,7 +40,7 @@ export interface MatchedCall {
 
 export interface LedgerMatch {
   /** `verified`: tools, arguments, rewards and end agree. `partial`: the session is named or half of the calls match, but not all agree. */
-  verdict: 'verified' | 'partial' | 'unverified';
+  verdict: Verification;
   sid: string | null;
   /** Probability, 0 to 1, that this is the session. Below 1 the latency may be that of a sibling with equal calls. */
   confidence: number;

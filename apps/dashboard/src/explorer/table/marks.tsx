@@ -1,10 +1,10 @@
-import type { RolloutRow } from '@palestra/protocol';
+import type { RolloutRow, Verification } from '@palestra/protocol';
 import { UNKNOWN } from '../../format/number.ts';
 
 /** The name of a flag without the prefix of its column: `has_image` is `image`, as in queries. */
 export const flagName = (flag: string): string => flag.replace(/^has_/, '').replaceAll('_', ' ');
 
-const marks: Record<'verified' | 'partial' | 'unverified', readonly [mark: string, className: string, title: string]> = {
+const marks: Record<Verification, readonly [mark: string, className: string, title: string]> = {
   verified: ['✓', 'text-good', 'All calls are in the session ledger.'],
   partial: ['◐', 'text-ink-2', 'Some calls are in the session ledger.'],
   unverified: [UNKNOWN, 'text-ink-3', 'No session of the ledger matches the calls.'],
