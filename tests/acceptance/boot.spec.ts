@@ -39,11 +39,11 @@ async function run(env: Record<string, string>): Promise<{ code: number | null; 
 const postmaster = (folder: string) => path.join(folder, 'postgres/data/postmaster.pid');
 const isRunning = (pid: number) => existsSync(`/proc/${pid}`);
 
-describe('a start that cannot work ends with one clear line', () => {
+describe('an impossible start ends with one clear line', () => {
   const folder = dataDir();
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  test('a bad variable', async () => {
+  test('an invalid variable', async () => {
     const { code, stderr } = await run({ PALESTRA_DATA_DIR: folder, PORT: 'eighty' });
     expect(code).toBe(1);
     expect(stderr).toMatch(/^palestra: PORT: [^\n]+\n$/);
@@ -87,7 +87,7 @@ function readableService(folder: string): { root: string; node: string } {
   return { root: folder, node: path.join(folder, path.basename(process.execPath)) };
 }
 
-test('a user who is not root needs nothing but Node', async () => {
+test('a user without root rights needs only Node', async () => {
   const folder = dataDir();
   const asRoot = process.getuid!() === 0;
   if (asRoot) chownSync(folder, NOBODY, NOBODY);
@@ -105,7 +105,7 @@ test('a user who is not root needs nothing but Node', async () => {
 });
 
 // Root starts PostgreSQL as another user, who cannot pass this folder.
-test('a data directory below a folder that only its owner can pass keeps its data over a crash', async () => {
+test('a data directory below a folder with mode 0700 keeps its data after a crash', async () => {
   const closed = mkdtempSync(path.join(tmpdir(), 'palestra-closed-'));
   chmodSync(closed, 0o700);
   const folder = path.join(closed, 'nested/data');
@@ -167,7 +167,7 @@ describe('a running service', () => {
     expect(await signIn(link)).toBe('');
   });
 
-  test('a second one on its port, and one on its data, end with one line', async () => {
+  test('a second service on its port, or on its data, ends with one line', async () => {
     const other = dataDir();
     const taken = await run({ PALESTRA_DATA_DIR: other, PORT: String(palestra.port) });
     expect(taken).toMatchObject({ code: 1, stderr: expect.stringMatching(/^palestra: port \d+ of 127\.0\.0\.1 is taken[^\n]+\n$/) });
@@ -178,7 +178,7 @@ describe('a running service', () => {
     expect((await ask('GET', '/v1/me')).status).toBe(200);
   });
 
-  test('loses nothing acknowledged when everything is killed, and starts again by itself', async () => {
+  test('keeps everything acknowledged when all processes are killed, and restarts', async () => {
     const id = randomUUID();
     const posted = await ask('POST', '/v1/rollouts', {
       events: [{ eventType: 'rollout', eventId: id, timestamp: 1, runName: 'survivor' }],
@@ -198,7 +198,7 @@ describe('a running service', () => {
     expect((await ask('GET', `/v1/rollouts/${id}`)).status).toBe(200);
   });
 
-  test('replaces a first key that was revoked', async () => {
+  test('replaces a revoked first key', async () => {
     const { keys } = (await (await ask('GET', '/v1/keys')).json()) as { keys: { id: string; name: string }[] };
     const before = key();
     await ask('DELETE', `/v1/keys/${keys.find(({ name }) => name === 'first key')!.id}`);
@@ -208,7 +208,7 @@ describe('a running service', () => {
     expect((await ask('GET', '/v1/me')).status).toBe(200);
   });
 
-  test.each(['stop', 'hangUp'] as const)('stops its PostgreSQL when it is told to: %s', async (how) => {
+  test.each(['stop', 'hangUp'] as const)('stops its PostgreSQL on a signal: %s', async (how) => {
     const pid = Number(readFileSync(postmaster(folder), 'utf8').split('\n')[0]);
     await palestra[how]();
     await expect.poll(() => isRunning(pid)).toBe(false);
@@ -218,7 +218,7 @@ describe('a running service', () => {
 });
 
 describe('without its database', () => {
-  test('says that nothing was stored and goes on when it is back', async () => {
+  test('reports that nothing was stored, and continues when the database is back', async () => {
     const database = await createDatabase();
     const target = new URL(database.url);
     const upstreamPort = Number(target.port);

@@ -58,7 +58,7 @@ afterAll(async () => {
 const isRunning = (pid: number) => existsSync(`/proc/${pid}`);
 const page = (route: string) => fetch(origin + route, { headers: { accept: 'text/html' }, redirect: 'manual' });
 
-test('one origin answers pages and modules by Vite, and all else by the API', async () => {
+test('Vite serves pages and modules, and the API everything else, from one origin', async () => {
   const runs = await page('/runs');
   expect(runs.headers.get('content-security-policy')).toBeNull();
   expect(await runs.text()).toContain('/@vite/client');
@@ -76,7 +76,7 @@ test('one origin answers pages and modules by Vite, and all else by the API', as
   socket.terminate();
 });
 
-test('changes of the API, saved one after the other, are there after restarts', async () => {
+test('successive changes of the API are active after restarts', async () => {
   const file = path.join(copy, SOURCE);
   const source = readFileSync(file, 'utf8');
   expect(source).toContain("redirect('/keys'");
@@ -92,7 +92,7 @@ test('changes of the API, saved one after the other, are there after restarts', 
   expect((await fetch(`${origin}/v1/me`, { headers: { 'x-api-key': key } })).status).toBe(200);
 });
 
-test('Ctrl-C ends everything, also after its API was killed', async () => {
+test('Ctrl-C ends all processes, also after the API was killed', async () => {
   const postmaster = Number(readFileSync(path.join(copy, 'data/postgres/data/postmaster.pid'), 'utf8').split('\n')[0]);
   // Oldest first: the API, and the one that waits to be the next, which takes its title when it has begun to run.
   const apis = () => {

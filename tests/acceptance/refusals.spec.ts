@@ -63,8 +63,8 @@ function expectRefusal(answer: Answer, status: number, code: string, detail: str
   else expect(JSON.stringify(answer.body.detail)).toMatch(detail);
 }
 
-describe('refusals of the session plane', () => {
-  test('no key, a wrong key', async () => {
+describe('refusals of the session API', () => {
+  test('a missing key, a wrong key', async () => {
     const text = 'Missing or unknown API key. Send it as the X-API-Key header (OPENREWARD_API_KEY).';
     for (const key of ['', 'or_nobody_has_this_key']) {
       expectRefusal(await ask('POST', '/create_session', { headers: { 'x-api-key': key }, body: {} }), 401, 'unauthorized', text);
@@ -104,7 +104,7 @@ describe('refusals of the session plane', () => {
     );
   });
 
-  test('a body of the wrong shape, or no JSON at all', async () => {
+  test('a body of the wrong shape, or invalid JSON', async () => {
     for (const body of ['{bad json', '', '{"split": "train"']) {
       const answer = await ask('POST', '/task', { body });
       expect(answer.status, answer.text).toBe(422);
@@ -125,7 +125,7 @@ describe('refusals of the session plane', () => {
     );
   });
 
-  test('no session, an unknown one, a second create, a deleted one', async () => {
+  test('a missing session, an unknown one, a second create, a deleted one', async () => {
     expectRefusal(await ask('POST', '/ping'), 400, 'session_id_required', 'X-Session-ID header is required');
     expectRefusal(await ask('POST', '/ping', { headers: sid() }), 404, 'session_not_found', 'Active environment not found');
     const session = await openSession();
@@ -140,7 +140,7 @@ describe('refusals of the session plane', () => {
     expectRefusal(await ask('POST', '/ping', { headers: session }), 410, 'session_deleted', 'Session deleted');
   });
 
-  test('an unknown tool and wrong arguments are the model’s mistakes: ok:false, and the session goes on', async () => {
+  test('an unknown tool and wrong arguments are errors of the model: ok:false, and the session continues', async () => {
     const session = await openSession();
     const call = async (name: string, input: unknown) => (await ask('POST', '/call', { headers: session, body: { name, input } })).text;
     expect(await call('nope', {})).toContain('"reason":"not_found"');
@@ -169,7 +169,7 @@ describe('refusals of the session plane', () => {
     expectRefusal(answer, 400, 'unknown_toolset', /toolset/);
   });
 
-  test('a dead upstream: nothing ran, try again', async () => {
+  test('an unreachable upstream: nothing ran, and the client may retry', async () => {
     const name = `dead-${crypto.randomUUID().slice(0, 8)}`;
     // It has to live to be added: nobody can register a server that does not answer.
     const upstream = await serve(
@@ -204,7 +204,7 @@ describe('refusals of the session plane', () => {
   });
 });
 
-describe('refusals of the API plane', () => {
+describe('refusals of /v1', () => {
   test('a run, a rollout, an environment that does not exist', async () => {
     const id = crypto.randomUUID();
     expectRefusal(await ask('GET', `/v1/runs/${id}`), 404, 'run_not_found', 'No such run.');
@@ -218,7 +218,7 @@ describe('refusals of the API plane', () => {
     expectRefusal(await ask('GET', '/v1/runs/not-a-uuid'), 404, 'run_not_found', 'No such run.');
   });
 
-  test('a rollout body that is no JSON, or of another shape, stores nothing', async () => {
+  test('a rollout body with invalid JSON or another shape stores nothing', async () => {
     expectRefusal(await ask('POST', '/v1/rollouts', { body: '{"events": [' }), 422, 'invalid_json', /./);
     const answer = await ask('POST', '/v1/rollouts', { body: { events: [{ eventType: 'message' }] } });
     expectRefusal(answer, 422, 'invalid_body', /./);

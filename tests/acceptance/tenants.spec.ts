@@ -109,7 +109,7 @@ async function problemsOf(
 const isRefusal = (status: number): boolean => status === 401 || status === 403 || status === 404;
 
 describe('every route', () => {
-  test('is tried: all of the committed document, and what the lists name is there', () => {
+  test('is tested: all routes of the committed document, and all entries of the lists exist', () => {
     const committed = routesOf(JSON.parse(readFileSync(path.resolve(import.meta.dirname, '../../docs/openapi.json'), 'utf8')) as Document);
     const known = new Set(routes.map(called));
     expect(committed.length).toBeGreaterThan(80);
@@ -118,7 +118,7 @@ describe('every route', () => {
     expect([...Object.keys(PUBLIC), ...OWN, ...UNSCOPED, ...ALIKE].filter((name) => !known.has(name))).toEqual([]);
   });
 
-  test('refuses who brings no key, unless it is public', async () => {
+  test('refuses requests without a key, unless it is public', async () => {
     const problems = await problemsOf(
       routes,
       () => ({}),
@@ -127,7 +127,7 @@ describe('every route', () => {
     expect(problems).toEqual([]);
   });
 
-  test('refuses a revoked key, also where none is needed', async () => {
+  test('refuses a revoked key, also where it needs no key', async () => {
     const problems = await problemsOf(
       routes.filter((route) => !KEYLESS.has(called(route))),
       () => ({ 'x-api-key': tenants.revokedKey }),
@@ -148,7 +148,7 @@ describe('every route', () => {
     expect(problems).toEqual([]);
   });
 
-  test('knows nothing of another tenant’s things', async () => {
+  test('does not reveal objects of another tenant', async () => {
     const problems = await problemsOf(
       routes,
       () => ({ 'x-api-key': tenants.foreignKey }),
@@ -161,7 +161,7 @@ describe('every route', () => {
     expect(problems).toEqual([]);
   });
 
-  test('knows no session of another tenant, whatever environment the request names', async () => {
+  test('does not find sessions of another tenant, for any environment in the request', async () => {
     const headers = { 'x-api-key': tenants.foreignKey, 'x-deployment': tenants.foreignEnvironment };
     // The foreign tenant may use the id for a session of its own: tests/security/session-ids.spec.ts.
     const opensItsOwn = (route: Route) => called(route) === 'POST /create';
@@ -175,7 +175,7 @@ describe('every route', () => {
     expect(problems).toEqual([]);
   });
 
-  test.each([...ALIKE])('%s: another tenant’s session is as one that never was', async (name) => {
+  test.each([...ALIKE])('%s: a session of another tenant looks like a missing one', async (name) => {
     const [method, url] = name.split(' ') as [string, string];
     const answerOf = async (sid: string) => {
       const headers = { 'x-api-key': tenants.foreignKey, 'x-deployment': tenants.foreignEnvironment, 'x-session-id': sid };
@@ -204,7 +204,7 @@ describe('beside the routes', () => {
     expect({ leaks, answers: status === 200 || isRefusal(status) }).toEqual({ leaks: [], answers: true });
   });
 
-  test('the stream of runs tells each tenant of its own only', async () => {
+  test('the stream of runs sends each tenant its own runs only', async () => {
     const aborted = new AbortController();
     const listen = async (key: string) => {
       const answer = await fetch(`${palestra.url}/v1/stream`, { headers: { 'x-api-key': key }, signal: aborted.signal });
@@ -234,7 +234,7 @@ describe('beside the routes', () => {
     expect(others.text).not.toContain(first.runId);
   });
 
-  test('a stored file has no URL but a signed one', async () => {
+  test('a stored file has only a signed URL', async () => {
     const url = `/blobs/environments/${first.environmentId}/${first.file}`;
     for (const key of [palestra.apiKey, tenants.foreignKey]) {
       const answer = await ask({ method: 'GET', path: '/v1/files' }, { 'x-api-key': key }, url);
@@ -244,7 +244,7 @@ describe('beside the routes', () => {
 });
 
 describe('afterwards', () => {
-  test('everything is as it was', async () => {
+  test('nothing has changed', async () => {
     const get = (url: string) => asked(palestra, 'GET', url);
     expect(await get(`/v1/sessions/${first.sid}`)).toMatchObject({ state: 'ready', live: true });
     expect((await get(`/v1/sessions/${first.sid}/calls`)).calls).toHaveLength(1);
@@ -255,7 +255,7 @@ describe('afterwards', () => {
     expect(JSON.stringify(await get('/v1/environments'))).not.toContain('squatter');
   });
 
-  test('its owner is shown every mark that was looked for: the search was not blind', async () => {
+  test('the owner sees every searched mark, so the search works', async () => {
     const shown = await Promise.all(
       ['/v1/me', '/v1/keys', '/v1/runs', '/v1/sessions?limit=200', '/v1/environments', `/v1/exports/${first.exportId}`]
         .concat(`/v1/sessions/${first.sid}/calls`, `/v1/runs/${first.runId}/rollouts`, `/v1/files/${first.environmentId}`)

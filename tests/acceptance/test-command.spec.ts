@@ -39,7 +39,7 @@ test.each([
   expect(code, output()).toBe(status);
 });
 
-test('a run that is ended by a signal leaves no PostgreSQL behind', async () => {
+test('a test run that a signal ends leaves no PostgreSQL running', async () => {
   const { child, ended, output } = run('waits');
   await expect.poll(output, { timeout: 40_000 }).toMatch(/waiting beside \S+:\d+/);
   const port = Number(/waiting beside \S+:(\d+)/.exec(output())![1]);

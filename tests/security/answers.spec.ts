@@ -146,7 +146,7 @@ describe('an ORS server', () => {
     }
   });
 
-  test('cannot make us ask about a million environments', async () => {
+  test('cannot cause requests for a million environments', async () => {
     let asked = 0;
     const url = await startOrs({
       '/list_environments': (response) => response.end(JSON.stringify(Array.from({ length: 500_000 }, (_, n) => `e${n}`))),
@@ -198,7 +198,7 @@ describe('an ORS server', () => {
     for (const { text } of answers) expect(text).toContain('larger than 32 MiB');
   });
 
-  test('may send a long answer that is one', async () => {
+  test('may send a long valid answer', async () => {
     const result = JSON.stringify({ ok: true, output: { blocks: [{ type: 'text', text: 'y'.repeat(8_000_000), detail: null }] } });
     const stream: Answer = (response) =>
       response

@@ -36,8 +36,8 @@ const login = (body: object, headers = {}) => server.request('POST', '/v1/login'
 const cookieOf = ({ headers }: { headers: Headers }) => (headers.get('set-cookie') ?? '').split(';')[0]!;
 const unique = (word: string) => `${word}-${crypto.randomUUID().slice(0, 8)}`;
 
-describe('M12: what is recorded', () => {
-  test('keys, with who, when, from where', async () => {
+describe('M12: recorded events', () => {
+  test('keys, with actor, time and address', async () => {
     const before = Date.now();
     const { body: me } = await server.request('GET', '/v1/me');
     const headers = { 'user-agent': 'auditor/1' };
@@ -59,7 +59,7 @@ describe('M12: what is recorded', () => {
     expect(Date.parse(events[1]!.at)).toBeGreaterThan(before - 5_000);
   });
 
-  test('members, organisations, links, browser sessions, and what somebody did with the browser that a link signed in', async () => {
+  test('members, organisations, links, browser sessions, and actions of a browser that a link signed in', async () => {
     const name = unique('ada');
     const { body: ada } = await server.request('POST', '/v1/members', { body: { name } });
     const browser = withCookie(await signIn(ada.sign_in_url));
@@ -115,7 +115,7 @@ describe('M12: what is recorded', () => {
     });
   });
 
-  test('sign-ins with what nobody has are shown to those who run the service, and to nobody else', async () => {
+  test('sign-ins with unknown credentials are shown to operators only', async () => {
     const own = await startServer();
     onTestFinished(() => own.close());
     const anonymous = { 'x-api-key': '', 'user-agent': 'burglar' };
@@ -181,7 +181,7 @@ describe('M12: what is recorded', () => {
     expect(await newest('rollout.delete')).toMatchObject({ target: { id: rolloutId } });
   });
 
-  test('no secret: not the keys, the tokens, the cookies, nor what is in an address', async () => {
+  test('no secret: no keys, tokens, cookies or secrets in addresses', async () => {
     const secrets: string[] = [server.apiKey];
     const { body: key } = await server.request('POST', '/v1/keys', { body: { name: 'secretive', scopes: ['keys'] } });
     const cookie = cookieOf(await login({ key: key.key }));
@@ -197,7 +197,7 @@ describe('M12: what is recorded', () => {
   });
 });
 
-describe('M12: who reads it', () => {
+describe('M12: readers of the audit log', () => {
   test('owners with the scope "keys", of their own organisation', async () => {
     const other = await createOrganisation(server.url, server.apiKey);
     const headers = { 'x-api-key': other.apiKey };
@@ -243,7 +243,7 @@ describe('M12: who reads it', () => {
       expect((await server.request('GET', `/v1/audit?${query}`)).body.code).toBe(code);
   });
 
-  test('as JSON lines, of more than one batch', async () => {
+  test('as JSON lines, in several batches', async () => {
     await server.database.pool.query(
       `INSERT INTO audit_log (org_id, action, details, address, user_agent) SELECT id, 'key.create', '{}', 'test', number::text
        FROM organisations, generate_series(1, 1200) AS series (number) WHERE name = $1 ORDER BY series.number`,
@@ -282,7 +282,7 @@ describe('M12: append-only', () => {
     expect(await count()).toBe(before);
   });
 
-  test('only its retention ends events, and says so', async () => {
+  test('only retention deletes events, and records it', async () => {
     const own = await startServer({ auditRetentionDays: 7, jobs: false });
     onTestFinished(() => own.close());
     const { pool } = own.database;

@@ -32,7 +32,7 @@ const routes = [
   '/nothing',
 ];
 
-describe('H1: nothing is read for a stranger', () => {
+describe('H1: bodies without a key are not read', () => {
   test.each(routes)('%s does not decompress', async (path) => {
     for (const headers of [{}, { 'x-api-key': 'or_wrong' }] as Record<string, string>[]) {
       const { status } = await post(path, bomb, { ...gzip, ...headers });
@@ -40,7 +40,7 @@ describe('H1: nothing is read for a stranger', () => {
     }
   });
 
-  test.each(routes)('%s takes no large body', async (path) => {
+  test.each(routes)('%s accepts no large body', async (path) => {
     const { status } = await post(path, JSON.stringify({ key: 'x'.repeat(1_000_000) }));
     expect([401, 404, 413]).toContain(status);
   });
@@ -88,7 +88,7 @@ test.each([
   expect(status).toBe(422);
 });
 
-describe('M6: half a request does not stay', () => {
+describe('M6: a partial request is ended', () => {
   const halves = [
     ['headers', 'POST /v1/login HTTP/1.1\r\nHost: x\r\n'],
     ['a body', 'POST /v1/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{'],

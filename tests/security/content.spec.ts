@@ -44,7 +44,7 @@ test.each(['text/html', 'image/svg+xml', 'application/xhtml+xml', 'text/xml', 'a
   },
 );
 
-test('a browser that follows a link there is nobody', async () => {
+test('a browser that follows a link there is not signed in', async () => {
   const { body } = await server.request('POST', '/v1/members', { body: { name: `victim-${Date.now()}` } });
   const cookie = await signIn(body.sign_in_url);
   for (const destination of ['document', 'iframe', 'image', 'script', 'object']) {

@@ -34,7 +34,7 @@ async function pasteKey(key: string): Promise<string> {
 }
 const status = async (answer: Promise<{ status: number }>) => (await answer).status;
 
-describe('C2: a browser session can do what its key can do', () => {
+describe('C2: a browser session has the rights of its key', () => {
   test('no scope is gained by signing in', async () => {
     const { key } = await createKey({ scopes: ['sessions'] });
     const browser = withCookie(await pasteKey(key));
@@ -62,7 +62,7 @@ describe('C2: a browser session can do what its key can do', () => {
     }
   });
 
-  test('a key creates none that outlives it or opens more sessions', async () => {
+  test('a key creates no key that outlives it or opens more sessions', async () => {
     const expires_at = new Date(Date.now() + 3_600_000).toISOString();
     const limited = withKey((await createKey({ scopes: ['keys', 'sessions'], expires_at, max_sessions: 2 })).key);
     const later = new Date(Date.now() + 7_200_000).toISOString();
@@ -167,7 +167,7 @@ describe('L1: a sign-in link signs in only after a confirmation from our own pag
     return body.sign_in_url as string;
   };
 
-  test('opening it, as a preview does, uses nothing up', async () => {
+  test('opening it, as a preview does, does not use it', async () => {
     const link = await linkOf();
     for (let previews = 0; previews < 3; previews += 1) {
       const answer = await fetch(link, { redirect: 'manual' });

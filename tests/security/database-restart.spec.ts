@@ -90,7 +90,7 @@ async function settled({ url }: MortalPostgres): Promise<{ sid: string; state: s
   }
 }
 
-test('R3: PostgreSQL is killed and comes back under two replicas; no session of a local environment is lost', async () => {
+test('R3: PostgreSQL is killed and restarts under two replicas; no session of a local environment is lost', async () => {
   const postgres = await startMortalPostgres();
   stops.push(() => postgres.stop());
   const replicas = await startReplicas(2, { databaseUrl: postgres.url, env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } });
@@ -118,7 +118,7 @@ test('R3: PostgreSQL is killed and comes back under two replicas; no session of 
   expect(sessions.filter(({ state }) => state !== 'ready')).toEqual([]);
 });
 
-test('R3: a replica answers at once whether it lives while PostgreSQL is silent', async () => {
+test('R3: a replica reports at once that it is live while PostgreSQL is silent', async () => {
   const postgres = await startMortalPostgres();
   stops.push(() => postgres.stop());
   const replicas = await startReplicas(1, { databaseUrl: postgres.url, env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } });

@@ -89,7 +89,7 @@ async function embedded() {
   return postgres;
 }
 
-test('M11: the role of the service has no right beside those on rows, embedded, also on data of an older version', async () => {
+test('M11: the role of the embedded service has only rights on rows, also on data of an older version', async () => {
   const postgres = await embedded();
   expect(new URL(postgres.url).password).not.toBe(new URL(postgres.migrationUrl).password);
   // As versions before did: everything as the superuser.
@@ -115,7 +115,7 @@ test('M11: the role of the service has no right beside those on rows, embedded, 
   expect((await client.query(`SELECT name FROM organisations WHERE name = 'older'`)).rowCount).toBe(1);
 });
 
-test('M11: the role may do what the service does: partitions, jobs, LISTEN, COPY, advisory locks', async () => {
+test('M11: the role may use partitions, jobs, LISTEN, COPY and advisory locks', async () => {
   const database = await createDatabase();
   ends.push(() => database.drop());
   const { runtime, migration } = runtimeRole(database.url);
@@ -146,7 +146,7 @@ test('M11: the role may do what the service does: partitions, jobs, LISTEN, COPY
   await expect.poll(jobs).toBe(true);
 });
 
-test('M11: a service whose role may not migrate names what is missing', async () => {
+test('M11: a service whose role may not migrate reports the missing variable', async () => {
   const database = await createDatabase();
   ends.push(() => database.drop());
   const { runtime, migration } = runtimeRole(database.url);

@@ -77,7 +77,7 @@ describe('R1: the embedded PostgreSQL dies', () => {
     expect(environment).not.toMatch(/PALESTRA|DATABASE|S3_/);
   });
 
-  test('again and again: it comes back each time, and nothing but 200 and a typed 503 is answered meanwhile', async () => {
+  test('repeatedly: it restarts each time, and all responses are 200 or a typed 503', async () => {
     const answers = new Set<string>();
     let over = false;
     const asking = (async () => {
@@ -98,7 +98,7 @@ describe('R1: the embedded PostgreSQL dies', () => {
   });
 });
 
-test('a service that has just begun to answer outlives the end of PostgreSQL', async () => {
+test('a service that has just started survives the end of PostgreSQL', async () => {
   const [port, dataDir] = [await freePort(), openFolder('palestra-test-')];
   const starting = startPalestra({ ownPostgres: true, port, dataDir });
   try {
@@ -117,7 +117,7 @@ test('a service that has just begun to answer outlives the end of PostgreSQL', a
   }
 });
 
-test('R1: while it cannot start, the service says so, on /health too after a while, and recovers when it can', async () => {
+test('R1: while it cannot start, the service reports it, later also on /health, and recovers', async () => {
   const palestra = await startPalestra({ ownPostgres: true });
   try {
     const version = path.join(palestra.dataDir, 'postgres/data/PG_VERSION');
@@ -189,7 +189,7 @@ test.each(['SIGINT', 'SIGKILL'] as const)(
   },
 );
 
-test('R1: a start ends when it is told to, or when the server falls silent', async () => {
+test('R1: a start ends when it is aborted, or when the server is silent', async () => {
   const folder = openFolder('palestra-start-');
   const server = new PostgresServer({
     databaseDir: path.join(folder, 'data'),
@@ -247,7 +247,7 @@ describe('R1: the disk is full', () => {
     if (bavail > 0) execFileSync('sh', ['-c', `head -c ${bavail * bsize} /dev/zero >> ${ballast} || true`], { stdio: 'ignore' });
   };
 
-  test('the service says so and recovers when there is space', async ({ skip }) => {
+  test('the service reports it and recovers when there is space', async ({ skip }) => {
     mounted = mountDisk(disk);
     if (!mounted) skip('only root mounts a disk');
     const dataDir = path.join(disk, 'data');

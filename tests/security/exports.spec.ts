@@ -33,7 +33,7 @@ afterAll(async () => {
 
 const slowExport = () => server.request('POST', '/v1/exports/tasks', { body: { environments: [`${server.orgName}/slow`] } });
 
-test('M4: exports that never end take the slots of their organisation only, and are cancelled', async () => {
+test('M4: endless exports use the limit of their organisation only, and can be cancelled', async () => {
   const mine = [await slowExport(), await slowExport()];
   for (const one of mine) expect(one).toMatchObject({ status: 200, body: { state: 'running' } });
   expect(await slowExport()).toMatchObject({ status: 429, body: { code: 'capacity_exhausted' } });

@@ -55,7 +55,7 @@ test('M3: a compressed body is not decompressed', async () => {
   await server.request('DELETE', `/v1/files/${id}/bomb`);
 });
 
-test('M3: an organisation stores no more than its quota, however it tries', async () => {
+test('M3: an organisation stores no more than its quota, in any way', async () => {
   // Signed while there was room.
   const signed = await Promise.all(Array.from({ length: 8 }, (_, at) => urlFor(`part-${at}`)));
   const answers = await Promise.all(signed.map((url, at) => put(url, at % 2 === 0 ? new Uint8Array(4_000_000) : streamed(4_000_000))));

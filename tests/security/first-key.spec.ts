@@ -15,7 +15,7 @@ const folder = mkdtempSync(path.join(tmpdir(), 'palestra-first-key-'));
 chmodSync(folder, 0o755);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-test('M10: a log has neither the key nor the link; a file that only its owner reads has both', { timeout: 240_000 }, async () => {
+test('M10: the log has neither the key nor the link; a file that only its owner can read has both', { timeout: 240_000 }, async () => {
   const apiKey = 'or_Kq7Vw2Xz9Bn4Jd6Ys8Lm3Tc5Rf1Hg0Pk';
   const file = path.join(folder, 'sign-in.txt');
   // A file that everybody reads, left by somebody, lends its mode to nothing.
@@ -33,19 +33,19 @@ test('M10: a log has neither the key nor the link; a file that only its owner re
   }
 });
 
-describe('M10: what is announced', () => {
+describe('M10: the message after the start', () => {
   const server = { url: 'http://127.0.0.1:1', apiKey: 'or_secret', signInUrl: 'http://127.0.0.1:1/login?token=secret' } as TestServer;
 
-  test('is all of it on a terminal', async () => {
+  test('is complete on a terminal', async () => {
     expect(await announcement(server, folder, true)).toMatch(/API_KEY=or_secret\n[^]*\/login\?token=secret\n/);
   });
 
-  test('is nothing of it where the file cannot be written', async () => {
+  test('has no secret if the file cannot be written', async () => {
     expect(await announcement(server, path.join(folder, 'sign-in.txt/none'), false)).toMatch(/ready[^]*could not be written/);
     expect(await announcement(server, path.join(folder, 'sign-in.txt/none'), false)).not.toContain('secret');
   });
 
-  test('does not follow a link that somebody put in its place', async () => {
+  test('does not follow a symbolic link in its place', async () => {
     const target = path.join(folder, 'public');
     writeFileSync(target, '');
     const data = mkdtempSync(path.join(folder, 'linked-'));
@@ -56,7 +56,7 @@ describe('M10: what is announced', () => {
   });
 });
 
-test.each(['12345678', 'changeme-changeme-changeme-changeme'])('M6: the first key of a network service is not %s', async (key) => {
+test.each(['12345678', 'changeme-changeme-changeme-changeme'])('M6: the first key of a network service must not be %s', async (key) => {
   const main = path.resolve(import.meta.dirname, '../../apps/api/dist/main.js');
   const child = spawn(process.execPath, [main], {
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -45,7 +45,7 @@ describe('M5: event streams', () => {
     return { status: answer.status, retry: answer.headers.get('retry-after'), close: () => aborter.abort() };
   };
 
-  test('a key and an organisation hold so many; another organisation has its own', async () => {
+  test('a key and an organisation have limits; another organisation has its own', async () => {
     const second = await newKey(attacker.apiKey);
     const first = await Promise.all(Array.from({ length: 20 }, () => open(attacker.apiKey)));
     expect(first.filter(({ status }) => status === 200)).toHaveLength(4);
@@ -70,7 +70,7 @@ describe('M5: sockets', () => {
     });
   };
 
-  test('a key holds so many, and one that closes makes room', async () => {
+  test('a key has a limit, and a closed socket makes room', async () => {
     const all = await Promise.all(Array.from({ length: 30 }, () => open(attacker.apiKey)));
     const sockets = all.filter((one) => typeof one !== 'number');
     expect(sockets).toHaveLength(4);
@@ -82,7 +82,7 @@ describe('M5: sockets', () => {
     for (const socket of sockets) socket.terminate();
   });
 
-  test('an upgrade that is none does not count', async () => {
+  test('an invalid upgrade does not count', async () => {
     const key = await newKey(neighbour.apiKey);
     const { hostname, port } = new URL(server.url);
     for (let i = 0; i < 10; i += 1) {
@@ -105,7 +105,7 @@ describe('M5: sessions', () => {
     as(key, 'POST', '/create', { split: 'train', index: 0 }, { 'x-deployment': 'palestra/echo', 'x-session-id': sid });
   const end = (key: string, sid: string) => as(key, 'POST', '/delete', {}, { 'x-session-id': sid });
 
-  test('a key has so many open at once; the others wait for a slot, and get one', async () => {
+  test('a key has a limit of open sessions; others wait for a slot and get one', async () => {
     const sids = await Promise.all(Array.from({ length: 6 }, async () => sidOf((await reserve(attacker.apiKey)).body)));
     const statuses = await Promise.all(sids.map(async (sid) => ({ sid, status: (await create(attacker.apiKey, sid)).status })));
     const open = statuses.filter(({ status }) => status === 200);
@@ -120,7 +120,7 @@ describe('M5: sessions', () => {
     await end(neighbour.apiKey, theirs);
   });
 
-  test('an owner does not raise the quota of the organisation or of a key', async () => {
+  test('an owner cannot raise the quota of the organisation or of a key', async () => {
     expect(await as(attacker.apiKey, 'PATCH', '/v1/organisation', { max_sessions: 1_000 })).toMatchObject({ status: 403 });
     expect(await as(attacker.apiKey, 'POST', '/v1/keys', { name: 'wide', max_sessions: 1_000 })).toMatchObject({ status: 403 });
     // As an earlier version let them.
@@ -142,7 +142,7 @@ describe('M5: sessions', () => {
     expect(await as(attacker.apiKey, 'PATCH', '/v1/organisation', { max_sessions: null })).toMatchObject({ body: { max_sessions: null } });
   });
 
-  test('reserving without end ends', async () => {
+  test('endless reservations are limited', async () => {
     let status = 200;
     let reserved = 0;
     for (; status === 200 && reserved < 2_000; reserved += 50)
@@ -160,7 +160,7 @@ describe('M5: keys, members and organisations', () => {
     tenant = await createOrganisation(server.url, server.apiKey);
   });
 
-  test('keys: also where they are created all at once, or revoked in between', async () => {
+  test('keys: also if they are created at once or revoked in between', async () => {
     const make = () => as(tenant.apiKey, 'POST', '/v1/keys', { name: 'k', scopes: ['sessions'] });
     const made = await inParallel(12, make);
     // One of eight is the tenant's first.
@@ -179,7 +179,7 @@ describe('M5: keys, members and organisations', () => {
     expect(made.find(({ status }) => status !== 200)).toMatchObject(refused);
   });
 
-  test('organisations: those that owners of the created ones create count, too', async () => {
+  test('organisations: those of owners of created organisations count, too', async () => {
     const cookieOf = async (link: string) => ({ 'x-api-key': '', cookie: await signIn(link), 'sec-fetch-site': 'same-origin' });
     let headers: Record<string, string> = { 'x-api-key': tenant.apiKey };
     let count = 0;
@@ -203,7 +203,7 @@ describe('M5: keys, members and organisations', () => {
     expect(count).toBe(5);
   });
 
-  test('browsers and links: the oldest go', async () => {
+  test('browsers and links: the oldest are deleted', async () => {
     for (let i = 0; i < 4; i += 1) await inParallel(60, () => as('', 'POST', '/v1/login', { key: tenant.apiKey }));
     const { rows } = await server.database.pool.query(
       'SELECT count(*)::int AS count FROM browser_sessions WHERE org_id = (SELECT id FROM organisations WHERE name = $1)',
@@ -214,7 +214,7 @@ describe('M5: keys, members and organisations', () => {
 });
 
 describe('M5: uploads', () => {
-  test('those of one key are read one after the other, and lose nothing; another organisation does not wait', async () => {
+  test('those of one key are read one after another and lose nothing; another organisation does not wait', async () => {
     const upload = (key: string, index: number) =>
       as(key, 'POST', '/v1/rollouts', {
         events: [{ eventType: 'rollout', eventId: crypto.randomUUID(), timestamp: 1, runName: `upload-${index}` }],

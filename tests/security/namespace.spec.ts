@@ -37,8 +37,8 @@ const variants: [string, (name: string) => string][] = [
   ],
 ];
 
-describe('H3: one namespace for organisations and people', () => {
-  test.each(variants)('the name of an organisation %s is no name for a user of another one', async (_case, variant) => {
+describe('H3: one namespace for organisations and users', () => {
+  test.each(variants)('the name of an organisation %s is refused for a user of another one', async (_case, variant) => {
     const name = variant(server.orgName);
     const { member, published } = await hijack(name, name.trim());
     expect([409, 422]).toContain(member);
@@ -46,7 +46,7 @@ describe('H3: one namespace for organisations and people', () => {
     expect((await server.request('GET', `/v1/environments?owner=${encodeURIComponent(name.trim())}`)).body.total).toBe(0);
   });
 
-  test.each(variants)('the name of a user %s is no name for an organisation or for another user', async (_case, variant) => {
+  test.each(variants)('the name of a user %s is refused for an organisation and another user', async (_case, variant) => {
     const name = `kim-sei-${crypto.randomUUID().slice(0, 8)}`;
     expect(await server.request('POST', '/v1/members', { body: { name } })).toMatchObject({ status: 200 });
     const organisation = await server.request('POST', '/v1/organisations', { headers: attacker, body: { name: variant(name) } });
@@ -54,7 +54,7 @@ describe('H3: one namespace for organisations and people', () => {
     expect([409, 422]).toContain((await hijack(variant(name), name)).member);
   });
 
-  test('answers have typed codes, which do not say who has the name', async () => {
+  test('responses have typed codes, which do not reveal who has the name', async () => {
     const name = `bo-${crypto.randomUUID().slice(0, 8)}`;
     await server.request('POST', '/v1/members', { body: { name } });
     const taken = (path: string, body: object) => server.request('POST', path, { headers: attacker, body });
@@ -91,14 +91,14 @@ describe('H3: one namespace for organisations and people', () => {
     }
   });
 
-  test('people keep names of other scripts; those are no namespaces', async () => {
+  test('users keep names in other scripts, which are not namespaces', async () => {
     const name = `\u0130nci Şafak ${crypto.randomUUID().slice(0, 8)}`;
     expect(await hijack(name, name)).toEqual({ member: 200, published: 403 });
     const plain = `ada-${crypto.randomUUID().slice(0, 8)}`;
     expect(await hijack(plain, plain)).toEqual({ member: 200, published: 200 });
   });
 
-  test('two requests at once cannot both have a name, and the database refuses what does not come through the routes', async () => {
+  test('two concurrent requests cannot both get a name, and the database refuses direct changes', async () => {
     const name = `twin-${crypto.randomUUID().slice(0, 8)}`;
     const answers = await Promise.all([
       server.request('POST', '/v1/members', { headers: attacker, body: { name } }),
@@ -116,7 +116,7 @@ describe('H3: one namespace for organisations and people', () => {
   });
 });
 
-describe('H3: databases of before', () => {
+describe('H3: older databases', () => {
   /** A database as it was before the migration. */
   async function older() {
     const { url, drop } = await createDatabase();
@@ -133,7 +133,7 @@ describe('H3: databases of before', () => {
   const orga = '00000000-0000-4000-8000-00000000000a';
   const orgb = '00000000-0000-4000-8000-00000000000b';
 
-  test('collisions stop the upgrade with a list, until an operator has renamed them', async () => {
+  test('collisions stop the upgrade with a list, until an operator renames them', async () => {
     const { url, pool } = await older();
     await pool.query(`INSERT INTO organisations (id, name) VALUES ('${orga}', 'orga'), ('${orgb}', 'orgb');
       INSERT INTO users (name) VALUES ('ann'), ('Orga'), ('palestra');
@@ -163,7 +163,7 @@ describe('H3: databases of before', () => {
     expect(rows.map(({ key }) => key)).toEqual(['ann', 'orga', 'orga-person', 'orgb', 'pal']);
   });
 
-  test('without collisions they go through, also where a reserved word is a name already', async () => {
+  test('without collisions they upgrade, also if a reserved word is already a name', async () => {
     const { url, pool } = await older();
     await pool.query(`INSERT INTO users (name) VALUES ('admin'), ('Ada Finch'), (E'\\u200B')`);
     await migrate(url);

@@ -59,7 +59,9 @@ afterAll(async () => {
   if (folder) await rm(folder, { recursive: true, force: true });
 });
 
-test('M11: the key of the service in docker-compose.yml opens one bucket, which may have objects of an older version', async ({ skip }) => {
+test('M11: the key of the service in docker-compose.yml has access to one bucket, which may have objects of an older version', async ({
+  skip,
+}) => {
   if (s3 === undefined) skip('PALESTRA_TEST_S3_SERVER names no server');
   await root.send(new PutObjectCommand({ Bucket: s3.env.S3_BUCKET, Key: 'older/object', Body: 'older' }));
   await root.send(new CreateBucketCommand({ Bucket: 'foreign' }));

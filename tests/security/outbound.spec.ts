@@ -77,7 +77,7 @@ beforeAll(async () => {
 });
 afterAll(() => victim?.stop());
 
-describe('a service that others reach', () => {
+describe('an exposed service', () => {
   let exposed: TestServer;
   beforeAll(async () => {
     exposed = await startServer({ host: '0.0.0.0', bundledEnvironments: true });
@@ -110,7 +110,7 @@ describe('a service that others reach', () => {
     '[fd00::1]',
     '224.0.0.1',
   ];
-  test.each(KINDS)('registers no server of kind %s at an address of its own network', async (kind) => {
+  test.each(KINDS)('registers no server of kind %s in its own network', async (kind) => {
     const before = victim.connections;
     for (const host of hosts) {
       const open = await register(exposed, kind, `http://${host}:${victim.port}`);
@@ -123,14 +123,14 @@ describe('a service that others reach', () => {
     expect(victim.connections).toBe(before);
   });
 
-  test('no new version of an environment goes there either', async () => {
+  test('adds no new version of an environment there', async () => {
     await exposed.request('POST', '/v1/environments', { body: { name: 'without-server' } });
     const source = { kind: 'remote', url: `http://127.0.0.1:${victim.port}` };
     const answer = await exposed.request('POST', `/v1/environments/${exposed.orgName}/without-server/versions`, { body: { source } });
     expect(answer).toMatchObject({ status: 403, body: { code: 'upstream_address_refused' } });
   });
 
-  test('its own environments are played', async () => {
+  test('plays its own environments', async () => {
     const headers = { 'x-deployment': 'palestra/echo', 'x-session-id': crypto.randomUUID() };
     const created = await exposed.request('POST', '/create', { headers, body: { split: 'train', index: 0 } });
     expect(created.status).toBe(200);
@@ -138,7 +138,7 @@ describe('a service that others reach', () => {
     expect(called.body).toContain('hello');
   });
 
-  test('an address that was allowed once is checked again whenever a connection is opened', async () => {
+  test('checks an allowed address again for every connection', async () => {
     // The same rows, seen by a service that allows the address: as if a name had meant another address then.
     const lenient = await startServer({ databaseUrl: exposed.config.databaseUrl!, privateUpstreams: 'allowed' });
     const servers: { kind: (typeof KINDS)[number]; server: RunningServer | ScriptedServer | Victim; url: string }[] = [];
@@ -175,7 +175,7 @@ describe('a service that others reach', () => {
   });
 });
 
-test('networks that the operator names are reached, and no others', async () => {
+test('reaches only networks that the operator names', async () => {
   const server = await startServer({ host: '0.0.0.0', privateUpstreams: ['127.0.0.0/8'] });
   const ors = await serve([gallery]);
   try {
@@ -211,7 +211,7 @@ describe('a service on loopback', () => {
     }
   });
 
-  test('never reaches the metadata of a cloud', async () => {
+  test('never reaches the metadata service of a cloud', async () => {
     for (const host of ['169.254.169.254', '[::ffff:169.254.169.254]', '[fd00:ec2::254]', '100.100.100.200']) {
       expect((await register(local, 'remote', `http://${host}/`)).body, host).toMatchObject({ code: 'upstream_address_refused' });
     }
@@ -236,7 +236,7 @@ describe('a service on loopback', () => {
     ['a redirect', 307, { location: `http://${SECRET}.example/${SECRET}` }, SECRET],
     ['odd headers', 200, { 'content-type': `text/${SECRET}` }, SECRET],
   ];
-  test.each(bodies)('of a server that answers with %s, nothing is read back', async (_, status, headers, body) => {
+  test.each(bodies)('the response of a server with %s is not shown', async (_, status, headers, body) => {
     victim.answer = (_request, response) => response.writeHead(status, headers).end(body);
     for (const kind of KINDS) {
       const answer = await register(local, kind, `http://127.0.0.1:${victim.port}`);
@@ -245,7 +245,7 @@ describe('a service on loopback', () => {
     }
   });
 
-  test('nothing is read back by calls either, and of its address nothing is said', async () => {
+  test('calls show neither the response nor the address', async () => {
     const openenv = await startScripted({
       generation: 'C',
       onGet: (path, response) => path === '/state' && (response.writeHead(500).end(SECRET), true),
@@ -259,7 +259,7 @@ describe('a service on loopback', () => {
     expect(view.body).toMatchObject({ status: 'unreachable', status_detail: expect.not.stringContaining('127.0.0.1') });
   });
 
-  test.each([301, 302, 303, 307, 308])('a redirect (%i) takes neither a request nor credentials to another origin', async (status) => {
+  test.each([301, 302, 303, 307, 308])('a redirect (%i) sends neither a request nor credentials to another origin', async (status) => {
     const targets = [`http://127.0.0.1:${other.port}`, `http://localhost:${victim.port}`, 'http://169.254.169.254'];
     const secrets = Buffer.from(JSON.stringify({ TOKEN: { value: 'a-secret-of-the-client' } })).toString('base64');
     for (const target of targets) {

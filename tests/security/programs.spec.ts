@@ -67,13 +67,13 @@ for module in ('js', 'pyodide', '_pyodide', '_pyodide_core', 'pyodide_js'):
 print('end')
 `;
 
-test('modules and objects of JavaScript lead to no program of the machine', { timeout: PATIENCE_MS }, async () => {
+test('modules and objects of JavaScript reach no program of the machine', { timeout: PATIENCE_MS }, async () => {
   const text = await play(COLLECTOR);
   expect(text).toContain('end');
   expect(text).not.toMatch(/uid=\d+/);
 });
 
-test('files, processes and sockets that Python finds are not those of the machine', { timeout: PATIENCE_MS }, async () => {
+test('Python does not see files, processes and sockets of the machine', { timeout: PATIENCE_MS }, async () => {
   const { port } = listener.address() as { port: number };
   const text = await play(`
 import os, socket, subprocess
@@ -104,7 +104,7 @@ print('end')
 });
 
 describe.each(LEVELS)('level %s', (level) => {
-  test('runs programs, and ends one that computes for ever', { timeout: PATIENCE_MS }, async (context) => {
+  test('runs programs, and ends an endless one', { timeout: PATIENCE_MS }, async (context) => {
     const container = level === 'container' && engine !== undefined ? { engine, image: makeNodeImage(engine) } : undefined;
     const found = await detectIsolation({ forced: level, container, isExposed: false, allowWeak: false });
     // Under CI tests/security/sandbox.spec.ts fails where a level is missing.

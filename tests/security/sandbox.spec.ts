@@ -111,7 +111,7 @@ test('this machine offers the levels that are tested', () => {
 });
 
 /** Every attempt is one that succeeds where nothing prevents it: for root all of them do. */
-test('without a sandbox the same code gets everything', { timeout: PATIENCE_MS }, async () => {
+test('without a sandbox the same code has full access', { timeout: PATIENCE_MS }, async () => {
   const fixture = path.join(import.meta.dirname, 'hostile.fixture.mjs');
   const seen = await attackBy({ command: process.execPath, args: [fixture], cwd: world }, false);
   const forRoot = ['read /etc/shadow', 'become root', 'write /usr'];
@@ -144,7 +144,7 @@ describe.each(LEVELS)('native code at level %s', (level) => {
   });
 });
 
-test('namespaces alone leave a process nothing but itself', { timeout: PATIENCE_MS }, async () => {
+test('with namespaces alone a process sees only itself', { timeout: PATIENCE_MS }, async () => {
   if (!offered.includes('namespace')) return;
   const before = connections;
   const seen = await attack('namespace', { hasPermissions: false, isLocked: false });

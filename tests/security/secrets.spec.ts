@@ -51,7 +51,7 @@ const sealedOf = async (sid: string): Promise<Buffer> =>
 const hears = async (sid: string, text: string) => (await callTool(server, sid, 'hear', { text })).text;
 const rotate = (body = {}, headers = {}) => server.request('POST', '/v1/keys/rotate-secret', { body, headers });
 
-test('secrets of another session, copied over by somebody who writes to the database, open nothing', async () => {
+test('secrets copied from another session in the database cannot be decrypted', async () => {
   const [mine, theirs] = [await reserve('attackers-own-token'), await reserve('secret-of-the-victim')];
   await server.database.pool.query('UPDATE sessions SET secrets = $2 WHERE sid = $1', [mine, await sealedOf(theirs)]);
   await restart();
@@ -60,7 +60,7 @@ test('secrets of another session, copied over by somebody who writes to the data
   expect(await hears(theirs, 'secret-of-the-victim')).toContain('that is it');
 });
 
-test('a new key seals everything; living sessions and signed URLs go on, also after a restart', async () => {
+test('a new key encrypts everything; running sessions and signed URLs continue, also after a restart', async () => {
   const sid = await openSession(server, world.environment, xSecrets('a-token-to-keep'));
   const waiting = await reserve('a-token-that-waits');
   const before = await Promise.all([sid, waiting].map(sealedOf));
@@ -97,7 +97,7 @@ test('a new key seals everything; living sessions and signed URLs go on, also af
   expect(await hears(waiting, 'a-token-that-waits')).toContain('that is it');
 });
 
-test('a key that was dropped signs no URL', async () => {
+test('a dropped key signs no URL', async () => {
   const { createHmac } = await import('node:crypto');
   const [leaked] = (await readFile(path.join(dataDir, 'server-secret'), 'utf8')).split('\n');
   const forge = () => {
@@ -109,14 +109,14 @@ test('a key that was dropped signs no URL', async () => {
   expect((await fetch(forge())).status).toBe(403);
 });
 
-test('the command of the operator does it', async () => {
+test("the operator's command rotates the key", async () => {
   const cli = path.resolve(import.meta.dirname, '../../apps/cli/dist/main.js');
   const env = { ...process.env, PALESTRA_URL: server.url, PALESTRA_API_KEY: server.apiKey };
   const { stdout } = await promisify(execFile)(process.execPath, [cli, 'keys', 'rotate-secret', '--drop-previous'], { env });
   expect(stdout).toMatch(/^made a new key; sealed \d+ sessions with it\n/);
 });
 
-test('keys of the configuration: the next one is put beside, then in front, then alone, and no session loses its secrets', async () => {
+test('configured keys: the next one is added, then put first, then alone, and no session loses its secrets', async () => {
   const [first, second] = ['first key of the configuration, long', 'second key of the configuration, long'];
   const restartWith = async (secretKey: string, previousSecretKeys: string[]) => {
     await server.close();
@@ -135,7 +135,7 @@ test('keys of the configuration: the next one is put beside, then in front, then
   await restart();
 });
 
-test('is for owners of the organisation that runs the service', async () => {
+test('the rotation is for owners of the organisation that runs the service', async () => {
   const tenant = await createOrganisation(server.url, server.apiKey);
   expect(await rotate({}, { 'x-api-key': tenant.apiKey })).toMatchObject({ status: 403, body: { code: 'forbidden' } });
   expect(await rotate({}, { 'x-api-key': '' })).toMatchObject({ status: 401 });

@@ -45,7 +45,7 @@ const victims: Record<string, () => Promise<string>> = {
 };
 
 describe.each(Object.keys(victims))('L3: a session %s', (how) => {
-  test('answers a stranger as an unknown one, whatever the stranger asks', async () => {
+  test('looks unknown to another tenant in every request', async () => {
     const theirs = await victims[how]!();
     const attempts = async (sid: string) => {
       const headers = { ...stranger, ...deployment, 'x-session-id': sid };
@@ -82,7 +82,7 @@ describe.each(Object.keys(victims))('L3: a session %s', (how) => {
   });
 });
 
-test('L3: a stranger who took an id first keeps nobody from using it', async () => {
+test('L3: an id of another tenant does not prevent its use', async () => {
   const sid = randomUUID();
   expect(await create(sid, stranger)).toMatchObject({ status: 200, body: { sid } });
   expect(await create(sid)).toMatchObject({ status: 200, body: { sid } });

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-test('L5: a link to a rollout of an id that I have too does not hide mine', async () => {
+test("L5: a link to a foreign rollout with the same id does not hide one's own", async () => {
   const rollouts = seeded('mine', { steps: 1, tasks: 1, n: 2 });
   const [id, foreign] = [rollouts[0]!.id, rollouts[1]!.id];
   await upload(server, 'mine', rollouts.slice(0, 1));

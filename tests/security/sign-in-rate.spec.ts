@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { startServer, type TestServer } from '../support/server.ts';
 
-/** Finding M6 of the audit: unauthenticatedLimits neither guess without end nor hold the service's connections. */
+/** Finding M6 of the audit: unauthenticated clients can neither guess without limit nor hold the service's connections. */
 
 const guess = () => `or_${randomBytes(32).toString('base64url')}`;
 const times = <T>(count: number, make: (index: number) => Promise<T>) =>
@@ -75,7 +75,7 @@ describe('M6: wrong credentials of one address', () => {
     expect((await times(200, open)).filter((status) => status === 429).length).toBeGreaterThanOrEqual(80);
   });
 
-  test('a key that was never seen before works behind an address that fails', async () => {
+  test('a new key works from an address that failed before', async () => {
     const { body } = await server.request('POST', '/v1/keys', { body: { name: 'new', scopes: ['rollouts'] } });
     await times(100, () => fetch(`${server.url}/v1/me`, { headers: { 'x-api-key': guess() } }));
     expect((await fetch(`${server.url}/v1/me`, { headers: { 'x-api-key': body.key } })).status).toBe(200);
@@ -138,7 +138,7 @@ describe('M6: half-sent requests', () => {
   const AT_ONCE = { timeout: 20_000, interval: 250 };
   const IN_TIME = { timeout: 60_000, interval: 500 };
 
-  test('800 connections of a stranger end, and nobody else notices', async () => {
+  test('800 unauthenticated connections end without an effect on others', async () => {
     const halves = [
       () => '',
       () => 'GET / HTTP/1.1\r\n',
@@ -163,7 +163,7 @@ describe('M6: half-sent requests', () => {
     stream.abort();
   });
 
-  test('bodies that drip end, with a key too; slow ones that move arrive', async () => {
+  test('dripping bodies are ended, also with a key; slow bodies with progress arrive', async () => {
     const head = (path: string, length: number, key: string) =>
       `POST ${path} HTTP/1.1\r\nHost: x\r\n${key && `X-API-Key: ${key}\r\n`}Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
     const dripping = [

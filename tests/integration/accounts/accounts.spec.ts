@@ -31,11 +31,11 @@ describe('API keys', () => {
     });
   });
 
-  it('refuses to revoke a key that is not there', async () => {
+  it('refuses to revoke a missing key', async () => {
     expect(await server.request('DELETE', '/v1/keys/nothing')).toMatchObject({ status: 404, body: { code: 'key_not_found' } });
   });
 
-  it('keeps a key within its scopes', async () => {
+  it('limits a key to its scopes', async () => {
     const { body: created } = await server.request('POST', '/v1/keys', { body: { name: 'narrow', scopes: ['rollouts'] } });
     expect(await server.request('GET', '/v1/keys', as(created.key))).toMatchObject({ status: 403, body: { code: 'scope_missing' } });
   });
@@ -61,7 +61,7 @@ describe('API keys', () => {
 });
 
 describe('browser sign-in', () => {
-  it('gives a cookie for the printed link, once', async () => {
+  it('sets a cookie for the printed link, once', async () => {
     const cookie = await signIn(server.signInUrl);
     expect(cookie).toMatch(/^palestra_session=./);
     expect(await signIn(server.signInUrl)).toBe('');
@@ -78,7 +78,7 @@ describe('browser sign-in', () => {
     expect(await server.request('GET', '/v1/me', { headers })).toMatchObject({ status: 401 });
   });
 
-  it('signs in by a pasted key', async () => {
+  it('signs in with a key', async () => {
     expect(await server.request('POST', '/v1/login', { headers: { 'x-api-key': '' }, body: { key: 'or_wrong' } })).toMatchObject({
       status: 401,
     });
@@ -91,14 +91,14 @@ describe('browser sign-in', () => {
 describe('pages', () => {
   const page = (path: string) => fetch(server.url + path, { headers: { accept: 'text/html' }, redirect: 'manual' });
 
-  it('send what no script of another origin can use, and never shadow the session plane', async () => {
+  it('cannot be used by scripts of another origin, and never shadow the session API', async () => {
     const answer = await page('/local/runs/some%2Frun');
     expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
     expect(answer.headers.get('content-type')).toContain('text/html');
     expect((await page('/doesnotexist/tools')).headers.get('content-type')).toContain('application/json');
   });
 
-  it('lead from the addresses that clients print to their pages', async () => {
+  it('redirect from the addresses that clients print', async () => {
     expect((await page('/acme/math')).headers.get('location')).toBe('/environments/acme/math');
     expect((await page('/settings/api-keys')).headers.get('location')).toBe('/keys');
     for (const path of ['', '/', '/web', '/web/']) {
@@ -114,7 +114,7 @@ describe('pages', () => {
 });
 
 describe('routing', () => {
-  it('tells 404 from 405 and collapses leading slashes only', async () => {
+  it('distinguishes 404 from 405, and collapses leading slashes only', async () => {
     expect(await server.request('GET', '/v1/nope')).toMatchObject({ status: 404, body: { code: 'route_not_found', detail: 'Not Found' } });
     expect(await server.request('PUT', '/v1/me')).toMatchObject({ status: 405, body: { code: 'method_not_allowed' } });
     expect(await server.request('GET', '//v1/me')).toMatchObject({ status: 200 });

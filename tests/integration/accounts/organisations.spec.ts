@@ -19,7 +19,7 @@ async function browserOf(link: string) {
 }
 
 describe('members', () => {
-  it('come by a link, make keys, and lose both when they are taken out', async () => {
+  it('join through a link, create keys, and lose both when they are removed', async () => {
     const { status, body: ada } = await server.request('POST', '/v1/members', { body: { name: 'ada' } });
     expect([status, ada.role, ada.keys]).toEqual([200, 'member', 0]);
     const browser = await browserOf(ada.sign_in_url);
@@ -39,7 +39,7 @@ describe('members', () => {
     expect(await server.request('DELETE', `/v1/members/${ada.id}`)).toMatchObject({ status: 404, body: { code: 'member_not_found' } });
   });
 
-  it('may not do what only an owner may, until they are one', async () => {
+  it('may not do what requires an owner, until they are an owner', async () => {
     const { body: bob } = await server.request('POST', '/v1/members', { body: { name: 'bob' } });
     const browser = await browserOf(bob.sign_in_url);
     const refused = { status: 403, body: { code: 'owner_required' } };
@@ -53,7 +53,7 @@ describe('members', () => {
     await server.request('PATCH', '/v1/organisation', { body: { retention_days: null } });
   });
 
-  it('leave one owner at least, also when two go at the same moment', async () => {
+  it('keep at least one owner, also when two leave at the same time', async () => {
     const { body: me } = await server.request('GET', '/v1/me');
     const last = { status: 409, body: { code: 'last_owner' } };
     expect(await server.request('DELETE', `/v1/members/${me.user.id}`)).toMatchObject(last);
@@ -65,7 +65,7 @@ describe('members', () => {
     expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 409]);
   });
 
-  it('are somebody new: a link for somebody of another organisation would open that one, too', async () => {
+  it('are new users: a link for a user of another organisation would also open that one', async () => {
     expect(await server.request('POST', '/v1/members', { body: { name: 'me' } })).toMatchObject({
       status: 409,
       body: { code: 'user_exists' },
@@ -74,7 +74,7 @@ describe('members', () => {
 });
 
 describe('organisations', () => {
-  it('are entered by a link, and know nothing of each other', async () => {
+  it('are entered through a link, and do not see each other', async () => {
     const { body } = await server.request('POST', '/v1/organisations', { body: { name: 'lab-2' } });
     expect(body.organisation).toMatchObject({ name: 'lab-2', role: 'owner', retention_days: null });
     const browser = await browserOf(body.sign_in_url);

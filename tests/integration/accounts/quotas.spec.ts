@@ -25,7 +25,7 @@ afterAll(async () => {
   await upstream?.close();
 });
 
-test('a key that may have one session open gets the next one when that has ended', async () => {
+test('a key with a limit of one session gets the next one when that has ended', async () => {
   const { body: key } = await server.request('POST', '/v1/keys', { body: { name: 'one at a time', max_sessions: 1 } });
   expect(key).toMatchObject({ max_sessions: 1 });
   const headers = { 'x-api-key': key.key };

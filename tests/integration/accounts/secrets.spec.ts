@@ -80,21 +80,21 @@ function expectNoTrace(text: string): void {
 const sealed = async () =>
   (await pool.query<{ secrets: Buffer | null }>('SELECT secrets FROM sessions WHERE sid = $1', [sid])).rows[0]!.secrets;
 
-test('the column holds something, which is not the secret', async () => {
+test('the column has a value that is not the secret', async () => {
   const box = await sealed();
   expect(box!.length).toBeGreaterThan(secret.length);
   expectNoTrace(box!.toString('latin1'));
   expectNoTrace(box!.toString('base64'));
 });
 
-test('the environment is told; what it says of it is masked in results and errors', async () => {
+test('the environment gets the secret, and results and errors mask it', async () => {
   expect((await callTool(service, sid, 'hear', { text: secret })).text).toContain('that is it');
   expect((await callTool(service, sid, 'tell')).text).toContain('the secret is [secret:TOKEN]');
   expect((await callTool(service, sid, 'raise')).text).toContain('it broke with [secret:TOKEN]');
   expectNoTrace(answers.join('\n'));
 });
 
-test('a setup that raises with it is masked, for the first who hears of it and for all later ones', async () => {
+test('an error of the setup is masked, for the first request and all later ones', async () => {
   const broken = await openSession(service, world.environment, { 'x-secrets': xSecrets }, 1);
   const heard = [await callTool(service, broken, 'tell'), await callTool(service, broken, 'tell')];
   await closeSession(service, broken);
@@ -104,7 +104,7 @@ test('a setup that raises with it is masked, for the first who hears of it and f
   }
 });
 
-test('a prompt that tells it is masked', async () => {
+test('a prompt with the secret is masked', async () => {
   const { body } = await service.request('GET', '/prompt', { headers: { 'x-session-id': sid } });
   expect(asText(body)).toContain('Your token is [secret:TOKEN].');
   expectNoTrace(asText(body));
@@ -121,7 +121,7 @@ test('a result that is fetched again is masked as well', async () => {
   expectNoTrace(text);
 });
 
-test('a secret that is sent twice wrongly is not repeated in the refusal', async () => {
+test('the refusal of an invalid secret does not contain the secret', async () => {
   for (const header of [Buffer.from(secret).toString('base64'), Buffer.from(JSON.stringify({ TOKEN: secret })).toString('base64')]) {
     const headers = { 'x-deployment': world.environment, 'x-secrets': header };
     const refused = await service.request('POST', '/create_session', { body: {}, headers });
@@ -130,7 +130,7 @@ test('a secret that is sent twice wrongly is not repeated in the refusal', async
   }
 });
 
-test('no row, log line or transcript holds a secret or an API key', async () => {
+test('no row, log line or transcript has a secret or an API key', async () => {
   const rollout = await eventually(async () => {
     const { rows } = await pool.query<{ id: string }>('SELECT id FROM rollouts WHERE calls >= 3');
     return rows[0] ?? null;
@@ -158,7 +158,7 @@ test('no row, log line or transcript holds a secret or an API key', async () => 
   expect(log.includes(palestra.apiKey)).toBe(false);
 });
 
-test('log lines of calls and sessions are made of ids and codes only', async () => {
+test('log lines of calls and sessions have ids and codes only', async () => {
   const known = new Set(
     'level time service sid environment org msg from to failure_class code task_id tool ran_ms waited_ms outcome'.split(' '),
   );
@@ -170,7 +170,7 @@ test('log lines of calls and sessions are made of ids and codes only', async () 
   for (const line of lines) for (const key of Object.keys(JSON.parse(line) as object)) expect(known).toContain(key);
 });
 
-test('with the session its secrets end', async () => {
+test('the secrets end with their session', async () => {
   expect(await sealed()).not.toBeNull();
   await closeSession(service, sid);
   expect(await sealed()).toBeNull();

@@ -60,7 +60,7 @@ async function staying(args: string[], pattern: RegExp) {
   throw new Error(`never said ${pattern}:\n${output}`);
 }
 
-test('init refuses names that are none, and folders that are not empty', async () => {
+test('init refuses invalid names and non-empty folders', async () => {
   for (const args of [['a b'], ['ab'], ['-x'], ['1st'], ['With-Dash', '--python'], []])
     expect((await palestra(['env', 'init', ...args])).code, args.join(' ')).not.toBe(0);
   await mkdir(path.join(folder, 'taken'));
@@ -69,7 +69,7 @@ test('init refuses names that are none, and folders that are not empty', async (
   expect(await readFile(path.join(folder, 'taken/mine.txt'), 'utf8')).toBe('precious');
 });
 
-test('a new environment is valid at once; a broken one is told with its reason', async () => {
+test('a new environment is valid at once; a broken one is reported with its reason', async () => {
   expect(await palestra(['environments', 'init', 'lucky-number'])).toMatchObject({ code: 0, stdout: 'lucky-number\n' });
   const report = await palestra(['env', 'validate', 'lucky-number', '--json']);
   expect(report).toMatchObject({ code: 0 });
@@ -100,7 +100,7 @@ test('a new environment is valid at once; a broken one is told with its reason',
   expect(await palestra(['env', 'serve', 'throws.ts', '--port', '0'])).toMatchObject({ code: 1, stdout: '' });
 });
 
-test('serve starts again what died, and takes it along when it ends', async () => {
+test('serve restarts a dead process, and ends it when it ends itself', async () => {
   const { found, end, pid, output } = await staying(['env', 'serve', 'lucky-number', '--port', '0'], /http:\/\/127\.0\.0\.1:\d+/);
   const answers = () =>
     fetch(`${found[0]}/list_environments`)
@@ -115,7 +115,7 @@ test('serve starts again what died, and takes it along when it ends', async () =
   expect(await answers()).toBeNull();
 });
 
-test('a promise that a tool left behind ends nobody’s session; a death is told with its cause', async () => {
+test('a rejected promise of a tool ends no session; the death of a process is reported with its cause', async () => {
   const late = `setTimeout(() => { throw new Error('thrown too late'); }, 10); return 'bye';`;
   const tools = `tools: {
     stray: tool({ description: 'S.', run: () => { void Promise.reject(new Error('left behind')); return 'done'; } }),
@@ -148,7 +148,7 @@ test('push serves and registers a folder; the environment is played', async () =
   expect(await end()).toBe(0);
 });
 
-test('push --detach leaves it running; --url finds out what a server speaks', async () => {
+test('push --detach keeps it running; --url detects the protocol of a server', async () => {
   const pushed = await palestra(['env', 'push', 'lucky-number', '--name', 'detached', '--detach']);
   expect(pushed).toMatchObject({ code: 0, stdout: `${server.orgName}/detached@1\n` });
   const [, pid, url] = /process (\d+) serves (\S+);/.exec(pushed.stderr)!;
@@ -169,7 +169,7 @@ test('push --detach leaves it running; --url finds out what a server speaks', as
   expect(dead.stderr).toContain('http://127.0.0.1:9 does not answer');
 });
 
-test('an image needs a container engine, and says so', async () => {
+test('an image without a container engine is refused with the reason', async () => {
   const none = path.join(folder, 'no-engines');
   await mkdir(none);
   const refused = await palestra(['env', 'push', 'registry.example/acme/echo_env:latest'], { PATH: none });

@@ -38,7 +38,7 @@ async function palestra(...args: string[]): Promise<{ code: number; stdout: stri
 const file = (name: string, content: string | Uint8Array) => writeFile(path.join(folder, name), content);
 const environment = () => `${server.orgName}/echo`;
 
-test('mistakes of the command line are told before anything is sent', async () => {
+test('errors of the command line are reported before anything is sent', async () => {
   await file('train.jsonl', '{"id":1}\n');
   const mistakes = [
     [],
@@ -52,7 +52,7 @@ test('mistakes of the command line are told before anything is sent', async () =
   expect((await server.request('GET', `/v1/environments/${environment()}/task-sets`)).body.task_sets).toEqual([]);
 });
 
-test('a bad row is told with its line, and no draft is left behind', async () => {
+test('a bad row is reported with its line, and no draft remains', async () => {
   await file('train.jsonl', '{"id":1}\n{"id":\n');
   const failed = await palestra('tasks', 'push', environment(), 'train.jsonl');
   expect(failed).toMatchObject({ code: 1, stdout: '' });

@@ -47,7 +47,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 describe('bundled environments', () => {
-  test('are registered once, public, and nobody can change them', async () => {
+  test('are registered once, are public, and cannot be changed', async () => {
     const { body } = await server.request('GET', '/v1/environments?owner=palestra');
     expect(body.environments.map((environment: { name: string }) => environment.name)).toEqual(bundledNames);
     expect(body.environments.every((environment: { readme_content: string }) => environment.readme_content.startsWith('#'))).toBe(true);
@@ -78,7 +78,7 @@ describe('bundled environments', () => {
     expect((await bundled.backend(name).tools(null, soon())).tools.length).toBeGreaterThan(0);
   });
 
-  test('a child that dies takes its sessions with it, and comes back', async () => {
+  test('a dead child loses its sessions, and restarts', async () => {
     const ref = await echo.create(first(), soon());
     expect(await say(echo, ref)).toMatchObject({ ok: true, reward: 0.1, finished: false });
     process.kill(bundled.pid('echo')!, 'SIGKILL');
@@ -91,7 +91,7 @@ describe('bundled environments', () => {
     await echo.session(ref).delete(soon());
   });
 
-  test('a name that is bundled no more is not run', async () => {
+  test('a name that is no longer bundled is not run', async () => {
     expect(bundled.status('gone').status).toBe('unreachable');
     await expect(bundled.backend('gone').splits(null, soon())).rejects.toMatchObject({ code: 'backend_unreachable' });
   });

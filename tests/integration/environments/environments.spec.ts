@@ -29,7 +29,7 @@ const get = (path: string, headers = {}) => server.request('GET', path, { header
 const remote = () => ({ kind: 'remote', url: upstream.url });
 
 describe('POST /v1/environments', () => {
-  test('refuses names out of the rules, foreign namespaces and missing keys', async () => {
+  test('refuses invalid names, foreign namespaces and missing keys', async () => {
     for (const name of ['ab', 'a b c', 'ü-ber', 'x'.repeat(65), undefined]) {
       const answer = await post({ name, description: '' });
       expect(answer.status).toBe(422);
@@ -40,7 +40,7 @@ describe('POST /v1/environments', () => {
     expect((await post({ name: 'mine' }, { 'x-api-key': '' })).status).toBe(401);
   });
 
-  test('refuses a server that is not there, or that is none', async () => {
+  test('refuses a missing server, and one that is not an environment', async () => {
     const dead = await post({ name: 'dead', source: { kind: 'remote', url: 'http://127.0.0.1:9' } });
     expect(dead).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
     expect(dead.body.detail).toContain('source.url');
@@ -91,7 +91,7 @@ describe('POST /v1/environments', () => {
 });
 
 describe('who sees what', () => {
-  test('a public environment is read without a key, a private one is nobody else’s', async () => {
+  test('a public environment is readable without a key, a private one only by its organisation', async () => {
     expect((await fetch(`${server.url}/v1/environments/${org()}/remote-echo`)).status).toBe(200);
     expect((await (await fetch(`${server.url}/v1/environments/${org()}/remote-echo`)).json()).source).toEqual({ kind: 'remote' });
     expect((await fetch(`${server.url}/v1/environments/${org()}/foo`)).status).toBe(404);
@@ -125,7 +125,7 @@ describe('who sees what', () => {
 });
 
 describe('GitHub and billing', () => {
-  test('answer what a server without them must', async () => {
+  test('return the required answers of a server without them', async () => {
     const { id } = (await get(`/v1/environments/${org()}/foo`)).body;
     expect(await get('/v1/github/auth-status')).toMatchObject({ status: 200, body: { status: 'noAuth' } });
     expect(await get(`/v1/github/environments/${id}/deployments`)).toMatchObject({ status: 200, body: [] });
@@ -155,7 +155,7 @@ describe('the directory', () => {
       (error: { code: string; detail: string }) => `${error.code} ${error.detail}`,
     );
 
-  test('resolves full, bare and pinned names; nothing private of others', async () => {
+  test('resolves full, bare and pinned names, and no private environments of others', async () => {
     const hosted = await directory.resolve(`${org()}/remote-echo`, me());
     expect(hosted).toMatchObject({ owner: org(), name: 'remote-echo' });
     expect((await directory.resolve('remote-echo', stranger.caller)).versionId).toBe(hosted.versionId);
@@ -166,7 +166,7 @@ describe('the directory', () => {
     expect(await code(directory.resolve(`${org()}/foo`, me()))).toContain('has no server yet');
   });
 
-  test('a new version answers to the name, the old one stays for its sessions', async () => {
+  test('the name resolves to a new version, and the old one stays for its sessions', async () => {
     const before = await directory.resolve(`${org()}/remote-echo`, me());
     const added = await server.request('POST', `/v1/environments/${org()}/remote-echo/versions`, { body: { source: remote() } });
     expect(added).toMatchObject({ status: 200, body: { number: 2 } });
@@ -177,13 +177,13 @@ describe('the directory', () => {
     expect((await directory.resolve(`${org()}/remote-echo@1`, me())).versionId).toBe(before.versionId);
   });
 
-  test('remembers: nothing is asked of the database while the memory is fresh', async () => {
+  test('does not query the database while its cache is fresh', async () => {
     const before = replica.queries();
     await Promise.all(Array.from({ length: 50 }, () => directory.resolve(`${org()}/remote-echo`, me())));
     expect(replica.queries() - before).toBe(0);
   });
 
-  test('the own namespace comes first, two foreign ones are ambiguous', async () => {
+  test("the caller's namespace comes first, two foreign ones are ambiguous", async () => {
     const body = { name: 'remote-echo', isPrivate: false, source: remote() };
     expect((await post(body, stranger.headers)).status).toBe(200);
     replica.later();
@@ -194,7 +194,7 @@ describe('the directory', () => {
     expect(await code(directory.resolve('remote-echo', third))).toContain(both.toSorted().join(', '));
   });
 
-  test('a deleted environment is gone, for its sessions too', async () => {
+  test('a deleted environment does not exist, also for its sessions', async () => {
     const hosted = await directory.resolve(`${stranger.caller.orgName}/remote-echo`, stranger.caller);
     const deleted = await server.request('DELETE', `/v1/environments/${stranger.caller.orgName}/remote-echo`, {
       headers: stranger.headers,
@@ -206,7 +206,7 @@ describe('the directory', () => {
   });
 });
 
-test('a server that died: the page shows what was known and why it is away; tasks are refused by name', async () => {
+test('after the death of a server the page shows the last discovery and the reason, and requests for tasks are refused', async () => {
   const short = await serve([echo]);
   expect((await post({ name: 'short-lived', isPrivate: false, source: { kind: 'remote', url: short.url } })).status).toBe(200);
   await short.close();

@@ -71,7 +71,7 @@ describe('a file with a mistake', () => {
     return answer.body.detail as string;
   };
 
-  test('is refused with its line and what is wrong, and nothing of it is kept', async () => {
+  test('is refused with its line and the reason, and nothing of it is stored', async () => {
     expect(await refused(`${lines({ a: 1 })}{"a": 2,}\n`)).toMatch(/^train\.jsonl, line 2: not JSON .*Nothing was stored/);
     expect(await refused(`${lines({ a: 1 })}\n[1]\n`)).toContain('line 3: expected a JSON object, got a list');
     expect(await refused(`{"a": ${'1'.repeat(400)}}\n7\n`)).toContain('line 2: expected a JSON object');
@@ -81,7 +81,7 @@ describe('a file with a mistake', () => {
       await refused(lines({ a: 1, prompt: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'http://x' } }] }] })),
     ).toContain('base64 data URL');
     expect(await refused(lines({ id: {} }))).toContain('line 1: id must be');
-    expect(await refused(lines({ id: 'x' }, { id: 'y' }, { id: 'x' }))).toContain('line 3: the id "x" is there already');
+    expect(await refused(lines({ id: 'x' }, { id: 'y' }, { id: 'x' }))).toContain('line 3: the id "x" is repeated');
     expect(await refused(Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]))).toContain('line 1: not UTF-8');
     expect(await refused('\n\n')).toContain('it has no tasks');
     expect(await refused('PAR1', '?format=parquet&file=a.parquet')).toMatch(/^a\.parquet: not a Parquet file/);
@@ -96,7 +96,7 @@ describe('a file with a mistake', () => {
 });
 
 describe('a draft', () => {
-  test('is its owners alone: others find nothing, or may not', async () => {
+  test('belongs to its owners: others do not find it, or may not change it', async () => {
     const hidden = await environment('hidden', true);
     const set = await draft(hidden);
     const id = set.split('/').at(-1)!;
@@ -115,7 +115,7 @@ describe('a draft', () => {
     });
   });
 
-  test('needs a split to be published, a server to be begun, and can be thrown away', async () => {
+  test('needs a split for publishing and a server for its creation, and can be deleted', async () => {
     const set = await draft();
     expect(await server.request('POST', `${set}/publish`)).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
     expect(await server.request('DELETE', set)).toMatchObject({ status: 200, body: { deleted: true } });
@@ -126,7 +126,7 @@ describe('a draft', () => {
   });
 });
 
-test('uploaded tasks are the tasks of a new version, in the order of the file, numbers as they were written', async () => {
+test('uploaded tasks are the tasks of a new version, in the order of the file, with unchanged numbers', async () => {
   const rows = '{"b":1.0,"a":2}\n{"b":9007199254740993,"a":1e400}\n{"b":3,"a":4}\n';
   const published = await push(base, { train: rows, 'hard cases': lines({ a: 7, b: 8 }) });
   expect(published).toMatchObject({ status: 200, body: { created: true, version: 2, task_set: { state: 'published', versions: [2] } } });
@@ -163,7 +163,7 @@ test('uploaded tasks are the tasks of a new version, in the order of the file, n
   expect((await server.request('GET', `${base}/discovery`)).body.variants[0].splits).toMatchObject([{ num_tasks: 3 }, { num_tasks: 1 }]);
 });
 
-test('a session plays the uploaded task, by index and by specification, with the prompt that it brings', async () => {
+test('a session plays the uploaded task, by index and by specification, with its prompt', async () => {
   const of1 = await environment('prompted');
   const messages = [
     { role: 'system', content: 'Be brief.' },
@@ -200,7 +200,7 @@ test('a session plays the uploaded task, by index and by specification, with the
   expect((await played({ task_spec: { a: 3, b: 4 } })).prompt).toMatchObject([{ text: 'What is 3 + 4?' }]);
 });
 
-test('the same content again gives the same version; other content a new one; and one can go back', async () => {
+test('repeated content gives the same version, other content a new one, and earlier content can be restored', async () => {
   const of1 = await environment('again');
   const first = await push(of1, { train: '{"a":1,"b":2}\n', test: '{"a":3,"b":4}\n' });
   expect(first.body).toMatchObject({ created: true, version: 2 });

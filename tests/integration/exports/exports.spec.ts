@@ -42,7 +42,7 @@ describe('POST /v1/exports/tasks', () => {
     expect((await server.request('GET', '/v1/exports/nothing')).body).toMatchObject({ code: 'export_not_found' });
   });
 
-  test('writes a file that holds what a session shows', async () => {
+  test('writes a file with the prompt and tools of a session', async () => {
     const view = await finished((await client.exports.create({ ...request })).id);
     expect(view).toMatchObject({ state: 'complete', total: 20, written: 20, failed: 0, failures: [], error: null });
     const pieces: Uint8Array[] = [];
@@ -70,7 +70,7 @@ describe('the client', () => {
     await expect(opened).rejects.toBeInstanceOf(PalestraApiError);
   });
 
-  test('calls tools, tells a refused call from a dead session', async () => {
+  test('calls tools, and distinguishes a refused call from a dead session', async () => {
     const session = await client.session({ environment: 'palestra/echo', split: 'train', index: 0 });
     expect(await session.call('echo', { text: 'grüße' })).toMatchObject({ reward: 0.1, finished: false, blocks: [{ text: 'grüße' }] });
     await expect(session.call('nope')).rejects.toMatchObject({ name: 'ToolCallError', reason: 'not_found' });

@@ -98,7 +98,7 @@ describe('POST /v1/exports refuses', () => {
 });
 
 describe('lineage', () => {
-  test('every field says how it is known, advantages are over the whole group, and JSON is what was uploaded', async () => {
+  test('every field has its provenance, advantages are over the whole group, and JSON is unchanged', async () => {
     const view = await exported({ format: 'parquet', query: 'reward:>0.5', lens: 'skyrl' });
     const rows = await parquet(view);
     const wanted = samples.filter(({ reward }) => reward !== null && reward > 0.5);
@@ -146,7 +146,7 @@ describe('lineage', () => {
     expect(manifest).toMatchObject({ run: RUN, canonical_query: 'reward:>0.5', lens: 'skyrl', figures: { rollouts: wanted.length } });
   });
 
-  test('unscored rollouts are there with null, never 0, and out of every figure', async () => {
+  test('unscored rollouts have null, never 0, and are in no figure', async () => {
     const view = await exported({ format: 'rollouts-parquet' });
     const rows = await parquet(view);
     const rewards = samples.map(({ reward }) => reward).filter((reward) => reward !== null);
@@ -158,7 +158,7 @@ describe('lineage', () => {
     expect(rows[0]).not.toHaveProperty('messages');
   });
 
-  test('credentials are replaced when asked, also in metadata', async () => {
+  test('credentials are replaced on request, also in metadata', async () => {
     const open = (await lines(await exported({ format: 'jsonl', query: 'reward:3' })))[0];
     expect(open.metadata.session_token).toMatch(/^sk-a+$/);
     const redacted = (await lines(await exported({ format: 'jsonl', query: 'reward:3', redact: true })))[0];
@@ -173,7 +173,7 @@ describe('lineage', () => {
     );
   });
 
-  test('a clock that Python has no date for is not known', async () => {
+  test('a time that Python cannot represent is null', async () => {
     const run = 'odd clocks';
     const eventsAt = (timestamp: number) => {
       const id = randomUUID();
@@ -201,7 +201,7 @@ describe('lineage', () => {
     }
   });
 
-  test('all runs, and nothing at all', async () => {
+  test('all runs, and an empty export', async () => {
     const all = await server.request('POST', '/v1/exports', { body: { format: 'rollouts-parquet', query: 'reward:3' } });
     expect(await finished(all.body.id)).toMatchObject({ run: null, written: 1 });
     const none = await exported({ format: 'parquet', query: 'reward:>100' });
@@ -211,7 +211,7 @@ describe('lineage', () => {
 });
 
 describe('training data', () => {
-  test('pairs: best against worst of a group, only with variance, only scored', async () => {
+  test('pairs have the best and the worst of a group, only with variance, only scored', async () => {
     const pairs = await lines(await exported({ format: 'preference' }));
     const found = pairs.map(({ chosen_rollout_id, rejected_rollout_id, chosen_reward, rejected_reward, margin, group_n }: any) => [
       samples.find(({ id }) => id === chosen_rollout_id)!.group,
@@ -235,7 +235,7 @@ describe('training data', () => {
     ]);
   });
 
-  test('a curriculum: tasks that are sometimes solved', async () => {
+  test('a curriculum has tasks that are solved sometimes', async () => {
     const tasks = await parquet(await exported({ format: 'curriculum' }));
     // Rewards leave [0, 1], so that solved means above 0: 2 of 4; all; none scored; 1 of 1; 2 of 3.
     tasks.sort((a, b) => Number(a['task_index'] - b['task_index']));
@@ -264,7 +264,7 @@ describe('training data', () => {
   });
 });
 
-describe('an export that somebody stops', () => {
+describe('a stopped export', () => {
   const run = `resumed-${randomUUID()}`;
   const made = uploadOf(
     run,
@@ -322,7 +322,7 @@ describe('an export that somebody stops', () => {
     if (wanted === made.samples) expect(view.figures).toMatchObject({ rollouts: 240, scored: 180 });
   });
 
-  test('is gone with its files when it is deleted', async () => {
+  test('is erased with its files when it is deleted', async () => {
     const view = await exported({ format: 'jsonl' });
     expect((await server.request('DELETE', `/v1/exports/${view.id}`)).body).toEqual({ deleted: true });
     expect((await fetch(view.files[0].url)).status).toBe(404);
@@ -331,7 +331,7 @@ describe('an export that somebody stops', () => {
   });
 });
 
-describe('what is not in rows any more', () => {
+describe('sealed rollouts and objects', () => {
   let sealing: TestServer;
   const run = 'sealed';
   const image = `data:image/png;base64,${Buffer.alloc(6_000, 'picture').toString('base64')}`;
@@ -369,7 +369,7 @@ describe('what is not in rows any more', () => {
     return (await lines(view)).map(({ rollout_id, messages }) => ({ rollout_id, messages }));
   };
 
-  test('images and large bodies are back in place, and sealed transcripts are what the rows were', { timeout: 90_000 }, async () => {
+  test('images and large bodies are restored, and sealed transcripts equal the rows', { timeout: 90_000 }, async () => {
     const before = await everything();
     const restored = before.flatMap(({ messages }) => messages).filter(({ index }: any) => index > 5);
     // A text that only looks like a reference stays. Compared without printing ten megabytes.

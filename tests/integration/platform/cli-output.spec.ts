@@ -20,24 +20,24 @@ const shell = async (command: string, url = server.url) => {
   return { code: child.exitCode, stdout, stderr };
 };
 
-test('a reader that has heard enough is no fault', async () => {
+test('a reader that closes the pipe is not an error', async () => {
   const { code, stdout, stderr } = await shell('palestra env tasks palestra/whodunit --limit 500 | head -1');
   expect(stdout.split('\n')).toHaveLength(2);
   expect({ code, stderr: stderr.replace(/^\d+ of \d+ tasks\n/, '') }).toEqual({ code: 0, stderr: '' });
 });
 
-test('a full disk is told in a line', async () => {
+test('a full disk is reported in one line', async () => {
   const { code, stderr } = await shell('palestra env list > /dev/full');
   expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/palestra: cannot write: .*ENOSPC[^\n]*\n$/) });
 });
 
-test('a server that does not answer is told with how it is named', async () => {
+test('an unreachable server is reported with its variable', async () => {
   const { code, stderr } = await shell('palestra runs', 'http://127.0.0.1:1');
   expect(code).toBe(1);
   expect(stderr).toMatch(/^palestra: .*ECONNREFUSED.*Is the server running\?[^\n]*\n$/);
 });
 
-test('doctor says what works, and how programs are isolated', async () => {
+test('doctor reports what works, and how programs are isolated', async () => {
   const healthy = await shell('palestra doctor');
   expect(healthy.stdout).toMatch(/^ok +server, key .*\nok +environments .*\nok +isolation .*Isolation: (namespace|process)/);
   expect(healthy).toMatchObject({ code: 0, stderr: '' });

@@ -26,7 +26,7 @@ async function cut(pid: number): Promise<void> {
 }
 const outcome = (work: Promise<unknown>) => work.then(() => 'done', isDatabaseUnavailable);
 
-test.each(['plain', 'session'])('of the %s pool: the next statement says so, and the pool goes on', async (name) => {
+test.each(['plain', 'session'])('a broken connection of the %s pool fails its next statement, and the pool continues', async (name) => {
   const pool = name === 'plain' ? database.pool : openSessionPool(database.connectionString);
   const client = await pool.connect();
   await client.query('BEGIN');
@@ -38,7 +38,7 @@ test.each(['plain', 'session'])('of the %s pool: the next statement says so, and
   if (name === 'session') await pool.end();
 });
 
-test('of Prisma: the transaction fails, and the next one is done', async () => {
+test('a broken connection of Prisma fails its transaction, and the next one succeeds', async () => {
   const transaction = database.prisma.$transaction(async (prisma) => {
     const [row] = await prisma.$queryRaw<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`;
     await cut(row!.pid);

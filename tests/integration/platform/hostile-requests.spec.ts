@@ -121,7 +121,7 @@ const put = (body: object, [name, ...rest]: string[], value: unknown): object =>
     [name!]: rest.length === 0 ? value : put((body as Members)[name!] as object, rest, value),
   });
 
-describe('hostile values are refused, or do no harm', () => {
+describe('hostile values are refused or harmless', () => {
   test.each(routes.filter(({ route }) => !APART.test(route)))('$method $route', async (route) => {
     const values = valuesOf(route);
     const body = bodyOf(route);
@@ -138,7 +138,7 @@ describe('hostile values are refused, or do no harm', () => {
   });
 });
 
-describe('what has no route is refused in the words of the catalogue', () => {
+describe('requests without a route get an error of the catalogue', () => {
   /** As a client that does not mend addresses sends it. */
   const get = (path: string, headers: Record<string, string> = {}) =>
     new Promise<{ status: number; body: unknown }>((resolve, reject) => {
@@ -152,7 +152,7 @@ describe('what has no route is refused in the words of the catalogue', () => {
         .end();
     });
 
-  test('addresses that cannot be read', async () => {
+  test('invalid addresses', async () => {
     expect(await get('/v1/runs/%ED%A0%80')).toMatchObject({ status: 400, body: { ...COMPLETE, code: 'invalid_request' } });
     expect(await get(`/v1/runs/${'x'.repeat(5_000)}`)).toMatchObject({ status: 404, body: { ...COMPLETE, code: 'route_not_found' } });
     expect(await get(`/v1/runs/${'x'.repeat(5_000)}/summary`)).toMatchObject({ status: 404, body: COMPLETE });
@@ -160,7 +160,7 @@ describe('what has no route is refused in the words of the catalogue', () => {
     expect(await get('/v1/runs?search=%00')).toMatchObject({ status: 400, body: { ...COMPLETE, detail: expect.stringContaining('NUL') } });
   });
 
-  test('requests that cannot be read', async () => {
+  test('invalid requests', async () => {
     expect(await get('/health', { 'x-session-id': 'x'.repeat(40_000) })).toMatchObject({
       status: 431,
       body: { ...COMPLETE, detail: expect.stringContaining('headers') },
@@ -174,7 +174,7 @@ describe('what has no route is refused in the words of the catalogue', () => {
   });
 });
 
-test('a session id is what a header can carry', async () => {
+test('a session id must fit into a header', async () => {
   const body = (sid: string) => ({ environment: `${server.orgName}/house`, variant: 'abacus', split: 'train', index: 0, sid });
   for (const sid of ['\ud800', 'é', ' x', 'a\nb'])
     expect(await server.request('POST', '/v1/sessions', { body: body(sid) })).toMatchObject({

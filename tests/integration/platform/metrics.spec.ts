@@ -42,7 +42,7 @@ test('metrics need a key, in either header, unless they are public', async () =>
   await open.close();
 });
 
-test('sessions, calls and requests are counted by environment, tool and whose failure it was', async () => {
+test('sessions, calls and requests are counted by environment, tool and failure class', async () => {
   const environment = world.environment;
   const sid = await openSession(server, environment);
   await callTool(server, sid, 'score', { reward: 1 });
@@ -75,7 +75,7 @@ test('sessions, calls and requests are counted by environment, tool and whose fa
   expect(await sample('process_resident_memory_bytes', {})).toBeGreaterThan(1_000_000);
 });
 
-test('any replica answers for the sessions of all', async () => {
+test('any replica reports the sessions of all', async () => {
   const sid = await openSession(server, world.environment);
   await callTool(server, sid, 'score', { reward: 1 });
   const stored = 'SELECT 1 FROM sessions WHERE sid = $1 AND state = $2';
@@ -87,7 +87,7 @@ test('any replica answers for the sessions of all', async () => {
   await closeSession(server, sid);
 });
 
-test('uploaded events are counted by what became of them', async () => {
+test('uploaded events are counted by outcome', async () => {
   const id = '7b1e4d2a-1f6b-4f0e-9f59-0d9c4f6a1b11';
   const start = { eventType: 'rollout', eventId: id, timestamp: 1, runName: 'counted' };
   const message = {

@@ -18,7 +18,7 @@ it('serves the document that is committed under docs/ (PALESTRA_WRITE_OPENAPI=1 
   expect(text).toBe(await readFile(FILE, 'utf8'));
 });
 
-it('describes the routes of every plane and declares the router’s own answers', async () => {
+it('describes the routes of every module and the responses of the router', async () => {
   const { body } = await server.request('GET', '/openapi.json');
   for (const route of [
     '/v1/rollouts',

@@ -59,7 +59,7 @@ afterEach(async () => {
   if (status !== 200 || body.accepted !== 2) throw new Error(`the next upload was not stored: ${status}`);
 });
 
-describe('a body that is no batch', () => {
+describe('a body that is not a batch', () => {
   it.each(['{"events":[', '{"events":{}}', '[]', 'null', '"events"', '', '\u0000', '{"events":[1,null,"x",[]]}'])(
     '%j is refused by name',
     async (body) => {
@@ -69,14 +69,14 @@ describe('a body that is no batch', () => {
     },
   );
 
-  it.each(['/v1/rollouts', '/v1/traces'])('a bomb at %s is 413, damaged compression 400', async (route) => {
+  it.each(['/v1/rollouts', '/v1/traces'])('a decompression bomb at %s is 413, damaged compression 400', async (route) => {
     const bomb = gzipSync(Buffer.alloc(70 * 1024 * 1024, 32));
     expect(await send(bomb, route, { 'content-encoding': 'gzip' })).toMatchObject({ status: 413, body: { code: 'body_too_large' } });
     const cut = await send(Buffer.from('no gzip'), route, { 'content-encoding': 'gzip' });
     expect(cut.status).toBe(400);
   });
 
-  it.each([10_000, 1_000_000])('nested %d deep is answered, and never a crash', async (depth) => {
+  it.each([10_000, 1_000_000])('JSON nested %d deep is answered without a crash', async (depth) => {
     const id = randomUUID();
     const deep = `${'['.repeat(depth)}${']'.repeat(depth)}`;
     const bare = await send(deep);
@@ -90,14 +90,14 @@ describe('a body that is no batch', () => {
 });
 
 describe('names and tenants', () => {
-  it('a run name of 10 kB is kept, one of 20 kB refused by name', async () => {
+  it('a run name of 10 kB is stored, one of 20 kB is refused', async () => {
     const [kept, refused] = [randomUUID(), randomUUID()];
     expect(await post([start(kept, { runName: 'n'.repeat(10_240) })])).toMatchObject({ status: 200 });
     const answer = await post([start(refused, { runName: 'n'.repeat(20_480) })]);
     expect(answer).toMatchObject({ status: 422, body: { code: 'invalid_body', detail: [{ msg: expect.stringContaining('runName') }] } });
   });
 
-  it('one rollout id of two organisations is two rollouts', async () => {
+  it('the same id in two organisations is two rollouts', async () => {
     const { rows: orgs } = await server.database.pool.query(
       `INSERT INTO organisations (name) VALUES ('other-${randomUUID()}') RETURNING id`,
     );
@@ -116,7 +116,7 @@ describe('names and tenants', () => {
     expect(new Set(stored.map((row) => row.org_id)).size).toBe(2);
   });
 
-  it('the reward of one turn on several of its results stays as it was sent', async () => {
+  it('the reward of one turn on several results stays unchanged', async () => {
     const id = randomUUID();
     const results = [1, 2].map((index) => message(id, index, { type: 'tool_result', callId: `c${index}`, reward: 0.5, isFinished: true }));
     await post([start(id), message(id, 0), ...results]);
@@ -124,8 +124,8 @@ describe('names and tenants', () => {
   });
 });
 
-describe('rewards that no figure can be made of', () => {
-  it.each([1e308, -1e200, 1e155, 5e-324, 1e-165])('%d: its own run is read, and the next one has figures', async (reward) => {
+describe('rewards that overflow figures', () => {
+  it.each([1e308, -1e200, 1e155, 5e-324, 1e-165])('with %d its run is readable, and the next one has figures', async (reward) => {
     const runName = `far-${reward}`;
     const rollouts = [1, 2].flatMap(() => {
       const id = randomUUID();
@@ -142,7 +142,7 @@ describe('rewards that no figure can be made of', () => {
   });
 });
 
-describe('texts that no database takes', () => {
+describe('texts that a database cannot store', () => {
   const near = async () => {
     const id = randomUUID();
     await post([start(id, { runName: `near-${id}` }), message(id, 0, { reward: 0.5, isFinished: true })]);
@@ -150,7 +150,7 @@ describe('texts that no database takes', () => {
   };
   const noise = Array.from({ length: 6_000 }, (_, at) => String.fromCharCode(0x4e00 + ((at * 7_919) % 20_000))).join('');
 
-  it('a tool and a session of longer names than an index takes are cut, and the next upload has figures', async () => {
+  it('names of tools and sessions are cut to the limit of an index, and the next upload has figures', async () => {
     const id = randomUUID();
     const calls = [message(id, 0, { type: 'tool_call', name: noise, callId: noise, content: '{}' })];
     await post([start(id, { runName: 'noise', step: 1, metadata: { session_id: noise } }), ...calls]);
@@ -161,7 +161,7 @@ describe('texts that no database takes', () => {
     await near();
   });
 
-  it('a text is not cut in the middle of a character', async () => {
+  it('a text is not cut within a character', async () => {
     const id = randomUUID();
     await post([start(id, { runName: 'halves', metadata: { stop_reason: `${'a'.repeat(255)}😀` } }), message(id, 0)]);
     expect(await server.request('GET', '/v1/runs/halves')).toMatchObject({ status: 200, body: { num_rollouts: 1 } });
@@ -169,7 +169,7 @@ describe('texts that no database takes', () => {
     await near();
   });
 
-  it('broken UTF-8 is replaced, NUL taken out, a lone surrogate replaced', async () => {
+  it('broken UTF-8 and lone surrogates are replaced, NUL is removed', async () => {
     const id = randomUUID();
     const [before, after] = JSON.stringify({
       events: [message(id, 0, { content: 'a#b\u0000', metadata: { 'k\u0000': 'v\u0000' } })],
@@ -180,8 +180,8 @@ describe('texts that no database takes', () => {
   });
 });
 
-describe('messages that are too large for a row', () => {
-  it('three megabytes stay in it, nine are an object, and so is a picture', async () => {
+describe('large messages', () => {
+  it('three megabytes stay in the row, nine megabytes and images become objects', async () => {
     const id = randomUUID();
     const picture = Buffer.alloc(6_000, 7);
     const events = [
@@ -217,7 +217,7 @@ describe('an event with a value that PostgreSQL refuses', () => {
   });
   afterAll(() => server.database.pool.query('DROP FUNCTION refuse CASCADE'));
 
-  it('is told by its position, as often as it was sent; the others are stored', async () => {
+  it('is reported by each of its positions, and the others are stored', async () => {
     const id = randomUUID();
     const odd = message(id, 1, { name: 'odd' });
     const good = message(id, 3);
@@ -239,7 +239,7 @@ describe('an event with a value that PostgreSQL refuses', () => {
     expect((await rows(id)).map(({ index }) => index)).toEqual([0, 3]);
   });
 
-  it('alone is 422', async () => {
+  it('is 422 when it is alone', async () => {
     const { status, body } = await post([message(randomUUID(), 0, { name: 'odd' })]);
     expect(status).toBe(422);
     expect(body).toMatchObject({ code: 'invalid_body', detail: [{ loc: ['body', 'events', 0] }] });

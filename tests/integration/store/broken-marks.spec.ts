@@ -30,14 +30,14 @@ const callOf = (tool: string): CallIntent => ({
   startedAt: Date.now(),
 });
 
-test('a post that equals a call whose stream broke is that call', async () => {
+test('a request that equals a call with a broken stream joins that call', async () => {
   const [call, again] = [callOf('marked'), callOf('marked')];
   expect(await ledger.intent(call, true)).toEqual({ verdict: 'begun' });
   await ledger.broken(call.taskId);
   expect(await ledger.intent(again, true)).toEqual({ verdict: 'join', taskId: call.taskId });
 });
 
-test('a post does not overtake the mark that it is about', async () => {
+test('a request does not overtake the mark of its call', async () => {
   const [call, again] = [callOf('overtaken'), callOf('overtaken')];
   expect(await ledger.intent(call, true)).toEqual({ verdict: 'begun' });
   const client = await server.database.pool.connect();

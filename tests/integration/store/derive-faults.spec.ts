@@ -53,7 +53,7 @@ function wait(): void {
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 11 * 60_000 });
 }
 
-test('a rollout whose transcript is lost keeps its row; those beside it, and other runs, go on', async () => {
+test('a rollout with a lost transcript keeps its row, and others are derived', async () => {
   const ids = [await scored('lost'), await scored('lost'), await scored('lost')];
   const { restore } = await sealedWithout(ids[1]!);
   await sql('UPDATE rollouts SET turns = 77');
@@ -70,7 +70,7 @@ test('a rollout whose transcript is lost keeps its row; those beside it, and oth
   await eventually(async () => expect(await turnsOf(ids)).toEqual([1, 1, 1]));
 });
 
-test('a row that PostgreSQL does not take is none; those beside it are there', async () => {
+test('a row that PostgreSQL refuses is skipped, and others are written', async () => {
   await sql('ALTER TABLE rollouts ADD CONSTRAINT odd CHECK (task_index <> 13)');
   const ids: string[] = [];
   for (let task = 8; task < 18; task += 1) ids.push(await scored('odd', { rollout_info: { task_index: task }, step: 0 }));
@@ -83,7 +83,7 @@ test('a row that PostgreSQL does not take is none; those beside it are there', a
   expect((await list('odd')).body.rollouts).toHaveLength(10);
 });
 
-test('a run whose samples cannot be inferred can be read, and those of other runs are', async () => {
+test('a run whose samples cannot be inferred is readable, and other runs are inferred', async () => {
   const wave = (run: string) => Promise.all([0, 0, 1, 1].map((task) => scored(run, { rollout_info: { task_index: task } })));
   const samplesOf = async (ids: readonly string[]) =>
     (await sql('SELECT sample_idx FROM rollouts WHERE id = ANY($1) ORDER BY 1', ids)).map((row) => row.sample_idx);
@@ -105,7 +105,7 @@ test('a run whose samples cannot be inferred can be read, and those of other run
   await eventually(async () => expect(await samplesOf(odd)).toEqual(inferred));
 });
 
-test('a rollout that cannot be compared with the ledger does not keep others from it', async () => {
+test('a rollout that cannot be compared with the ledger does not block others', async () => {
   const ids = [await scored('lost'), await scored('lost')];
   await sealedWithout(ids[0]!);
   await sql('UPDATE rollout_heads SET unverified = true, verify_at = now()');
@@ -118,7 +118,7 @@ test('a rollout that cannot be compared with the ledger does not keep others fro
   });
 });
 
-test('while the object store is away, rollouts that need it wait, and others do not', async () => {
+test('while the object store is unavailable, rollouts that need it wait, and others do not', async () => {
   const sealed = await scored('sealed');
   await world.settled();
   expect(await world.services().sealing.seal()).toMatchObject({ sealed: 1 });

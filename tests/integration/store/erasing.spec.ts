@@ -83,7 +83,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
     await expect.poll(async () => (await world.server.request('GET', `/v1/runs/${stays.runId}`)).body.num_rollouts).toBe(1);
   });
 
-  it('a rollout that is being derived comes back to no table and no figure', async () => {
+  it('a rollout that is being derived returns to no table and no figure', async () => {
     const runName = 'derived meanwhile';
     const stays = await world.upload(1, { runName });
     await world.settled();
@@ -135,7 +135,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
     }
   });
 
-  it('what is said of a rollout while it is erased is refused, and kept nowhere', async () => {
+  it('an annotation of a rollout that is being erased is refused and not stored', async () => {
     const gone = await world.upload(1);
     await world.settled();
     const { seq } = await world.head(gone);
@@ -158,7 +158,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
     }
   });
 
-  it('what an earlier version left of rollouts without a head goes with the upgrade, from figures too', async () => {
+  it('an upgrade removes rows without a head that an earlier version left, also from figures', async () => {
     const runName = 'of an earlier version';
     const stays = await full(runName, { large: false });
     const left = [await world.upload(2, { runName }), await world.upload(2, { runName, metadata: { task_index: 4 } })];
@@ -189,7 +189,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
     );
   });
 
-  it('an environment is none of the run any more when its last rollout there is gone', async () => {
+  it('an environment leaves the run with its last rollout', async () => {
     const runName = 'of two environments';
     const [one, other] = await Promise.all(['acme/kept', 'acme/gone'].map((environment) => world.upload(1, { runName, environment })));
     const run = `/v1/runs/${encodeURIComponent(runName)}`;
@@ -211,7 +211,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
     expect(await named()).toEqual(Array(3).fill(['acme/gone', 'acme/kept']));
   });
 
-  it('a run is gone at once, its name makes a new one, and nothing of it is left', { timeout: 120_000 }, async () => {
+  it('a run disappears at once, its name is free, and nothing of it remains', { timeout: 120_000 }, async () => {
     const rollouts = [await full('two'), await full('two', { large: false })];
     const { runId, runSeq, orgId } = rollouts[0]!;
     const [{ id: exportId }] = await query(
@@ -238,7 +238,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
     expect((await world.get(again.id)).messages).toHaveLength(4);
   });
 
-  it('a large run goes at once from every read, and the rest of it in the background', { timeout: 120_000 }, async () => {
+  it('a large run disappears from every read at once, and the rest is erased in the background', { timeout: 120_000 }, async () => {
     const ids = Array.from({ length: 1_200 }, () => randomUUID());
     for (let at = 0; at < ids.length; at += 300) {
       await world.post(ids.slice(at, at + 300).flatMap((id) => [world.start(id, { runName: 'large' }), world.message(id, 0)]));
@@ -260,7 +260,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
     console.log(`${kind}: ${Math.round(1_000 / seconds)} rollouts/s erased`);
   });
 
-  it('goes on after a crash, whatever was done by then', async () => {
+  it('continues after a crash at any point', async () => {
     const rollout = await full('three');
     let crashes = 0;
     const crashing = new Proxy(world.blobs, {
@@ -280,7 +280,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
     expect((await objects()).filter((key) => key.includes(rollout.id))).toEqual([]);
   });
 
-  it('a seal that comes too late puts nothing back', async () => {
+  it('a late seal restores nothing', async () => {
     const id = await world.upload(3, { runName: 'four' });
     await world.settled();
     const { seq, org_id: orgId } = await world.head(id);
@@ -298,7 +298,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
     expect((await objects()).filter((key) => key.includes(id))).toEqual([]);
   });
 
-  it('retention erases what is older than its run or organisation says, and nothing else', async () => {
+  it('retention erases rollouts that are older than the setting of their run or organisation, and nothing else', async () => {
     const [old, young, kept] = [await full('five'), await full('five', { large: false }), await full('six', { large: false })];
     const { retention } = world.services();
     expect(await retention.setOfRun(old.orgId, randomUUID(), 3)).toBe(false);
@@ -324,7 +324,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
     await retention.setOfOrganisation(old.orgId, null);
   });
 
-  it('partitions come for the next days, and go when they are old and empty', async () => {
+  it('partitions for the next days are created, and old empty ones are dropped', async () => {
     const { partitions } = world.services();
     await expect.poll(() => partitions.maintain()).toEqual({ created: [], dropped: [] });
     const names = async () =>

@@ -57,7 +57,7 @@ describe.each(stores)('with objects in %s', (store) => {
       expect(await server.request('DELETE', `/v1/files/${id}/nope.txt`)).toMatchObject({ status: 404, body: { code: 'file_not_found' } });
     });
 
-    it('takes uploads by signed URL, without a key and only as signed', async () => {
+    it('accepts uploads by signed URL, without a key and only as signed', async () => {
       const url = await urlFor('data/ü (1) n.txt');
       expect(url).toMatch(/^[\x21-\x7e]+$/);
       const altered = await put(url.replace('data', 'dato'), 'x');
@@ -77,7 +77,7 @@ describe.each(stores)('with objects in %s', (store) => {
       });
     });
 
-    it('takes a file that is larger than any other body may be', async () => {
+    it('accepts a file that is larger than any other body may be', async () => {
       const large = new Uint8Array(70 * 1024 * 1024).fill(65);
       const answer = await fetch(await urlFor('large.bin', 'application/octet-stream'), {
         method: 'PUT',

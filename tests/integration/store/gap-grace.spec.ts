@@ -60,7 +60,7 @@ const due = async (id: string) =>
   (await server.database.pool.query<{ due: boolean }>('SELECT gaps_at IS NOT NULL AS due FROM rollout_heads WHERE id = $1', [id])).rows[0]!
     .due;
 
-test('a message that others came before is not missing while it may still come, and never was once it has', async () => {
+test('a late message is not missing while it may still arrive, nor after its arrival', async () => {
   const id = await upload('late', [0, 1, 3, 4]);
   expect(await told('late', id)).toEqual(NOTHING);
   expect(await due(id)).toBe(true);
@@ -71,7 +71,7 @@ test('a message that others came before is not missing while it may still come, 
   expect(await told('late', id)).toEqual(NOTHING);
 });
 
-test('one that does not come is missing when its time is over, without another event, until it comes after all', async () => {
+test('a message counts as missing after its time, without another event, until it arrives', async () => {
   const id = await upload('lost', [0, 2, 5]);
   expect(await told('lost', id)).toEqual(NOTHING);
   await outliveGrace(server.database.pool);
@@ -91,7 +91,7 @@ test('one that does not come is missing when its time is over, without another e
   expect(await told('lost', id)).toEqual(NOTHING);
 });
 
-test('what is missing stays so when the rollout is normalised again', async () => {
+test('a missing message stays missing when the rollout is normalised again', async () => {
   const id = await upload('again', [0, 2]);
   await outliveGrace(server.database.pool);
   await server.database.pool.query('UPDATE rollout_heads SET dirty = true, revision = revision + 1 WHERE id = $1', [id]);

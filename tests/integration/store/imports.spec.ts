@@ -68,7 +68,7 @@ function ours(): object[] {
 }
 
 describe('palestra rollouts import', () => {
-  it('refuses a file of no known format, a missing one, and one without a run', async () => {
+  it('refuses an unknown format, a missing file, and a file without a run', async () => {
     const odd = path.join(folder, 'odd.csv');
     await writeFile(odd, 'a,b\n1,2\n');
     expect(await palestra(odd, '--run', 'x')).toMatchObject({ code: 2, stderr: expect.stringContaining('format cannot be told') });
@@ -85,7 +85,7 @@ describe('palestra rollouts import', () => {
     expect(await count('rollout_heads')).toBe(before);
   });
 
-  it('keeps an Inspect log, and the same log a second time changes nothing', async () => {
+  it('stores an Inspect log, and a second import changes nothing', async () => {
     const first = await palestra(fixture('arithmetic.eval'), '--run', 'inspect');
     expect(first).toMatchObject({ code: 0 });
     expect(figures(first.stdout)).toEqual([6, 38, 38, 0, 0, 0, 0]);
@@ -121,7 +121,7 @@ describe('palestra rollouts import', () => {
     },
   );
 
-  it('is history: none of its events is late, and those of a trainer that come so late are', async () => {
+  it('stores history: none of its events counts as late, unlike late events of a trainer', async () => {
     const late = async (run: string) => {
       const { rows } = await server.database.pool.query(
         `SELECT c.accepted::int, c.late::int FROM ingest_counters c JOIN runs ON runs.seq = c.run_seq JOIN organisations o ON o.id = runs.org_id
@@ -142,7 +142,7 @@ describe('palestra rollouts import', () => {
     await expect.poll(() => late('delayed')).toEqual({ accepted: 1, late: 1 });
   });
 
-  it('tells bad lines by their number, keeps the others and exits with 1', async () => {
+  it('reports bad lines by their number, stores the others and exits with 1', async () => {
     const answer = await palestra(fixture('openai.jsonl'), fixture('results.jsonl'), '--run', 'mixed');
     expect(answer.code).toBe(1);
     expect(figures(answer.stdout, 1)).toEqual([6, 26, 26, 0, 0, 0, 4]);
@@ -151,7 +151,7 @@ describe('palestra rollouts import', () => {
     expect(answer.stderr).toMatch(/openai\.jsonl, line 5: message 0 has no role/);
   });
 
-  it('tells what the server refuses by the line that it came from', async () => {
+  it('reports events that the server refuses by their line', async () => {
     const file = path.join(folder, 'refused.jsonl');
     await writeFile(file, `${JSON.stringify({ messages: [{ role: 'user', content: 'x' }] })}\n`);
     const answer = await palestra(file, '--format', 'openai', '--run', 'n'.repeat(20_000));
@@ -183,7 +183,7 @@ describe('POST /v1/traces', () => {
   });
   const post = (value: unknown, headers = {}) => server.request('POST', '/v1/traces', { body: value, headers });
 
-  it('keeps the span of an episode with its model calls, which came before and named the conversation', async () => {
+  it('stores the span of an episode with its earlier model calls, which name the conversation', async () => {
     const name = text('gen_ai.conversation.id', 'long talk');
     await post(body([chat('c', '1', 0, [], 'said', [name])], 'in pieces'));
     const root = { ...chat('c', '2', 0, [], ''), parentSpanId: '', attributes: [{ key: 'palestra.reward', value: { doubleValue: 0.5 } }] };
@@ -191,7 +191,7 @@ describe('POST /v1/traces', () => {
     expect(await server.request('GET', '/v1/runs/in%20pieces')).toMatchObject({ body: { num_rollouts: 1, avg_rollout_reward: 0.5 } });
   });
 
-  it('refuses a missing key, another content type, and what is no request', async () => {
+  it('refuses a missing key, another content type, and an invalid request', async () => {
     expect(await post(body([]), { 'x-api-key': '' })).toMatchObject({ status: 401 });
     expect(await post('x', { 'content-type': 'text/plain' })).toMatchObject({ status: 415, body: { code: 'unsupported_media_type' } });
     expect(await post('{"resourceSpans":')).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
@@ -202,7 +202,7 @@ describe('POST /v1/traces', () => {
     });
   });
 
-  it('keeps a trace that comes in pieces as one rollout, with true times, once', async () => {
+  it('stores a trace in parts as one rollout, with its times, once', async () => {
     const first = chat('a', '1', 0, [user], 'hello', [{ key: 'palestra.reward', value: { doubleValue: 0.25 } }]);
     const second = chat('a', '2', 20, [user, { role: 'assistant', parts: [{ type: 'text', content: 'hello' }] }, user], 'again');
     expect(await post(body([first]))).toMatchObject({ status: 200, body: {} });
@@ -221,7 +221,7 @@ describe('POST /v1/traces', () => {
     ]);
   });
 
-  it('says what it did not keep as OTLP does', async () => {
+  it('reports rejected spans as OTLP does', async () => {
     const bad = { ...chat('b', '1', 0, [user], 'x'), traceId: 'none' };
     const http = { ...chat('b', '2', 0, [user], 'x'), attributes: [text('http.request.method', 'GET')] };
     const { body: answer } = await post(body([bad, http, chat('b', '3', 0, [user], 'kept')], 'partial'));
@@ -233,7 +233,7 @@ describe('POST /v1/traces', () => {
     expect(await stored('partial')).toHaveLength(1);
   });
 
-  it('takes protobuf and answers in it', async () => {
+  it('accepts protobuf and responds in it', async () => {
     const varint = (value: number): number[] => (value < 128 ? [value] : [(value & 127) | 128, ...varint(value >>> 7)]);
     const bytes = (field: number, value: Uint8Array | string) => {
       const data = Buffer.from(value);
@@ -293,7 +293,7 @@ describe('Prefer on POST /v1/rollouts', () => {
   const post = (events: object[], prefer?: string) =>
     server.request('POST', '/v1/rollouts', { body: { events }, headers: prefer ? { prefer } : {} });
 
-  it('return=representation gives one result an event', async () => {
+  it('return=representation returns one result per event', async () => {
     const start = { eventType: 'rollout', eventId: id, timestamp: 1, runName: 'preferred' };
     const first = await post([start, message(), message(), { eventType: 'odd' }], 'respond-async, return=representation; foo=1');
     expect(first.headers.get('preference-applied')).toBe('return=representation');
@@ -303,7 +303,7 @@ describe('Prefer on POST /v1/rollouts', () => {
     expect(second.body).toMatchObject({ accepted: 0, duplicates: 1, conflicts: 1, results: [{ status: 'conflict' }] });
   });
 
-  it('return=minimal, the default, gives none', async () => {
+  it('return=minimal, the default, returns none', async () => {
     const told = await post([message()], 'return=minimal');
     expect(told.headers.get('preference-applied')).toBe('return=minimal');
     expect(told.body).toEqual({ accepted: 0, duplicates: 1, conflicts: 0, rejected: [] });

@@ -79,7 +79,7 @@ test(
   },
 );
 
-test('what the owner took back is found again', { timeout: 120_000 }, async () => {
+test('a removed setting of the owner is inferred again', { timeout: 120_000 }, async () => {
   const set = async (settings: object) => {
     expect(await server.request('PATCH', `/v1/runs/${encodeURIComponent(RUN)}`, { body: { settings } })).toMatchObject({ status: 200 });
     await settled(server.database.pool, server.orgName);
@@ -96,7 +96,7 @@ test('what the owner took back is found again', { timeout: 120_000 }, async () =
   await expectSameFromNothing(server.database.pool, server.orgName);
 });
 
-test('a group that is reported without a step is kept, and so is one that is told later', { timeout: 120_000 }, async () => {
+test('a group that is reported without a step is kept, also if it is reported later', { timeout: 120_000 }, async () => {
   const run = 'reported groups';
   const groups = ['a', 'a', 'b', 'b', 'b'];
   // One task: samples by arrival would cut these into other groups.
@@ -134,7 +134,7 @@ test('a group that is reported without a step is kept, and so is one that is tol
   await expectSameFromNothing(server.database.pool, server.orgName);
 });
 
-test('groups that are reported by an id that comes back at every inferred step are listed each', async () => {
+test('groups with an id that repeats at every inferred step are listed separately', async () => {
   const run = 'ids come back';
   const [steps, samples] = [4, 2];
   for (let at = 0; at < steps * samples; at += 1) {

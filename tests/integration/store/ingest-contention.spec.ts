@@ -49,7 +49,7 @@ async function untilBlocking(client: pg.PoolClient) {
   await expect.poll(waiting, { timeout: 20_000 }).toHaveLength(1);
 }
 
-test('a batch that PostgreSQL gives up for another transaction is stored all the same', { timeout: 60_000 }, async () => {
+test('a batch that PostgreSQL rolls back in a deadlock is stored', { timeout: 60_000 }, async () => {
   const [low, high] = [randomUUID(), randomUUID()].toSorted();
   expect(await post([start(low!, 'contended'), start(high!, 'contended')])).toMatchObject({ status: 200 });
   await settled(server.database.pool, server.orgName);
@@ -71,7 +71,7 @@ test('a batch that PostgreSQL gives up for another transaction is stored all the
   ]);
 });
 
-test('marking a run takes heads in the order in which uploads take them', { timeout: 60_000 }, async () => {
+test('marking a run locks heads in the order of uploads', { timeout: 60_000 }, async () => {
   // Stored so that seq order is not id order.
   const [low, high] = [randomUUID(), randomUUID()].toSorted();
   for (const id of [high, low]) expect(await post([start(id!, 'ordered')])).toMatchObject({ status: 200 });
@@ -93,7 +93,7 @@ test('marking a run takes heads in the order in which uploads take them', { time
   expect(await revisions()).toEqual(before.map((revision) => revision + 1));
 });
 
-test('inference writes nothing over what was found out of a rollout meanwhile', { timeout: 60_000 }, async () => {
+test('inference does not overwrite later results of a rollout', { timeout: 60_000 }, async () => {
   // Heads are made, and numbered, in id order.
   const [kept, grown] = [randomUUID(), randomUUID()].toSorted() as [string, string];
   expect(await post([start(kept, 'inferred'), message(kept, 0), start(grown, 'inferred')])).toMatchObject({ status: 200 });
@@ -123,7 +123,7 @@ test('inference writes nothing over what was found out of a rollout meanwhile', 
   expect((await rows()).map(({ step }) => step)).not.toContain(70);
 });
 
-test('two never infer the steps of one run at the same time', { timeout: 60_000 }, async () => {
+test('two processes never infer the steps of one run at the same time', { timeout: 60_000 }, async () => {
   const order: string[] = [];
   const { pool } = server.database;
   let release: () => void = () => {};

@@ -40,7 +40,7 @@ const waiting = async () =>
 const WITHIN = { timeout: 20_000, interval: 50 };
 
 describe('the job queue', () => {
-  it('runs what a process that runs none has added, once', async () => {
+  it('runs jobs of a process that runs none, once', async () => {
     const done: number[] = [];
     const handler = (queue: JobQueue) =>
       queue.handle('work', { deadlineMs: 5_000 }, async (payload: { n: number }) => void done.push(payload.n));
@@ -66,7 +66,7 @@ describe('the job queue', () => {
     await expect(queue.add('unknown', {})).rejects.toThrow('no handler');
   });
 
-  it('tries again what failed, and counts it', async () => {
+  it('repeats a failed job, and counts it', async () => {
     let tries = 0;
     queueOf((queue) =>
       queue.handle('work', { deadlineMs: 5_000 }, async () => {
@@ -82,7 +82,7 @@ describe('the job queue', () => {
     expect(await metrics.at(-1)!.registry.getSingleMetricAsString('palestra_jobs_total')).toContain('{job="work",outcome="failed"} 1');
   });
 
-  it('a regular job that fails goes on at its next time, and is never given up', async () => {
+  it('a regular job that fails runs again at its next time, without a limit', async () => {
     let tries = 0;
     queueOf((queue) =>
       queue.handle('work', { deadlineMs: 5_000, everyMs: 500 }, async () => {
@@ -93,7 +93,7 @@ describe('the job queue', () => {
     await expect.poll(() => tries, WITHIN).toBeGreaterThanOrEqual(4);
   });
 
-  it('runs a regular job once an interval, however many processes ask for it', async () => {
+  it('runs a regular job once per interval, for any number of processes', async () => {
     const runs: number[] = [];
     let running = 0;
     let most = 0;
@@ -113,7 +113,7 @@ describe('the job queue', () => {
     expect(most).toBe(1);
   });
 
-  it('tells a job of its deadline and of the end of the process', async () => {
+  it('aborts the signal of a job at its deadline and when the process ends', async () => {
     const aborted: string[] = [];
     const queue = queueOf((other) => {
       const untilAborted = (name: string) => (_payload: never, signal: AbortSignal) =>
@@ -146,7 +146,7 @@ describe('the job queue', () => {
     expect(performance.now() - started).toBeLessThan(20_000);
   });
 
-  it('goes on after PostgreSQL cut every connection', async () => {
+  it('continues after PostgreSQL closed every connection', async () => {
     let runs = 0;
     const queue = queueOf((other) => other.handle('work', { deadlineMs: 5_000 }, async () => void (runs += 1)));
     await queue.add('work');
@@ -167,7 +167,7 @@ describe('the job queue', () => {
     await expect.poll(() => runs, WITHIN).toBe(2);
   });
 
-  it.each(['ends', 'fails'])('goes on when PostgreSQL is away at the moment in which a job %s', async (how) => {
+  it.each(['ends', 'fails'])('continues when PostgreSQL is unavailable while a job %s', async (how) => {
     let runs = 0;
     let release = () => {};
     const held = new Promise<void>((resolve) => (release = resolve));
@@ -196,7 +196,7 @@ describe('the job queue', () => {
     await expect.poll(async () => (await waiting()).length, WITHIN).toBe(0);
   });
 
-  it('frees the jobs of a runner that is gone, and of no other', async () => {
+  it('releases the jobs of a dead runner, and of no other', async () => {
     // What a killed process leaves: a job that is locked by a name behind which nobody is.
     let runs = 0;
     const producer = queueOf((queue) => queue.handle('work', { deadlineMs: 5_000 }, async () => {}), false);

@@ -29,7 +29,7 @@ const rollout = (name: string) => {
 };
 const get = async (path: string) => (await server.request('GET', `/v1/runs/${run}${path}`)).body;
 
-it('a step that all rollouts left keeps none of their figures', async () => {
+it('a step that all rollouts left has no figures', async () => {
   const names = Array.from({ length: 24 }, (_, i) => `told/${i % 3}/at${Math.floor(i / 6)}`);
   await server.request('POST', '/v1/rollouts', { body: { events: names.flatMap(rollout) } });
   await expect.poll(async () => (await get('/summary')).rollouts, { timeout: 20_000 }).toBe(24);
@@ -49,7 +49,7 @@ it('a step that all rollouts left keeps none of their figures', async () => {
   expect((await server.request('GET', `/v1/runs/${id}`)).body.num_rollouts).toBe(24);
 });
 
-it('a rollout whose step is told after its first upload is counted once by every read', async () => {
+it('a rollout whose step is reported later is counted once by every read', async () => {
   const name = 'told late';
   const events = Array.from({ length: 12 }, (_, at) => {
     const eventId = randomUUID();

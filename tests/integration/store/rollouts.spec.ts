@@ -43,14 +43,14 @@ const secondTenant = async () => {
 };
 
 describe('POST /v1/rollouts refuses', () => {
-  it('a missing key, malformed JSON and a body that is no batch', async () => {
+  it('a missing key, malformed JSON and a body that is not a batch', async () => {
     expect(await post([], { 'x-api-key': '' })).toMatchObject({ status: 401 });
     expect(await postText('{"events":[')).toMatchObject({ status: 422, body: { code: 'invalid_json' } });
     expect(await postText('{"events":{}}')).toMatchObject({ status: 422, body: { code: 'invalid_body' } });
     expect(await postText('')).toMatchObject({ status: 422 });
   });
 
-  it('one bad event and keeps its neighbours', async () => {
+  it('one bad event and stores the others', async () => {
     const id = randomUUID();
     const answer = await post([start(id), message(id, 0), message(id, -1), { eventType: 'nonsense', eventId: id }]);
     expect(answer).toMatchObject({ status: 200, body: { accepted: 2, duplicates: 0, rejected: [{ position: 2 }, { position: 3 }] } });
@@ -58,20 +58,20 @@ describe('POST /v1/rollouts refuses', () => {
   });
 });
 
-describe('POST /v1/rollouts under pressure', () => {
-  it('refuses a body that unpacks beyond the limit', async () => {
+describe('POST /v1/rollouts with large bodies', () => {
+  it('refuses a body that exceeds the limit after decompression', async () => {
     const bomb = gzipSync(Buffer.alloc(70 * 1024 * 1024, 32));
     const headers = { 'x-api-key': server.apiKey, 'content-encoding': 'gzip', 'content-type': 'application/json' };
     const answer = await fetch(`${server.url}/v1/rollouts`, { method: 'POST', body: bomb, headers });
     expect({ status: answer.status, body: await answer.json() }).toMatchObject({ status: 413, body: { code: 'body_too_large' } });
   });
 
-  it('refuses a plain body beyond the limit before it has come', async () => {
+  it('refuses a plain body beyond the limit before it has arrived', async () => {
     const answer = await postText('x'.repeat(65 * 1024 * 1024));
     expect(answer).toMatchObject({ status: 413, body: { code: 'body_too_large' } });
   });
 
-  it('answers 422 when nothing of a batch could be kept', async () => {
+  it('returns 422 when no event of a batch can be stored', async () => {
     expect(await post([{ eventType: 'message' }])).toMatchObject({
       status: 422,
       body: { code: 'invalid_body', detail: [{ loc: ['body', 'events', 0] }] },
@@ -79,7 +79,7 @@ describe('POST /v1/rollouts under pressure', () => {
   });
 });
 
-describe('POST /v1/rollouts keeps', () => {
+describe('POST /v1/rollouts stores', () => {
   it('every event type, read back equal', async () => {
     const id = randomUUID();
     const types = ['system_message', 'user_message', 'reasoning', 'assistant_message', 'tool_call', 'tool_result'];
@@ -143,7 +143,7 @@ describe('POST /v1/rollouts keeps', () => {
     );
   });
 
-  it('the same numbers whatever the order, the duplication and the concurrency', async () => {
+  it('the same numbers for any order, duplication and concurrency', async () => {
     const id = randomUUID();
     const events = Array.from({ length: 300 }, (_, index) =>
       message(id, index, {
@@ -171,7 +171,7 @@ describe('POST /v1/rollouts keeps', () => {
     expect(await get(id)).toMatchObject({ num_messages: 300, reward: 75 });
   });
 
-  it('what Python sends: NaN, infinities, NUL, lone surrogates, odd keys', async () => {
+  it('values of Python: NaN, infinities, NUL, lone surrogates, odd keys', async () => {
     const id = randomUUID();
     const text = JSON.stringify({
       events: [
@@ -186,7 +186,7 @@ describe('POST /v1/rollouts keeps', () => {
     expect(read.messages[0]).toMatchObject({ reward: null, nonfinite: true });
   });
 
-  it('what is no number in an update, or in the information of a start, is told of the rollout', async () => {
+  it('a flag for values that are not finite in an update or a start event', async () => {
     const sent = [randomUUID(), randomUUID(), randomUUID()] as const;
     const [updated, begun, finite] = sent;
     const update = (id: string, reward: unknown) => ({
@@ -246,7 +246,7 @@ describe('POST /v1/rollouts keeps', () => {
     expect((await get(fine)).flags).not.toContain('stamped_turn');
   });
 
-  it('updates in client order when they arrive the other way round', async () => {
+  it('updates in client order when they arrive in reverse', async () => {
     const id = randomUUID();
     const update = (timestamp: number, current_step: number) => ({
       eventType: 'rollout_update',
@@ -269,7 +269,7 @@ describe('POST /v1/rollouts keeps', () => {
 });
 
 describe('tenants', () => {
-  it('neither read nor write each other’s rollouts, whatever id they use', async () => {
+  it('neither read nor write each other’s rollouts, for any id', async () => {
     const id = randomUUID();
     const headers = await secondTenant();
     await post([start(id), message(id, 0)]);
@@ -285,7 +285,7 @@ describe('tenants', () => {
 });
 
 describe('erasing', () => {
-  it('removes a rollout, and a run with everything in it', async () => {
+  it('removes a rollout, and a run with all its rollouts', async () => {
     const [one, two] = [randomUUID(), randomUUID()];
     await post([start(one, { runName: 'gone' }), message(one, 0), start(two, { runName: 'gone' }), message(two, 0)]);
     expect(await server.request('DELETE', `/v1/rollouts/${one}`)).toMatchObject({ status: 200, body: { deleted: true } });

@@ -111,7 +111,7 @@ async function expectFiguresOfPlainCode(batches: readonly Event[][], name: strin
     }
   }
 }
-test('under any order, repeats and losses', { timeout: 600_000 }, async () => {
+test('figures are the same for any order and repeats, and correct after losses', { timeout: 600_000 }, async () => {
   await fc.assert(
     // Runs are named by their seed: none may come twice, as small numbers do where they are preferred.
     fc.asyncProperty(fc.noBias(fc.integer({ min: 1, max: 2 ** 31 - 1 })), async (seed) => {
@@ -143,7 +143,7 @@ test('under any order, repeats and losses', { timeout: 600_000 }, async () => {
   );
 });
 
-test('a reward outside of [0, 1] that comes late changes what success means in every step, and its deletion changes it back', async () => {
+test('a late reward outside of [0, 1] changes the success rule of every step, and its deletion restores it', async () => {
   const [run] = randomRuns(77, ROLLOUTS, false);
   const one = run!.rollouts.filter(({ events: [start] }) => start!.environment === 'acme/one');
   const events = one

@@ -24,7 +24,7 @@ describe.each(stores)('rollouts without a start event, sealed into %s', (kind) =
     return body.hits.map((hit: any) => [hit.rollout, hit.index]);
   };
 
-  it('wait for their silence, also with a last message', async () => {
+  it('wait for their silence, also with a final message', async () => {
     const { id } = await upload(2);
     expect(await world.services(undefined, { finishedMs: 0, silentMs: 3_600_000 }).sealing.seal()).toMatchObject({ sealed: 0 });
     expect(await world.rowsOf(id)).toBe(2);
@@ -51,7 +51,7 @@ describe.each(stores)('rollouts without a start event, sealed into %s', (kind) =
     expect((await world.get(ids[1]!)).messages).toHaveLength(8);
   });
 
-  it('are derived and searchable like any other when the start event comes after all', async () => {
+  it('are derived and searchable after a late start event', async () => {
     const [late, prompt] = [await upload(450, 'wombat'), await upload(3, 'numbat')];
     const twin = await upload(3, 'numbat');
     expect(await world.services().sealing.seal()).toMatchObject({ sealed: 3 });

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterEach(() => void vi.useRealTimers());
 afterAll(() => world?.server.close());
 
-it('sealing asks ever more rarely, never gives up, and is on time when the store is back', async () => {
+it('sealing retries with growing delays, never stops, and continues soon after the store is back', async () => {
   const ids = [await world.upload(3), await world.upload(1), await world.upload(400)];
   await world.settled();
   let away = true;

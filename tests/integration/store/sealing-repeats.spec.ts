@@ -58,7 +58,7 @@ describe.each(stores)('events of rollouts sealed into %s', (kind) => {
     expect(await objectNames(id)).toEqual(before[2]);
   });
 
-  it('are told apart in one batch of new, repeated and changed ones, also of other rollouts', async () => {
+  it('are distinguished in one batch of new, repeated and changed ones, also of other rollouts', async () => {
     const { id, messages } = await sealed(5);
     const [open, fresh] = [await world.upload(1), randomUUID()];
     const late = world.message(id, 5);
@@ -116,7 +116,7 @@ describe.each(stores)('events of rollouts sealed into %s', (kind) => {
     await expect.poll(counts).toEqual({ duplicates: 2, conflicts: 1 });
   });
 
-  it('cost a read of the chunk that they are in, and new ones none', async () => {
+  it('read only their chunk, and new ones read nothing', async () => {
     const { id, messages } = await sealed(2_000);
     const { org_id } = await world.head(id);
     const key = (await objectNames(id))[0]!;
@@ -148,7 +148,7 @@ describe.each(stores)('events of rollouts sealed into %s', (kind) => {
     expect(lengths[0]).toBeLessThan(size / 5);
   });
 
-  it('wait while the object store is away, and are accepted as rows when their transcript is lost', async () => {
+  it('wait while the object store is unavailable, and become rows when their transcript is lost', async () => {
     const { id, messages } = await sealed(3);
     const failing = (kindOfError: 'unavailable' | 'not_found') =>
       new Proxy(world.blobs, {
@@ -164,7 +164,7 @@ describe.each(stores)('events of rollouts sealed into %s', (kind) => {
     expect(await world.services(failing('not_found')).findSealed(id, ids)).toEqual([]);
   });
 
-  it('are found in transcripts that were written before there were fingerprints', async () => {
+  it('are found in transcripts without fingerprints', async () => {
     const { id, messages } = await sealed(250);
     const { rowCount } = await world.server.database.pool.query(
       `UPDATE rollout_transcripts SET chunks = (SELECT jsonb_agg(chunk - 'ids') FROM jsonb_array_elements(chunks) chunk)
@@ -175,7 +175,7 @@ describe.each(stores)('events of rollouts sealed into %s', (kind) => {
     expect((await send([messages[249], world.message(id, 250)])).told).toEqual(['duplicate', 'accepted']);
   });
 
-  it('are stored once when the same batch is sent again and again while it is sealed', async () => {
+  it('are stored once when the same batch is repeated during sealing', async () => {
     const id = randomUUID();
     const messages = Array.from({ length: 40 }, (_, index) => world.message(id, index));
     await world.post([world.start(id), ...messages]);

@@ -111,7 +111,7 @@ describe('a worker', () => {
     expect(blind.output()).toContain('palestra worker: PALESTRA_DATA_DIR: /nonexistent is not the data directory of an API');
   });
 
-  it('that is killed in the middle of sealing loses and doubles nothing', { timeout: 420_000 }, async () => {
+  it('that is killed during sealing loses and duplicates nothing', { timeout: 420_000 }, async () => {
     const acknowledged = await upload();
     for (let kill = 0; kill < KILLS; kill += 1) {
       const before = await sealedNow();

@@ -66,7 +66,7 @@ describe.each(stores)('sealing into %s', (kind) => {
     expect(await world.services().sealing.seal()).toMatchObject({ sealed: 0, failed: 0 });
   });
 
-  it('writes what every reader of gzipped JSON lines understands', async () => {
+  it('writes standard gzipped JSON lines', async () => {
     const id = await world.upload(300);
     await world.settled();
     await world.services().sealing.seal();
@@ -168,7 +168,7 @@ describe.each(stores)('sealing into %s', (kind) => {
     expect(await derived()).toEqual(before);
   });
 
-  it('leaves a rollout that grew meanwhile to the next pass', async () => {
+  it('leaves a rollout that grew to the next pass', async () => {
     const id = await world.upload(5);
     await world.settled();
     const growing = altered(world.blobs, {
@@ -205,7 +205,7 @@ describe.each(stores)('sealing into %s', (kind) => {
     expect(await garbage()).toEqual([]);
   });
 
-  it('leaves no object of the slower one when a quicker process has sealed, and cleaned up, before it wrote', async () => {
+  it('leaves no object of the slower process when a faster one sealed and cleaned up first', async () => {
     const ids = [await world.upload(3), await world.upload(400)];
     await world.settled();
     const slow = altered(world.blobs, {
@@ -219,7 +219,7 @@ describe.each(stores)('sealing into %s', (kind) => {
     expect(await garbage()).toEqual([]);
   });
 
-  it('waits for an object store that is away, ever longer, and goes on when it is back', async () => {
+  it('waits for an unavailable object store with growing delays, and continues when it is back', async () => {
     const ids = [await world.upload(3), await world.upload(400)];
     await world.settled();
     const proxy = await startFaultProxy({ targets: [await freePort()] });
@@ -244,7 +244,7 @@ describe.each(stores)('sealing into %s', (kind) => {
     expect(await Promise.all(ids.map(async (id) => (await world.get(id)).messages.length))).toEqual([3, 400]);
   });
 
-  it('takes away what a crash left between the object and its pointer', async () => {
+  it('deletes an object that a crash left without a pointer', async () => {
     const id = await world.upload(4);
     await world.settled();
     const crashing = altered(world.blobs, {

@@ -46,7 +46,7 @@ afterAll(async () => {
   await server.close();
 });
 
-it('a step that a transaction is about to change is made after it, though it was marked before', async () => {
+it('a marked step that a transaction changes is computed after the transaction', async () => {
   expect(await counts()).toEqual([
     { step: 1, rollouts: 2 },
     { step: 2, rollouts: 1 },

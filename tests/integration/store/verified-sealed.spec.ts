@@ -82,7 +82,7 @@ const endSession = async () => {
   await session.close();
 };
 
-test('a rollout that was sealed first is verified when its session has told all', async () => {
+test('a sealed rollout is verified when its session is complete', async () => {
   const id = await uploadSealed();
   expect(await looked(id)).toEqual({ unverified: true });
   expect(await world.get(id)).toMatchObject({ verified: null, session: null });
@@ -99,7 +99,7 @@ test('a rollout that was sealed first is verified when its session has told all'
   expect((await world.get(id)).messages).toHaveLength(5);
 });
 
-test('an open session is waited for during a day, and no longer', async () => {
+test('a rollout waits a day for an open session', async () => {
   const id = await uploadSealed();
   await age(id, 23.5);
   expect(await looked(id)).toEqual({ unverified: true });

@@ -139,7 +139,7 @@ test('a session is found by its calls, however many later sessions there are', a
   expect(await verdictOf(id)).toMatchObject({ verified: 'verified', session: sid });
 });
 
-test('an upload that names no session is found, verified, and gets its true latency into lists and rollups', async () => {
+test('an upload without a session is matched and verified, and its latency is in lists and roll-ups', async () => {
   const sid = await play(0, [LOOK, WAIT, WAIT, ANSWER]);
   const id = await upload('plain', 0, [LOOK, WAIT, WAIT, ANSWER]);
   const found = await verdictOf(id);
@@ -176,7 +176,7 @@ test('an upload that names no session is found, verified, and gets its true late
   expect(figures.p50_ms).toBeCloseTo((calls[1].duration_ms + calls[2].duration_ms) / 2, 1);
 });
 
-test('what the ledger said outlives new settings of the run', async () => {
+test('the ledger match survives new settings of the run', async () => {
   const id = await upload('settings', 1, [LOOK, ANSWER], { metadata: { session_id: await play(1, [LOOK, ANSWER]) } });
   await verdictOf(id);
   const other = await upload('settings', 1, [WAIT, ANSWER]);
@@ -191,7 +191,7 @@ test('what the ledger said outlives new settings of the run', async () => {
     for (const key of ['verified', 'session', 'latency_ms', 'rules', 'provenance']) expect(after[at][key]).toEqual(before[at][key]);
 });
 
-describe('a rollout that differs is partial', () => {
+describe('a rollout with differences is partial', () => {
   test('in a reward', async () => {
     const sid = await play(2, [LOOK, ['answer', { value: 0.5 }]]);
     const found = await verdictOf(await upload('reward', 2, [LOOK, ['answer', { value: 0.5 }, 1, true]]));
@@ -199,7 +199,7 @@ describe('a rollout that differs is partial', () => {
     expect(found.rules.telemetry).toMatch(/^ledger: most alike, .*; reward of message 6 is 1, recorded 0.5$/);
   });
 
-  test('in a call that never happened', async () => {
+  test('in a call that did not happen', async () => {
     const sid = await play(3, [LOOK, ANSWER]);
     const found = await verdictOf(await upload('call', 3, [LOOK, ['look', { at: 'window' }], ANSWER]));
     expect(found).toMatchObject({ verified: 'partial', session: sid });
@@ -207,7 +207,7 @@ describe('a rollout that differs is partial', () => {
     expect(await callsOf(found.id)).toHaveLength(2);
   });
 
-  test('though it names its session, which tells what it leaves out', async () => {
+  test('although it names its session, with the calls that it omits', async () => {
     const sid = await play(3, [LOOK, WAIT, ANSWER]);
     const found = await verdictOf(await upload('named', 3, [LOOK, ANSWER], { metadata: { session_id: sid } }));
     expect(found).toMatchObject({ verified: 'partial', session: sid, provenance: { telemetry: 'reported' } });
@@ -215,8 +215,8 @@ describe('a rollout that differs is partial', () => {
   });
 });
 
-describe('is unverified', () => {
-  test('what no session here did, and what names a session that is not there', async () => {
+describe('a rollout is unverified', () => {
+  test('that matches no session, or names a missing one', async () => {
     const never = await upload('never', 0, [
       ['look', { at: 'nowhere' }],
       ['answer', { value: 7 }, 7, true],
@@ -233,7 +233,7 @@ describe('is unverified', () => {
     expect(found.rules.telemetry).toBe('ledger: the session that it names is not known');
   });
 
-  test('what only another organisation did, even by name', async () => {
+  test('that only a session of another organisation matches, even by name', async () => {
     const sid = await play(0, [LOOK, ['answer', { value: 0.125 }]]);
     await sql(`UPDATE sessions SET org_id = $2 WHERE sid = $1`, [sid, randomUUID()]);
     const calls: Call[] = [LOOK, ['answer', { value: 0.125 }, 0.125, true]];
@@ -242,7 +242,7 @@ describe('is unverified', () => {
   });
 });
 
-test("a client's retries are one call", async () => {
+test('the retries of a client are one call', async () => {
   const again: Call = ['look', { at: 'again' }];
   const sid = await play(0, [again, again, again, ANSWER]);
   const found = await verdictOf(await upload('retries', 0, [again, ANSWER]));
@@ -263,7 +263,7 @@ test('four samples of a task at the same time get a session each', async () => {
   expect(found.map(({ session }) => session)).toEqual([3, 1, 0, 2].map((sample) => sids[sample]));
 });
 
-test('of samples that did exactly the same each gets one of their sessions, and says that it is not sure', async () => {
+test('equal samples get one session each, with a lower confidence', async () => {
   const same: Call[] = [['look', { at: 'twin' }], ANSWER];
   const sids = [await play(1, same), await play(1, same)];
   const found = await Promise.all([await upload('twins', 1, same), await upload('twins', 1, same)].map(verdictOf));
@@ -273,7 +273,7 @@ test('of samples that did exactly the same each gets one of their sessions, and 
   expect(third).toMatchObject({ verified: 'unverified', session: null });
 });
 
-test('a session that is still open is waited for', async () => {
+test('a rollout waits for an open session', async () => {
   const session = await client.session({ environment: environment(), split: 'train', index: 2 });
   await session.call('look', { at: 'open' });
   const id = await upload('open', 2, [
@@ -291,7 +291,7 @@ test('a session that is still open is waited for', async () => {
   expect(await verdictOf(id)).toMatchObject({ verified: 'verified', session: session.sid });
 });
 
-test('a session that is recorded is verified by itself, and leaves its session to the upload of the trainer', async () => {
+test('a recording is verified, and its session stays available to the upload of the trainer', async () => {
   const sid = await openSession(server, environment(), { 'x-palestra-run': 'recorded' });
   await callTool(server, sid, 'look', { at: 'record' });
   await callTool(server, sid, 'nonsense', {});
@@ -332,7 +332,7 @@ describe('a reward of 0 after the environment was lost', () => {
   const place = () => ({ environment: `${server.orgName}/observed` });
   const claims = (...rewards: number[]): Call[] => rewards.map((reward, at) => ['score', { reward: at === 0 ? 0 : 0.5 }, reward]);
 
-  test('is no score: unscored, the claim kept beside it, out of every mean', async () => {
+  test('is unscored: the reported reward is kept, and no mean includes it', async () => {
     const sid = await lost([score(0)], score(0.5));
     const id = await upload('lost', 0, claims(0, 0), { ...place(), metadata: { session_id: sid, total_reward: 0 } });
     expect(await rollout(id)).toMatchObject({ reward: 0 });
@@ -360,7 +360,7 @@ describe('a reward of 0 after the environment was lost', () => {
     await expect.poll(figures).toMatchObject([{ figures: { infrastructure: 1, timed: 2, scored: 0 } }]);
   });
 
-  test('is left alone where the upload claims something, and where the episode had ended', async () => {
+  test('stays if the upload reports a reward, or the episode had ended', async () => {
     const sid = await lost([score(0)], score(0.5));
     const id = await upload('claimed', 0, claims(0, 0.5), { ...place(), metadata: { session_id: sid } });
     expect(await verdictOf(id)).toMatchObject({ verified: 'partial', reward: 0.5, failure_class: null });
