@@ -119,7 +119,7 @@ test('the scaffold is pushed as it is, played through ORS to a reward, and given
   // On the same server again: nothing new.
   const url = (view.source as { url: string }).url;
   const again = await command('env', 'push', scaffold, '--url', url);
-  expect(again.output).toContain(`${name}@1: was on this server already`);
+  expect(again.output).toContain(`${name}@1: already registered with this server`);
 
   writeFileSync(
     path.join(folder, 'train.jsonl'),

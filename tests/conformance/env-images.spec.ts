@@ -69,7 +69,7 @@ const isHealthy = async (url: string) =>
 
 test('an image is pushed, played by both protocols, started again when it dies, and gone at the end', async () => {
   const pushing = foreground('env', 'push', image, '--env', 'MODEL_KEY', '--env', 'A=b=c', '--memory', '600m', '--cpus', '1.5');
-  const [, url] = await pushing.said(/^(http:\S+) is served from here/m);
+  const [, url] = await pushing.said(/^Serving (http:\S+)\. Press/m);
   const [, name] = /^(\S+)@1$/m.exec(pushing.output())!;
   expect(await client.environments.get(name!)).toMatchObject({ source: { kind: 'openenv', url }, status: 'ready' });
 
@@ -86,7 +86,7 @@ test('an image is pushed, played by both protocols, started again when it dies, 
   expect(await engine.ask('inspect', '-f', format, container!)).toBe(`${600 * 1024 ** 2} 1500000000 ${name!.split('/')[1]}`);
   expect(await engine.ask('exec', container!, 'sh', '-c', 'echo "$MODEL_KEY,$A"')).toBe('from here,b=c');
   await engine.ask('kill', container!);
-  await pushing.said(/ended with status 137[\s\S]*connection open[\s\S]*it is started again/);
+  await pushing.said(/ended with status 137[\s\S]*connection open[\s\S]*Restarting it/);
   await expect.poll(() => isHealthy(url!), { timeout: 60_000 }).toBe(true);
   expect(await pushing.end()).toBe(0);
   expect(await isHealthy(url!)).toBe(false);
@@ -121,7 +121,7 @@ test('a folder is built by its own Dockerfile, and stays when it is detached', a
   expect(await session.call('step', { message: 'Hello' })).toMatchObject({ reward: 0.5 });
   await session.close();
   const [container] = await engine.containers();
-  expect(pushed.output).toContain(`by the container ${container}`);
+  expect(pushed.output).toContain(`The container ${container} serves`);
   expect(await engine.ask('inspect', '-f', '{{.HostConfig.RestartPolicy.Name}}', container!)).toBe('unless-stopped');
   await engine.ask('rm', '-f', container!);
   await engine.ask('rmi', '-f', 'palestra-env/my-env');
@@ -134,12 +134,12 @@ describe('what cannot be served is said, and leaves nothing behind:', () => {
     const absent = await command('env', 'push', engine.image('absent'));
     expect(absent).toMatchObject({
       code: 1,
-      output: expect.stringContaining(`there is no image ${engine.image('absent')} on this machine`),
+      output: expect.stringContaining(`The image ${engine.image('absent')} does not exist on this machine`),
     });
     const taken = await command('env', 'serve', image, '--port', String(palestra.port));
-    expect(taken).toMatchObject({ code: 2, output: expect.stringContaining(`port ${palestra.port} of 127.0.0.1 is taken`) });
+    expect(taken).toMatchObject({ code: 2, output: expect.stringContaining(`Port ${palestra.port} of 127.0.0.1 is in use`) });
     const unset = await command('env', 'serve', image, '--env', 'NOT_SET_ANYWHERE');
-    expect(unset).toMatchObject({ code: 2, output: expect.stringContaining('it is not set here') });
+    expect(unset).toMatchObject({ code: 2, output: expect.stringContaining('the variable is not set') });
   });
 
   test('a server that ends, also when the engine would start it for ever; its last lines are shown', async () => {
@@ -152,13 +152,13 @@ describe('what cannot be served is said, and leaves nothing behind:', () => {
 
   test('a server that needs more memory than it may have', async () => {
     const small = await command('env', 'serve', image, '--port', '0', '--memory', '24m');
-    expect(small).toMatchObject({ code: 1, output: expect.stringContaining('perhaps it needs more memory') });
+    expect(small).toMatchObject({ code: 1, output: expect.stringContaining('its memory limit may be too low') });
   });
 
   test('one that never answers, which port it is not saying, and an impatient user', async () => {
     const silent = await engine.build('silent', [`FROM ${base}`, 'EXPOSE 7000 7001', 'CMD ["sleep", "600"]']);
     const which = await command('env', 'serve', silent, '--port', '0');
-    expect(which).toMatchObject({ code: 2, output: expect.stringContaining('say which with --container-port') });
+    expect(which).toMatchObject({ code: 2, output: expect.stringContaining('Choose one with --container-port') });
     const late = await command('env', 'serve', silent, '--port', '0', '--container-port', '7000', '--start-timeout', '2');
     expect(late).toMatchObject({ code: 1, output: expect.stringContaining('did not answer /health on its port 7000 within 2 s') });
     const waiting = foreground('env', 'push', silent, '--container-port', '7001');

@@ -78,7 +78,7 @@ describe('docker', () => {
       output: expect.stringContaining("Unable to find image 'nothing-env:latest'"),
     });
     const wrong = await docker(['run', '-d', '-p', '0:8000', 'echo-env'], { PALESTRA_API_KEY: 'or_wrong' });
-    expect(wrong).toMatchObject({ code: 125, output: expect.stringContaining('refuses the key (401)') });
+    expect(wrong).toMatchObject({ code: 125, output: expect.stringContaining('refused the API key (401)') });
     expect(await docker(['run', '-d', '-p', 'x:8000', 'echo-env'])).toMatchObject({
       code: 125,
       output: expect.stringContaining('Invalid'),

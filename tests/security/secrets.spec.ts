@@ -113,7 +113,7 @@ test("the operator's command rotates the key", async () => {
   const cli = path.resolve(import.meta.dirname, '../../apps/cli/dist/main.js');
   const env = { ...process.env, PALESTRA_URL: server.url, PALESTRA_API_KEY: server.apiKey };
   const { stdout } = await promisify(execFile)(process.execPath, [cli, 'keys', 'rotate-secret', '--drop-previous'], { env });
-  expect(stdout).toMatch(/^made a new key; sealed \d+ sessions with it\n/);
+  expect(stdout).toMatch(/^Created a new key; encrypted the secrets of \d+ sessions with it\n/);
 });
 
 test('configured keys: the next one is added, then put first, then alone, and no session loses its secrets', async () => {

@@ -1,14 +1,14 @@
 import { PalestraApiError } from '@palestra/client';
 import { type EventResult, type RolloutEvent, stringifyJson } from '@palestra/protocol';
 
-/** As the SDK batches (openreward-wire.md 4.1): one larger event goes alone. */
+/** The batch limits of the SDK (docs/reference/ors.md#batches). A larger event is sent alone. */
 const MAX_EVENTS = 128;
 const MAX_BYTES = 1_000_000;
 const CONCURRENCY = 4;
 
-interface Waiting {
+interface QueuedEvent {
   event: RolloutEvent;
-  /** Of the record that it was made from. */
+  /** The record that the event comes from. */
   where: string;
 }
 
@@ -16,35 +16,35 @@ export interface Outcome extends EventResult {
   where: string;
 }
 
-/** Sends events in batches, a few at the same time, and tells what became of each of them. Bounded: `add` waits for room. */
+/** Sends events in concurrent batches and reports the outcome of each event. `add` waits while too many batches are in progress. */
 export class BatchSender {
   readonly #send: (events: RolloutEvent[]) => Promise<EventResult[]>;
-  readonly #tell: (outcome: Outcome) => void;
+  readonly #report: (outcome: Outcome) => void;
   readonly #sending = new Set<Promise<void>>();
-  #batch: Waiting[] = [];
+  #batch: QueuedEvent[] = [];
   #bytes = 0;
   #failure: { error: unknown } | null = null;
 
-  constructor(send: (events: RolloutEvent[]) => Promise<EventResult[]>, tell: (outcome: Outcome) => void) {
+  constructor(send: (events: RolloutEvent[]) => Promise<EventResult[]>, report: (outcome: Outcome) => void) {
     this.#send = send;
-    this.#tell = tell;
+    this.#report = report;
   }
 
-  /** Rejects when a batch could not be sent, whichever that was. */
+  /** Rejects if any batch could not be sent. */
   async add(where: string, event: RolloutEvent): Promise<void> {
     const bytes = Buffer.byteLength(stringifyJson(event));
-    if (this.#batch.length > 0 && (this.#batch.length >= MAX_EVENTS || this.#bytes + bytes > MAX_BYTES)) await this.#go();
+    if (this.#batch.length > 0 && (this.#batch.length >= MAX_EVENTS || this.#bytes + bytes > MAX_BYTES)) await this.#sendBatch();
     this.#batch.push({ event, where });
     this.#bytes += bytes;
   }
 
   async flush(): Promise<void> {
-    if (this.#batch.length > 0) await this.#go();
+    if (this.#batch.length > 0) await this.#sendBatch();
     await Promise.all(this.#sending);
     this.#check();
   }
 
-  async #go(): Promise<void> {
+  async #sendBatch(): Promise<void> {
     const batch = this.#batch;
     this.#batch = [];
     this.#bytes = 0;
@@ -60,9 +60,9 @@ export class BatchSender {
     this.#sending.add(sent);
   }
 
-  async #settle(batch: readonly Waiting[]): Promise<void> {
+  async #settle(batch: readonly QueuedEvent[]): Promise<void> {
     const results = await this.#send(batch.map(({ event }) => event)).catch((error: unknown) => {
-      // Nothing of the batch could be kept: the reasons are in the error, and other batches may fare better.
+      // No event of the batch is valid: the error has the reasons, and other batches may succeed.
       if (!(error instanceof PalestraApiError) || error.code !== 'invalid_body') throw error;
       const reasons = reasonsOf(error.detail);
       return batch.map(({ event }, position): EventResult => ({
@@ -72,7 +72,7 @@ export class BatchSender {
         detail: reasons.get(position) ?? error.detail,
       }));
     });
-    for (const result of results) this.#tell({ ...result, where: batch[result.position]!.where });
+    for (const result of results) this.#report({ ...result, where: batch[result.position]!.where });
   }
 
   #check(): void {
@@ -80,7 +80,7 @@ export class BatchSender {
   }
 }
 
-/** Of a 422: `[{loc: ['body', 'events', 3], msg}]` as JSON text. */
+/** The reasons of a 422 by position, from the JSON text `[{loc: ['body', 'events', 3], msg}]`. */
 function reasonsOf(detail: string): Map<number, string> {
   try {
     const items = JSON.parse(detail) as { loc: unknown[]; msg: string }[];

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
 import { dockerCommand } from './commands/docker.ts';
 
-/** `palestra docker` alone: a trainer starts it three times a rollout, and waits for it. */
+/** Only `palestra docker`, for a fast start: a trainer runs it three times per rollout. */
 await dockerCommand().parseAsync();

@@ -14,43 +14,42 @@ import {
 } from '@palestra/rollouts/import';
 import { UsageError } from './settings.ts';
 
-/** A JSON log is one text in memory; Node holds no longer one. */
+/** A JSON log is read as one string, whose length Node limits. */
 const MAX_JSON_LOG_BYTES = 400 * 1024 * 1024;
 
 export interface ImportRequest {
   file: string;
   format: ImportFormat | 'auto';
   runName: string | undefined;
-  /** Inspect: which score is the reward. */
+  /** Inspect: the score to use as reward. */
   scorer: string | undefined;
 }
 
-/** The records of a file, one rollout each. Throws `UsageError` when the file is of no format that we read. */
+/** The records of a file, one rollout each. Throws `UsageError` for an unknown format. */
 export async function openImport({
   file,
-  format: wanted,
+  format: option,
   runName,
   scorer,
 }: ImportRequest): Promise<{ format: ImportFormat; records: AsyncIterable<Imported> }> {
   const { mtimeMs, size } = await stat(file).catch((error: unknown) => {
-    throw new UsageError(`cannot read ${file}: ${(error as Error).message}`);
+    throw new UsageError(`Cannot read ${file}: ${(error as Error).message}`);
   });
   const head = await headOf(file);
-  const format = wanted === 'auto' ? detectFormat(file, head) : wanted;
-  if (format === null) throw new UsageError(`${file}: its format cannot be told; give one with --format`);
-  // The file's own time: importing it again sends the same.
+  const format = option === 'auto' ? detectFormat(file, head) : option;
+  if (format === null) throw new UsageError(`${file}: unknown format. Choose one with --format.`);
+  // The time of the file, so that a repeated import sends the same events.
   const at = Math.trunc(mtimeMs);
   if (format === 'palestra')
     return { format, records: importPalestra(createReadStream(file), { at, ...(runName === undefined ? {} : { runName }) }) };
-  if (runName === undefined) throw new UsageError(`${file}: --run is needed, the file names no run`);
+  if (runName === undefined) throw new UsageError(`${file}: the file has no run name. Pass --run.`);
   const options = { runName, at };
   if (format === 'openai') return { format, records: importOpenai(createReadStream(file), options) };
   if (format === 'verifiers')
     return { format, records: importVerifiers(createReadStream(file), { ...options, ...(await metadataBeside(file)) }) };
   const ofInspect = { ...options, ...(scorer === undefined ? {} : { scorer }) };
   if (head[0] === 0x50 && head[1] === 0x4b) return { format, records: importInspectArchive(file, ofInspect) };
-  if (size > MAX_JSON_LOG_BYTES)
-    throw new UsageError(`${file}: a JSON log of this size is not read; convert it with: inspect log convert --to eval`);
+  if (size > MAX_JSON_LOG_BYTES) throw new UsageError(`${file}: the JSON log is too large. Convert it with: inspect log convert --to eval`);
   return { format, records: jsonLog(file, ofInspect) };
 }
 
@@ -68,7 +67,7 @@ async function headOf(file: string): Promise<Uint8Array> {
   }
 }
 
-/** verifiers writes the environment, the model and the sampling of its results into a file beside them. */
+/** The metadata file of verifiers beside the results, with environment, model and sampling. */
 async function metadataBeside(file: string): Promise<{ metadata?: Record<string, unknown> }> {
   const text = await readFile(path.join(path.dirname(file), 'metadata.json'), 'utf8').catch(() => null);
   if (text === null) return {};

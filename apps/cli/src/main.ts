@@ -16,33 +16,35 @@ const collect = (value: string, earlier: string[] = []) => [...earlier, value];
 
 function positive(text: string): number {
   const value = Number(text);
-  if (!Number.isInteger(value) || value < 1) throw new UsageError(`expected a whole number from 1 on, got ${text}`);
+  if (!Number.isInteger(value) || value < 1) throw new UsageError(`Invalid number "${text}". Expected a whole number of at least 1.`);
   return value;
 }
 
 function buildProgram(): Command {
   const program = new Command('palestra').description('Environments, sessions and rollouts of a Palestra server').version('0.1.0');
-  program.command('up').description('start a server here (as npm start)').action(up);
-  program.command('demo').description('play 8 mysteries x 4 samples with a scripted policy and upload them').action(demo);
-  program.command('doctor').description('check the server, the key and how programs of models are isolated').action(doctor);
+  program.command('up').description('start a server (like npm start)').action(up);
+  program.command('demo').description('play 8 mysteries x 4 samples with scripted policies and upload them').action(demo);
+  program.command('doctor').description('check the server, the API key and the isolation of programs of models').action(doctor);
   program
     .command('prepare-tasks')
-    .description('write tasks as Parquet or JSON lines, as SkyRL trains on them')
+    .description('write tasks as Parquet or JSON lines for SkyRL')
     .requiredOption('--env <owner/name>', 'environment; repeatable', collect)
     .option('--split <name>', 'split', 'train')
-    .option('--output <file>', '.parquet, else JSON lines', 'tasks.parquet')
-    .option('--max-tasks <count>', 'per environment', positive)
-    .option('--concurrency <count>', 'read by so many sessions from here (without: on the server, else by 32)', positive)
-    .addOption(new Option('--prompt-format <format>', 'JSON text, or a list of messages').choices(['text', 'messages']).default('text'))
+    .option('--output <file>', 'file to write: .parquet, else JSON lines', 'tasks.parquet')
+    .option('--max-tasks <count>', 'maximum tasks per environment', positive)
+    .option('--concurrency <count>', 'read with this many sessions of this command (default: on the server, else 32)', positive)
+    .addOption(
+      new Option('--prompt-format <format>', 'prompt as JSON text or as a list of messages').choices(['text', 'messages']).default('text'),
+    )
     .action((options: PrepareOptions) => prepareTasks(options));
   for (const command of [environmentCommands(), taskCommands(), keyCommands(), dockerCommand(), ...runCommands(positive)])
     program.addCommand(command);
   return program;
 }
 
-// Whoever reads has heard enough ("| head"): no fault of anybody.
+// EPIPE means that the reader closed the pipe, as "| head" does. It is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') process.stderr.write(`palestra: cannot write: ${describeError(error)}\n`);
+  if (error.code !== 'EPIPE') process.stderr.write(`palestra: Cannot write: ${describeError(error)}\n`);
   process.exit(error.code === 'EPIPE' ? 0 : 1);
 });
 try {

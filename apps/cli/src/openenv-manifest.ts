@@ -5,13 +5,13 @@ import { z } from 'zod';
 
 export const MANIFEST = 'openenv.yaml';
 
-/** Something is wrong with a manifest: printed as one line. */
+/** An invalid manifest; printed as one line. */
 export class ManifestError extends Error {}
 
 const text = z.string().min(1);
 const label = z.union([text, z.number()]);
 
-/** What is read of any flavour (openenv-wire.md 11); every key may be missing but the name. */
+/** The keys of every manifest format (docs/reference/openenv.md#manifest). Only the name is required. */
 const manifestSchema = z.looseObject({
   name: text,
   version: label.optional(),
@@ -19,10 +19,10 @@ const manifestSchema = z.looseObject({
   spec_version: z.union([z.number(), text]).optional(),
   type: text.optional(),
   runtime: text.optional(),
-  /** `module:attribute` of the server, or the file of an environment that is written with our kit. */
+  /** `module:attribute` of the server, or the file of an environment of the kit. */
   app: text.optional(),
   port: z.int().min(1).max(65_535).optional(),
-  /** Class names, in the older flavour. */
+  /** Class names, in the older format. */
   action: text.optional(),
   observation: text.optional(),
   variables: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).optional(),
@@ -32,18 +32,18 @@ export interface OpenEnvManifest {
   name: string;
   version: string | null;
   description: string | null;
-  /** null: the older flavour, which names no server. */
+  /** Null in the older format, which has no server. */
   app: string | null;
   port: number;
   /** Environment variables of the server. */
   variables: Record<string, string>;
-  /** Everything that stands there, unknown keys too. */
+  /** The whole manifest, with unknown keys. */
   raw: Record<string, unknown>;
 }
 
 const DEFAULT_PORT = 8000;
 
-/** Throws `ManifestError`, with the line where YAML itself is broken. */
+/** Throws `ManifestError`, with the line for invalid YAML. */
 export function parseManifest(source: string): OpenEnvManifest {
   const document = parseDocument(source, { prettyErrors: true });
   const [broken] = document.errors;
@@ -55,15 +55,15 @@ export function parseManifest(source: string): OpenEnvManifest {
     const issues = read.error.issues.map(({ path: where, message }) => `${where.join('.')}: ${message}`);
     throw new ManifestError(`${MANIFEST}: ${issues.join('; ')}`);
   }
-  // `1.0` without quotes is a number to YAML, and no longer 1.0.
-  const written = document.get('version', true);
-  const version = read.data.version === undefined ? null : isScalar(written) ? (written.source ?? String(written.value)) : null;
+  // YAML parses `1.0` without quotes as the number 1, so the source text is used.
+  const node = document.get('version', true);
+  const version = read.data.version === undefined ? null : isScalar(node) ? (node.source ?? String(node.value)) : null;
   const { name, description = null, app = null, port = DEFAULT_PORT, variables = {} } = read.data;
   const entries = Object.entries(variables).map(([key, value]): [string, string] => [key, String(value)]);
   return { name, version, description, app, port, variables: Object.fromEntries(entries), raw };
 }
 
-/** null when the folder has none. */
+/** Returns null if the folder has no manifest. */
 export async function readManifest(folder: string): Promise<OpenEnvManifest | null> {
   const source = await readFile(path.join(folder, MANIFEST), 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;

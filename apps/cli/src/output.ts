@@ -1,6 +1,6 @@
 import { SingleBar } from 'cli-progress';
 
-/** Columns of plain text, as wide as their widest cell. */
+/** Prints plain-text columns as wide as their widest cell. */
 export function printTable(head: string[], rows: (string | number | null)[][]): void {
   const cells = [head, ...rows.map((row) => row.map((cell) => printable(String(cell ?? '-'))))];
   const widths = head.map((_, column) => Math.max(...cells.map((row) => row[column]!.length)));
@@ -13,26 +13,26 @@ export function printTable(head: string[], rows: (string | number | null)[][]): 
     );
 }
 
-/** Names come from others: no control characters reach the terminal. */
+/** Replaces control characters, because names are untrusted. */
 export function printable(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- these are what is taken out
+  // oxlint-disable-next-line no-control-regex -- these characters are replaced
   return text.replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, ' ');
 }
 
-/** Of a text whose lines are to stay. */
+/** Like `printable`, but keeps line breaks. */
 export const printableLines = (text: string): string => text.split('\n').map(printable).join('\n');
 
 export interface Progress {
   total(count: number): void;
   step(): void;
-  /** Clears the bar for a moment, so that a line can be printed. */
+  /** Prints a line above the bar. */
   line(text: string): void;
   stop(): void;
 }
 
 const LINE_EVERY_MS = 2_000;
 
-/** A bar on a terminal, a line now and then anywhere else. On stderr: stdout is for results. */
+/** A bar on a terminal, else a line every two seconds. On stderr, because stdout is for results. */
 export function startProgress(what: string): Progress {
   return process.stderr.isTTY ? new Bar(what) : new Lines(what);
 }
@@ -65,7 +65,7 @@ class Bar implements Progress {
 
 class Lines implements Progress {
   readonly #what: string;
-  /** null: nobody has counted. */
+  /** Null while the total is unknown. */
   #total: number | null = null;
   #done = 0;
   #printedAt = Date.now();

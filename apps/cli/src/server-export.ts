@@ -2,13 +2,13 @@ import type { TaskExportBody, TaskExportView } from '@palestra/protocol';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConnectionError, PalestraApiError, type PalestraClient } from '@palestra/client';
 
-/** Waits between two looks at the export grow with its age, within these bounds. */
+/** The poll interval grows with the age of the export, within these bounds. */
 const MIN_POLL_MS = 40;
 const MAX_POLL_MS = 1_000;
 
 /**
- * Has the server read the tasks and write the file; answers the finished export. null when it does not: another ORS server, names
- * or environments that it does not know, too many exports at once, no answer at all. Rejects when an export that it took failed as a whole.
+ * Exports tasks on the server and returns the finished export. Returns null if the server refuses: another ORS server, unknown names
+ * or environments, too many exports, or no response. Rejects if an accepted export fails.
  */
 export async function exportOnServer(
   client: PalestraClient,
@@ -21,7 +21,7 @@ export async function exportOnServer(
     view = await client.exports.create(request);
   } catch (error) {
     const refused = error instanceof PalestraApiError && error.status !== 401;
-    // Without an answer the sessions try again, for longer.
+    // Without a response the caller reads by sessions, which retry for longer.
     if (refused || error instanceof ConnectionError) return null;
     throw error;
   }
@@ -30,13 +30,13 @@ export async function exportOnServer(
     try {
       await sleep(Math.min(MAX_POLL_MS, Math.max(MIN_POLL_MS, (Date.now() - startedAt) / 10)), undefined, { signal });
     } catch (error) {
-      // The user has interrupted the command: nobody will fetch the file.
+      // The user interrupted the command, so the file will not be downloaded.
       await client.exports.cancel(view.id).catch(() => {});
       throw error;
     }
     view = await client.exports.get(view.id);
     onProgress(view);
   }
-  if (view.state === 'failed') throw new Error(`the export failed: ${view.error ?? 'no reason given'}`);
+  if (view.state === 'failed') throw new Error(`The export failed: ${view.error ?? 'unknown reason'}`);
   return view;
 }

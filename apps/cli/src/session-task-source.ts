@@ -1,7 +1,7 @@
 import type { PalestraClient } from '@palestra/client';
 import type { TaskSource } from '@palestra/exports';
 
-/** Reads a task as a trainer would: by a session of its own. The SID is made here: a session of three requests needs no queue. */
+/** Reads each task with a separate session, like a trainer. Without a reservation: a session of three requests needs no queue. */
 export function sessionTaskSource(client: PalestraClient): TaskSource {
   return {
     numTasks: (environment, split) => client.environments.numTasks(environment, split),

@@ -109,7 +109,7 @@ test('serve restarts a dead process, and ends it when it ends itself', async () 
   expect(await answers()).toEqual(['lucky-number']);
   const { stdout: child } = await promisify(execFile)('pgrep', ['-P', String(pid)]);
   process.kill(Number(child), 'SIGKILL');
-  await expect.poll(output, { timeout: 40_000 }).toContain('is started again');
+  await expect.poll(output, { timeout: 40_000 }).toContain('Restarting it');
   await expect.poll(answers, { timeout: 40_000 }).toEqual(['lucky-number']);
   expect(await end()).toBe(0);
   expect(await answers()).toBeNull();
@@ -129,7 +129,7 @@ test('a rejected promise of a tool ends no session; the death of a process is re
   await new Promise((resolve) => setTimeout(resolve, 300));
   expect(await session.call('stray', {})).toMatchObject({ blocks: [{ text: 'done' }] });
   await session.call('late', {}).catch(() => null);
-  await expect.poll(output, { timeout: 40_000 }).toMatch(/is started again[^]*thrown too late/);
+  await expect.poll(output, { timeout: 40_000 }).toMatch(/Restarting it[^]*thrown too late/);
 });
 
 test('push serves and registers a folder; the environment is played', async () => {
@@ -151,10 +151,10 @@ test('push serves and registers a folder; the environment is played', async () =
 test('push --detach keeps it running; --url detects the protocol of a server', async () => {
   const pushed = await palestra(['env', 'push', 'lucky-number', '--name', 'detached', '--detach']);
   expect(pushed).toMatchObject({ code: 0, stdout: `${server.orgName}/detached@1\n` });
-  const [, pid, url] = /process (\d+) serves (\S+);/.exec(pushed.stderr)!;
+  const [, pid, url] = /Process (\d+) serves (\S+)\./.exec(pushed.stderr)!;
   try {
     const again = await palestra(['env', 'push', 'lucky-number', '--name', 'detached', '--url', url!]);
-    expect(again.stdout).toContain('@1: was on this server already');
+    expect(again.stdout).toContain('@1: already registered with this server');
     const other = await palestra(['env', 'push', folder, '--name', 'by-url', '--public', '--url', url!]);
     expect(other).toMatchObject({ code: 0, stdout: `${server.orgName}/by-url@1\n` });
     expect(other.stderr).toContain('is an ORS server');
@@ -166,7 +166,7 @@ test('push --detach keeps it running; --url detects the protocol of a server', a
   expect(await palestra(['env', 'push', folder, '--url', url!])).toMatchObject({ code: 2 });
   const dead = await palestra(['env', 'push', folder, '--name', 'dead', '--url', 'http://127.0.0.1:9']);
   expect(dead).toMatchObject({ code: 1 });
-  expect(dead.stderr).toContain('http://127.0.0.1:9 does not answer');
+  expect(dead.stderr).toContain('http://127.0.0.1:9 does not respond');
 });
 
 test('an image without a container engine is refused with the reason', async () => {
@@ -175,6 +175,6 @@ test('an image without a container engine is refused with the reason', async () 
   const refused = await palestra(['env', 'push', 'registry.example/acme/echo_env:latest'], { PATH: none });
   expect(refused).toMatchObject({ code: 2 });
   expect(refused.stderr).toMatch(
-    /docker is not installed; podman is not installed\. Start Docker or Podman, or name another one with --engine/,
+    /docker is not installed; podman is not installed\. Start Docker or Podman, or choose another engine with --engine/,
   );
 });

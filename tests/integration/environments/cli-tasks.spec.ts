@@ -69,7 +69,7 @@ test('files become the splits of a new version, once', async () => {
   const pushed = await palestra('tasks', 'push', environment(), ...args);
   expect(pushed).toMatchObject({ code: 0 });
   expect(pushed.stdout).toContain(`${environment()}@2\n`);
-  expect((await palestra('tasks', 'push', environment(), ...args)).stdout).toContain(`${environment()}@2: had exactly these tasks already`);
+  expect((await palestra('tasks', 'push', environment(), ...args)).stdout).toContain(`${environment()}@2: already has these tasks`);
   expect((await palestra('tasks', 'list', environment())).stdout).toContain('train (2), test (1), hard (1)');
   expect((await palestra('env', 'tasks', environment(), '--split', 'test')).stdout).toBe('0\t{"id":3}\n');
   expect((await palestra('tasks', 'push', environment(), 'more.jsonl', '--split', 'train')).stdout).toContain(`${environment()}@3\n`);

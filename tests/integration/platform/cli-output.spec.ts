@@ -28,7 +28,7 @@ test('a reader that closes the pipe is not an error', async () => {
 
 test('a full disk is reported in one line', async () => {
   const { code, stderr } = await shell('palestra env list > /dev/full');
-  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/palestra: cannot write: .*ENOSPC[^\n]*\n$/) });
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/palestra: Cannot write: .*ENOSPC[^\n]*\n$/) });
 });
 
 test('an unreachable server is reported with its variable', async () => {

@@ -73,14 +73,14 @@ describe('palestra rollouts import', () => {
     await writeFile(odd, 'a,b\n1,2\n');
     expect(await palestra(odd, '--run', 'x')).toMatchObject({ code: 2, stderr: expect.stringContaining('format cannot be told') });
     expect(await palestra(path.join(folder, 'none'), '--run', 'x')).toMatchObject({ code: 2 });
-    expect(await palestra(fixture('openai.jsonl'))).toMatchObject({ code: 2, stderr: expect.stringContaining('--run is needed') });
+    expect(await palestra(fixture('openai.jsonl'))).toMatchObject({ code: 2, stderr: expect.stringContaining('Pass --run') });
   });
 
   it('sends nothing on a dry run', async () => {
     const before = await count('rollout_heads');
     expect(await palestra(fixture('arithmetic.eval'), '--run', 'dry', '--dry-run')).toMatchObject({
       code: 0,
-      stdout: expect.stringContaining('Nothing was sent.'),
+      stdout: expect.stringContaining('Nothing was uploaded.'),
     });
     expect(await count('rollout_heads')).toBe(before);
   });

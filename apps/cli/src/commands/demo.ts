@@ -8,7 +8,7 @@ const SPLIT = 'train';
 const RUN = 'whodunit-demo';
 const MAX_TURNS = 30;
 
-/** Who plays at which step: two tasks a step, four samples a task. The curve of the run rises as in a training that works. */
+/** The players of each step: two tasks per step, four samples per task. The mean reward of the run rises. */
 const STEPS: PlayerName[][] = [
   ['gossip', 'daydreamer', 'hasty', 'gossip'],
   ['hasty', 'gossip', 'detective', 'daydreamer'],
@@ -17,7 +17,7 @@ const STEPS: PlayerName[][] = [
 ];
 const TASKS_PER_STEP = 2;
 
-/** Plays the demo through the client as a trainer would; exit status 1 when an episode could not be played or stored. */
+/** Plays the demo through the client, like a trainer. Exit status 1 if an episode could not be played or stored. */
 export async function demo(): Promise<void> {
   const startedAt = performance.now();
   const progress = startProgress('demo episodes');
@@ -30,7 +30,7 @@ export async function demo(): Promise<void> {
       const groups = await Promise.all(indexes.map((index) => playTask(client, step, cast, index, signal)));
       for (const sample of groups.flatMap((group) => group.samples)) {
         if (sample.scored) rewards.push(sample.reward);
-        else progress.line(`an episode could not be played: ${sample.error.message}`);
+        else progress.line(`An episode failed: ${sample.error.message}`);
         progress.step();
       }
       unscored += groups.reduce((sum, group) => sum + group.unscored, 0);

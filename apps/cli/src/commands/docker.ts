@@ -5,33 +5,33 @@ import { STOP_HEADER } from '../docker/forwarder.ts';
 import { DockerError, forward, type ForwardOptions, newContainerId, resolveEnvironment, startDetached } from '../docker/start-container.ts';
 
 const MAIN = fileURLToPath(new URL('../docker-main.js', import.meta.url));
-/** docker's exit status for what went wrong before a container ran. */
+/** Docker's exit status if a container could not be started. */
 const NOT_STARTED = 125;
 const STOP_MS = 1_800;
 
 const collect = (value: string, earlier: string[] = []) => [...earlier, value];
 
 /**
- * What OpenEnv's clients ask of Docker, for environments of a Palestra server: a container is a process that forwards a port of localhost to one
- * session (docs/skyrl-openenv.md). `integrations/skyrl-openenv/bin/docker` calls it.
+ * The Docker commands that OpenEnv clients use, for environments of a Palestra server. A container is a process that forwards a port of
+ * localhost to one session (docs/skyrl-openenv.md). `integrations/skyrl-openenv/bin/docker` calls it.
  */
 export function dockerCommand(): Command {
   const docker = new Command('docker')
-    .description('stands in for Docker, where OpenEnv clients start environments by image')
+    .description('replaces Docker for OpenEnv clients that start environments by image')
     .enablePositionalOptions();
   docker.command('version').action(() => print('Client: Palestra\nServer: Palestra'));
   docker
     .command('run')
-    .argument('<image>', 'the name of an environment, - and _ being the same; see PALESTRA_DOCKER_IMAGES')
-    .argument('[command...]', 'not used')
-    .option('-d, --detach', 'in the background; prints the id')
+    .argument('<image>', 'name of an environment; "-" and "_" are equivalent; see PALESTRA_DOCKER_IMAGES')
+    .argument('[command...]', 'ignored')
+    .option('-d, --detach', 'run in the background and print the id')
     .option('--name <name>')
-    .option('-p, --publish <port>', 'port of localhost, as 8001:8000', collect)
-    .option('-e, --env <variable>', 'accepted; an environment of a server has none', collect)
-    .addOption(new Option('--rm', 'always so').default(true))
+    .option('-p, --publish <port>', 'port of localhost, such as 8001:8000', collect)
+    .option('-e, --env <variable>', 'ignored: environments run on the server', collect)
+    .addOption(new Option('--rm', 'always on').default(true))
     .passThroughOptions()
     .action(guarded(run));
-  docker.command('stop').argument('<container...>', 'ids or names').option('-t, --time <seconds>', 'not used').action(guarded(stop));
+  docker.command('stop').argument('<container...>', 'ids or names').option('-t, --time <seconds>', 'ignored').action(guarded(stop));
   docker.command('rm').argument('<container...>', 'ids or names').option('-f, --force').option('-v, --volumes').action(guarded(remove));
   docker
     .command('pull')
@@ -49,7 +49,7 @@ export function dockerCommand(): Command {
 async function run(image: string, _command: string[], options: { detach?: boolean; name?: string; publish?: string[] }): Promise<void> {
   const id = newContainerId();
   const [published = '0', second] = options.publish ?? [];
-  if (second !== undefined) throw new DockerError('an environment has one port');
+  if (second !== undefined) throw new DockerError('Only one -p is supported: an environment has one port.');
   const environment = await resolveEnvironment(image);
   const forwarding: ForwardOptions = { id, name: options.name ?? id.slice(0, 12), image, environment, port: hostPort(published) };
   if (!options.detach) return forward(await ContainerFolder.open(process.env), forwarding);
@@ -68,29 +68,29 @@ function hostPort(published: string): number {
 
 async function stop(containers: string[]): Promise<void> {
   const folder = await ContainerFolder.open(process.env);
-  for (const asked of containers) {
-    const record = await folder.find(asked);
-    if (record === null) fail(`Error response from daemon: No such container: ${asked}`, 1);
+  for (const reference of containers) {
+    const record = await folder.find(reference);
+    if (record === null) fail(`Error response from daemon: No such container: ${reference}`, 1);
     else {
       await end(record);
       await folder.remove(record.id);
-      print(asked);
+      print(reference);
     }
   }
 }
 
-/** Also of what is gone already: a stopped container leaves nothing behind. */
+/** Succeeds for unknown containers, too: a stopped container has no record. */
 async function remove(containers: string[]): Promise<void> {
   const folder = await ContainerFolder.open(process.env);
-  for (const asked of containers) {
-    const record = await folder.find(asked);
+  for (const reference of containers) {
+    const record = await folder.find(reference);
     if (record !== null) await end(record);
     if (record !== null) await folder.remove(record.id);
-    print(asked);
+    print(reference);
   }
 }
 
-/** By its port, not by its process id, which may be somebody else's by now. Silence means that it is gone. */
+/** Ends a container through its port; its process id may belong to another process by now. No response means that it has ended. */
 async function end({ id, port }: { id: string; port: number }): Promise<void> {
   const request = { method: 'DELETE', headers: { [STOP_HEADER]: id }, signal: AbortSignal.timeout(STOP_MS) };
   await fetch(`http://127.0.0.1:${port}/`, request).catch(() => null);
@@ -105,7 +105,7 @@ async function forwardAsChild(options: string): Promise<void> {
   }
 }
 
-/** Failures as docker tells them. */
+/** Prints failures like Docker. */
 function guarded<Arguments extends unknown[]>(action: (...values: Arguments) => Promise<void>): (...values: Arguments) => Promise<void> {
   return (...values) =>
     action(...values).catch((error: Error) => fail(`docker: Error response from daemon: ${error.message}`, NOT_STARTED));

@@ -4,15 +4,15 @@ import { withClient } from '../settings.ts';
 
 const CODING_ENV = 'palestra/coding_env';
 
-/** One line for each thing that a trainer or an operator relies on. Exits with 1 when one of them does not work. */
+/** Checks the server, the key and isolation, one line each. Exit status 1 if a check fails. */
 export async function doctor(): Promise<void> {
   await withClient(async (client) => {
-    const check = async (name: string, look: () => Promise<string>): Promise<boolean> => {
-      const [mark, said] = await look().then(
+    const check = async (name: string, run: () => Promise<string>): Promise<boolean> => {
+      const [mark, text] = await run().then(
         (detail) => ['ok', detail],
         (error: unknown) => ['FAIL', describeError(error)],
       );
-      process.stdout.write(`${mark!.padEnd(5)} ${name.padEnd(12)} ${printable(said!)}\n`);
+      process.stdout.write(`${mark!.padEnd(5)} ${name.padEnd(12)} ${printable(text!)}\n`);
       if (mark === 'FAIL') process.exitCode = 1;
       return mark === 'ok';
     };

@@ -15,23 +15,23 @@ interface Options {
   reset: boolean;
 }
 
-/** `palestra env set`: what its owner decides about the sessions of an environment. */
+/** `palestra env set`: the session policy of an environment. */
 export function setCommand(): Command {
   return new Command('set')
-    .description('timeouts, capacity and promises for the sessions of an environment; what is not named stays as it was')
+    .description('set timeouts, capacity and guarantees for the sessions of an environment; other settings stay')
     .argument('<owner/name>')
-    .option('--capacity <count>', 'sessions at the same time per replica of the environment, or "none"', readCapacity)
-    .option('--heartbeat <seconds>', 'a session ends after this long without ping or request', readSeconds)
-    .option('--idle <seconds>', 'a session ends after this long without a request other than ping', readSeconds)
-    .option('--setup <seconds>', 'a setup that takes longer has failed', readSeconds)
-    .option('--call <seconds>', 'a call that takes longer is given up', readSeconds)
-    .option('--silence <seconds>', 'an ORS server without a sign of life for so long is taken for dead', readSeconds)
-    .option('--deterministic', 'same task, same calls, same results: sessions survive their process')
-    .option('--no-deterministic', 'they do not')
-    .option('--idempotent <tools>', 'tools that may run again when their outcome is unknown, with commas', (text) =>
+    .option('--capacity <count>', 'concurrent sessions per replica of the environment, or "none"', readCapacity)
+    .option('--heartbeat <seconds>', 'end a session after this time without ping or request', readSeconds)
+    .option('--idle <seconds>', 'end a session after this time without a request other than ping', readSeconds)
+    .option('--setup <seconds>', 'timeout of the setup', readSeconds)
+    .option('--call <seconds>', 'timeout of a call', readSeconds)
+    .option('--silence <seconds>', 'time without data after which an ORS server counts as dead', readSeconds)
+    .option('--deterministic', 'the same task and calls give the same results, so sessions survive their process')
+    .option('--no-deterministic', 'results can differ')
+    .option('--idempotent <tools>', 'comma-separated tools that can run again if their outcome is unknown', (text) =>
       text.split(',').filter(Boolean),
     )
-    .option('--reset', 'forget what was set before', false)
+    .option('--reset', 'remove all earlier settings', false)
     .action(set);
 }
 
@@ -45,7 +45,7 @@ async function set(environment: string, options: Options): Promise<void> {
 }
 
 function policyOf({ capacity, heartbeat, idle, setup, call, silence, deterministic, idempotent }: Options): SessionPolicyView {
-  const named = {
+  const values = {
     capacity: capacity === 'none' ? null : capacity,
     heartbeat_timeout_s: heartbeat,
     idle_timeout_s: idle,
@@ -55,17 +55,17 @@ function policyOf({ capacity, heartbeat, idle, setup, call, silence, determinist
     deterministic,
     idempotent_tools: idempotent,
   };
-  return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined));
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }
 
 function readCapacity(text: string): number | 'none' {
   if (text === 'none') return text;
-  if (!/^[1-9]\d*$/.test(text)) throw new UsageError(`--capacity: a count or "none", not ${text}`);
+  if (!/^[1-9]\d*$/.test(text)) throw new UsageError(`Invalid --capacity "${text}". Expected a count or "none".`);
   return Number(text);
 }
 
 function readSeconds(text: string): number {
   const seconds = Number(text);
-  if (!Number.isFinite(seconds) || seconds <= 0) throw new UsageError(`not a time in seconds: ${text}`);
+  if (!Number.isFinite(seconds) || seconds <= 0) throw new UsageError(`Invalid time "${text}". Expected a number of seconds above 0.`);
   return seconds;
 }

@@ -8,19 +8,17 @@ import { validateCommand } from './env/validate.ts';
 import { setCommand } from './environment-policy.ts';
 
 export function environmentCommands(): Command {
-  const command = new Command('env')
-    .alias('environments')
-    .description('environments: make, check, serve and register them; what the registry has');
+  const command = new Command('env').alias('environments').description('create, check, serve, register and list environments');
   for (const local of [initCommand(), validateCommand(), serveCommand(), pushCommand()]) command.addCommand(local);
   command.command('list').option('--owner <owner>').option('--search <text>').action(list);
   command.command('get').argument('<owner/name>').action(get);
   command
     .command('add')
-    .description('register a running ORS server; "push --url" also OpenEnv and MCP servers')
-    .argument('<owner/name>', 'or a bare name in your own namespace')
+    .description('register a running ORS server ("push --url" also registers OpenEnv and MCP servers)')
+    .argument('<owner/name>', 'or a name in your namespace')
     .requiredOption('--url <url>', 'base URL of the server')
     .option('--description <text>', '', '')
-    .option('--public', 'visible to every organisation of the service, not to yours only', false)
+    .option('--public', 'visible to every organisation of the service, not only to yours', false)
     .action(add);
   command.addCommand(setCommand());
   command
@@ -68,10 +66,10 @@ async function get(environment: string): Promise<void> {
 
 async function add(target: string, options: { url: string; description: string; public: boolean }): Promise<void> {
   const [first, second, ...rest] = target.split('/');
-  if (!first || rest.length > 0 || second === '') throw new UsageError(`not an environment name: ${target}`);
-  const place = second === undefined ? { name: first } : { namespace: first, name: second };
+  if (!first || rest.length > 0 || second === '') throw new UsageError(`Invalid environment name "${target}". Expected owner/name.`);
+  const name = second === undefined ? { name: first } : { namespace: first, name: second };
   const { url, description } = options;
-  const added = await withClient((client) => client.environments.add({ ...place, url, description, isPrivate: !options.public }));
+  const added = await withClient((client) => client.environments.add({ ...name, url, description, isPrivate: !options.public }));
   process.stdout.write(`${added.owner}/${added.name}\n`);
 }
 

@@ -7,7 +7,7 @@ import { startProgress } from '../output.ts';
 import { UsageError, withClient } from '../settings.ts';
 import { writeFileAtomically } from '../atomic-write.ts';
 
-/** Between two looks at the export; grows with its age, within these bounds. */
+/** The poll interval grows with the age of the export, within these bounds. */
 const MIN_POLL_MS = 100;
 const MAX_POLL_MS = 2_000;
 
@@ -25,19 +25,19 @@ interface ExportOptions {
 
 export function exportRolloutsCommand(positive: (text: string) => number): Command {
   return new Command('export')
-    .description('write rollouts as a dataset with its lineage')
-    .option('--run <name or id>', 'one run (without: all)')
-    .option('--query <query>', 'as in the Explorer', '')
+    .description('export rollouts as a dataset with its lineage')
+    .option('--run <name or id>', 'run to export (default: all runs)')
+    .option('--query <query>', 'query, as in the Explorer', '')
     .addOption(new Option('--format <format>').choices([...ROLLOUT_EXPORT_FORMATS]).default('parquet'))
-    .option('--lens <lens>', 'trainer whose reading of a rollout is in the lens_* columns', 'canonical')
-    .option('--redact', 'replace what looks like a credential')
-    .option('--shard-rows <count>', 'rows of a file at most', positive)
-    .option('--keep', 'leave the export on the server, too')
+    .option('--lens <lens>', 'trainer whose metric definitions the lens_* columns use', 'canonical')
+    .option('--redact', 'replace credentials')
+    .option('--shard-rows <count>', 'maximum rows per file', positive)
+    .option('--keep', 'keep the export on the server')
     .requiredOption('--out <folder>')
     .action(exportRollouts);
 }
 
-/** Has the server write the export, brings its files into the folder, and has the server forget it. */
+/** Creates an export on the server, downloads its files, and deletes it from the server. */
 async function exportRollouts(options: ExportOptions): Promise<void> {
   const { run, query, format, lens, redact, shardRows, out, keep } = options;
   const view = await withClient(async (client, signal) => {
@@ -45,29 +45,29 @@ async function exportRollouts(options: ExportOptions): Promise<void> {
     try {
       const finished = await waitFor(client, id, signal);
       for (const { name } of finished.files) {
-        await writeFileAtomically(placeOf(out, name), await client.rolloutExports.download(id, name), signal);
+        await writeFileAtomically(fileIn(out, name), await client.rolloutExports.download(id, name), signal);
       }
       return finished;
     } finally {
-      // Also after a failure: nobody else knows of it. One that cannot be erased now is in `GET /v1/exports`.
+      // Also after a failure, because only this command knows the export. `GET /v1/exports` lists one that cannot be deleted.
       if (!keep) await client.rolloutExports.delete(id).catch(() => {});
     }
   });
-  const skipped = view.skipped > 0 ? `; ${view.skipped} had nothing to learn from` : '';
+  const skipped = view.skipped > 0 ? `; skipped ${view.skipped} without model messages` : '';
   process.stdout.write(`${view.written} rows in ${view.shards} files written to ${out}${skipped}\n`);
 }
 
 async function waitFor(client: PalestraClient, id: string, signal: AbortSignal): Promise<RolloutExportView> {
   const progress = startProgress('rows');
   const startedAt = Date.now();
-  let told = 0;
+  let counted = 0;
   try {
     for (;;) {
       const view = await client.rolloutExports.get(id);
       if (view.total !== null) progress.total(view.total);
-      for (; told < view.written; told += 1) progress.step();
+      for (; counted < view.written; counted += 1) progress.step();
       if (view.state === 'complete') return view;
-      if (view.state === 'failed') throw new Error(`the export failed: ${view.error ?? 'no reason given'}`);
+      if (view.state === 'failed') throw new Error(`The export failed: ${view.error ?? 'unknown reason'}`);
       await sleep(Math.min(MAX_POLL_MS, Math.max(MIN_POLL_MS, (Date.now() - startedAt) / 10)), undefined, { signal });
     }
   } finally {
@@ -75,9 +75,9 @@ async function waitFor(client: PalestraClient, id: string, signal: AbortSignal):
   }
 }
 
-/** Names come from the server: none leads out of the folder. */
-function placeOf(folder: string, name: string): string {
-  const place = path.resolve(folder, name);
-  if (!place.startsWith(path.resolve(folder) + path.sep)) throw new UsageError(`the server named a file outside of the folder: ${name}`);
-  return place;
+/** The path of a file. The server sends the name, so a path outside of the folder is refused. */
+function fileIn(folder: string, name: string): string {
+  const file = path.resolve(folder, name);
+  if (!file.startsWith(path.resolve(folder) + path.sep)) throw new UsageError(`The server sent a file name outside of the folder: ${name}`);
+  return file;
 }

@@ -13,7 +13,7 @@ interface ImportOptions {
   dryRun?: boolean;
 }
 
-/** What came of one file. Records are lines or samples; the other figures are events. */
+/** The counts of one file. Records are lines or samples; the other counts are events. */
 interface Tally {
   file: string;
   format: string;
@@ -23,28 +23,28 @@ interface Tally {
   duplicates: number;
   conflicts: number;
   rejected: number;
-  /** Records that could not be read. */
+  /** Unreadable records. */
   unread: number;
 }
 
-/** Bad records are told one by one up to here, and all are counted. */
-const MAX_TOLD = 20;
+/** At most this many bad records per file are printed; all are counted. */
+const MAX_PRINTED = 20;
 
 export function importRolloutsCommand(): Command {
   return new Command('import')
-    .description('upload rollouts that other tools recorded; again changes nothing')
+    .description('upload rollouts that other tools recorded; importing a file again changes nothing')
     .argument('<files...>')
-    .addOption(new Option('--format <format>', 'of the files').choices(['auto', ...IMPORT_FORMATS]).default('auto'))
-    .option('--run <name>', 'run that they are put into (our own format: without it into their own)')
+    .addOption(new Option('--format <format>', 'format of the files').choices(['auto', ...IMPORT_FORMATS]).default('auto'))
+    .option('--run <name>', 'run for the rollouts (Palestra files: default is the run in the file)')
     .option(
       '--scorer <name>',
-      'Inspect: the score that is the reward, or NAME.KEY of a score with several values (without: the first of the task)',
+      'Inspect: the score to use as reward, or NAME.KEY for a score with several values (default: the first score)',
     )
-    .option('--dry-run', 'read the files and send nothing')
+    .option('--dry-run', 'read the files without uploading them')
     .action((files: string[], options: ImportOptions) => importRollouts(files, options));
 }
 
-/** A bad record is told and left out; the exit status is 1 then. */
+/** Prints and skips bad records; the exit status is then 1. */
 async function importRollouts(files: readonly string[], options: ImportOptions): Promise<void> {
   const progress = startProgress('events');
   let tallies: Tally[];
@@ -56,7 +56,7 @@ async function importRollouts(files: readonly string[], options: ImportOptions):
     progress.stop();
   }
   printTable(
-    ['file', 'format', 'records', 'events', 'new', 'there already', 'conflicts', 'rejected', 'unreadable'],
+    ['file', 'format', 'records', 'events', 'new', 'duplicates', 'conflicts', 'rejected', 'unreadable'],
     tallies.map((one) => [
       one.file,
       one.format,
@@ -69,7 +69,7 @@ async function importRollouts(files: readonly string[], options: ImportOptions):
       one.unread,
     ]),
   );
-  if (options.dryRun) process.stdout.write('Nothing was sent.\n');
+  if (options.dryRun) process.stdout.write('Nothing was uploaded.\n');
   if (tallies.some((one) => one.unread + one.rejected > 0)) process.exitCode = 1;
 }
 
@@ -87,7 +87,7 @@ async function importFiles(
   return tallies;
 }
 
-/** `earlier`: events of the files before. */
+/** `earlier`: the number of events of the previous files. */
 async function importFile(
   file: string,
   earlier: number,
@@ -97,23 +97,23 @@ async function importFile(
 ): Promise<Tally> {
   const { format, records } = await openImport({ file, format: options.format, runName: options.run, scorer: options.scorer });
   const tally: Tally = { file, format, records: 0, events: 0, accepted: 0, duplicates: 0, conflicts: 0, rejected: 0, unread: 0 };
-  let told = 0;
-  const complain = (where: string, what: string) => {
-    told += 1;
-    if (told <= MAX_TOLD) progress.line(printable(`${file}, ${where}: ${what}`));
-    else if (told === MAX_TOLD + 1) progress.line(`${file}: further ones are only counted`);
+  let printed = 0;
+  const reportProblem = (where: string, what: string) => {
+    printed += 1;
+    if (printed <= MAX_PRINTED) progress.line(printable(`${file}, ${where}: ${what}`));
+    else if (printed === MAX_PRINTED + 1) progress.line(`${file}: further problems are only counted`);
   };
   const sender =
     client &&
     new BatchSender(
       (events) => client.rollouts.send(events, { history: true }),
-      (outcome) => count(tally, outcome, complain, progress),
+      (outcome) => count(tally, outcome, reportProblem, progress),
     );
   try {
     for await (const record of records) {
       if ('problem' in record) {
         tally.unread += 1;
-        complain(record.where, record.problem);
+        reportProblem(record.where, record.problem);
         continue;
       }
       tally.records += 1;
@@ -125,10 +125,10 @@ async function importFile(
       }
     }
   } catch (error) {
-    // What was read until then is kept.
+    // Records before the error are kept.
     if (!(error instanceof RecordError)) throw error;
     tally.unread += 1;
-    complain('the whole file', error.message);
+    reportProblem('the whole file', error.message);
   }
   await sender?.flush();
   return tally;
@@ -137,14 +137,14 @@ async function importFile(
 function count(
   tally: Tally,
   { status, where, detail }: Outcome,
-  complain: (where: string, what: string) => void,
+  reportProblem: (where: string, what: string) => void,
   progress: Progress,
 ): void {
   progress.step();
   if (status === 'accepted') tally.accepted += 1;
   else if (status === 'rejected') {
     tally.rejected += 1;
-    complain(where, detail ?? 'refused by the server');
+    reportProblem(where, detail ?? 'refused by the server');
   } else {
     tally.duplicates += 1;
     if (status === 'conflict') tally.conflicts += 1;

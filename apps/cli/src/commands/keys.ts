@@ -3,14 +3,14 @@ import { printTable } from '../output.ts';
 import { withClient } from '../settings.ts';
 
 export function keyCommands(): Command {
-  const command = new Command('keys').description('API keys of your organisation');
+  const command = new Command('keys').description('manage the API keys of your organisation');
   command.command('list').action(list);
   command.command('create').argument('<name>').option('--scope <scope...>', 'sessions, environments, rollouts, keys').action(create);
   command.command('revoke').argument('<id>').action(revoke);
   command
     .command('rotate-secret')
-    .description('replace the key that seals secrets of sessions; for owners of the organisation that runs the service')
-    .option('--drop-previous', 'signed URLs of before stop working at once')
+    .description('replace the key that encrypts secrets of sessions; for owners of the organisation that runs the service')
+    .option('--drop-previous', 'invalidate earlier signed URLs immediately')
     .action(rotateSecret);
   return command;
 }
@@ -32,7 +32,7 @@ async function list(): Promise<void> {
 
 async function create(name: string, options: { scope?: string[] }): Promise<void> {
   const { key } = await withClient((client) => client.keys.create(name, options.scope));
-  process.stderr.write('Keep it now: it is shown this once.\n');
+  process.stderr.write('Store this key now: it is shown only once.\n');
   process.stdout.write(`${key}\n`);
 }
 
@@ -43,8 +43,10 @@ async function revoke(id: string): Promise<void> {
 
 async function rotateSecret({ dropPrevious = false }: { dropPrevious?: boolean }): Promise<void> {
   const { key_replaced, resealed, unreadable, previous_keys } = await withClient((client) => client.keys.rotateSecret(dropPrevious));
-  process.stdout.write(`${key_replaced ? 'made a new key' : 'the key of the configuration stays'}; sealed ${resealed} sessions with it\n`);
-  if (unreadable > 0) process.stdout.write(`${unreadable} sessions have secrets that no key of this server opens\n`);
+  process.stdout.write(
+    `${key_replaced ? 'Created a new key' : 'Kept the key of the configuration'}; encrypted the secrets of ${resealed} sessions with it\n`,
+  );
+  if (unreadable > 0) process.stdout.write(`${unreadable} sessions have secrets that no key of this server can decrypt\n`);
   if (!key_replaced && previous_keys > 0)
-    process.stdout.write('PALESTRA_PREVIOUS_SECRET_KEYS can be removed when signed URLs of before have expired\n');
+    process.stdout.write('Remove PALESTRA_PREVIOUS_SECRET_KEYS after earlier signed URLs have expired\n');
 }

@@ -12,13 +12,13 @@ export interface PrepareOptions {
   split: string;
   output: string;
   maxTasks?: number;
-  /** Set: read by so many sessions from here, also where the server could write the file by itself. */
+  /** If set, this command reads the tasks with this many sessions, even if the server could write the file. */
   concurrency?: number;
   promptFormat: PromptFormat;
 }
 
-/** Failing tasks are told one by one up to here, and all are counted. */
-const MAX_TOLD = 20;
+/** At most this many failed tasks are printed; all are counted. */
+const MAX_PRINTED = 20;
 const DEFAULT_CONCURRENCY = 32;
 
 interface Outcome {
@@ -27,8 +27,8 @@ interface Outcome {
 }
 
 /**
- * Writes the file beside its place and moves it there when whole; a failed task makes the exit status 1. A Palestra server reads
- * the tasks itself and sends the file; any other ORS server is asked by sessions from here. The rows are the same.
+ * Writes the tasks of an environment to a file. Exit status 1 if a task fails. A Palestra server reads the tasks and sends the file; from
+ * any other ORS server this command reads them with sessions. The rows are the same.
  */
 export async function prepareTasks(options: PrepareOptions): Promise<void> {
   const progress = startProgress('tasks');
@@ -36,7 +36,7 @@ export async function prepareTasks(options: PrepareOptions): Promise<void> {
   try {
     outcome = await withClient(async (client, signal) => {
       const onServer =
-        options.concurrency === undefined && client.isOneOrigin ? await takeFromServer(options, client, signal, progress) : null;
+        options.concurrency === undefined && client.isOneOrigin ? await exportFromServer(options, client, signal, progress) : null;
       return onServer ?? readBySessions(options, client, signal, progress);
     });
   } finally {
@@ -44,27 +44,27 @@ export async function prepareTasks(options: PrepareOptions): Promise<void> {
   }
   process.stdout.write(`${outcome.written} tasks written to ${options.output}\n`);
   if (outcome.failed === 0) return;
-  process.stderr.write(`palestra: ${outcome.failed} failed and are not in the file\n`);
+  process.stderr.write(`palestra: ${outcome.failed} tasks failed and are not in the file\n`);
   process.exitCode = 1;
 }
 
-async function takeFromServer(
+async function exportFromServer(
   options: PrepareOptions,
   client: PalestraClient,
   signal: AbortSignal,
   progress: Progress,
 ): Promise<Outcome | null> {
-  let told = 0;
-  const tell = ({ total, written, failed }: TaskExportView) => {
+  let counted = 0;
+  const onProgress = ({ total, written, failed }: TaskExportView) => {
     if (total === null) return;
     progress.total(total);
-    for (; told < Math.min(total, written + failed); told += 1) progress.step();
+    for (; counted < Math.min(total, written + failed); counted += 1) progress.step();
   };
   const { env, split, maxTasks, output, promptFormat } = options;
   const request = { environments: env, split, max_tasks: maxTasks, format: formatOf(output), prompt_format: promptFormat };
-  const view = await exportOnServer(client, request, signal, tell);
+  const view = await exportOnServer(client, request, signal, onProgress);
   if (view === null) return null;
-  view.failures.forEach((failure, index) => tellFailure(progress, failure, index + 1));
+  view.failures.forEach((failure, index) => printFailure(progress, failure, index + 1));
   await writeFileAtomically(output, await client.exports.download(view.id), signal);
   return view;
 }
@@ -82,7 +82,7 @@ async function readBySessions(options: PrepareOptions, client: PalestraClient, s
     onFailure: (failure) => {
       outcome.failed += 1;
       if (failure.task_index !== null) progress.step();
-      tellFailure(progress, failure, outcome.failed);
+      printFailure(progress, failure, outcome.failed);
     },
   });
   const counted = each(rows, () => {
@@ -95,15 +95,15 @@ async function readBySessions(options: PrepareOptions, client: PalestraClient, s
 
 const formatOf = (output: string): TaskFileFormat => (output.endsWith('.parquet') ? 'parquet' : 'jsonl');
 
-async function* each<T>(items: AsyncIterable<T>, tell: () => void): AsyncGenerator<T> {
+async function* each<T>(items: AsyncIterable<T>, onItem: () => void): AsyncGenerator<T> {
   for await (const item of items) {
-    tell();
+    onItem();
     yield item;
   }
 }
 
-function tellFailure(progress: Progress, { environment, task_index, reason }: TaskFailure, count: number): void {
+function printFailure(progress: Progress, { environment, task_index, reason }: TaskFailure, count: number): void {
   const task = task_index === null ? environment : `${environment} task ${task_index}`;
-  if (count <= MAX_TOLD) progress.line(`failed: ${printable(`${task}: ${reason}`)}`);
-  else if (count === MAX_TOLD + 1) progress.line('further failures are only counted');
+  if (count <= MAX_PRINTED) progress.line(`failed: ${printable(`${task}: ${reason}`)}`);
+  else if (count === MAX_PRINTED + 1) progress.line('further failures are only counted');
 }

@@ -6,12 +6,12 @@ import { importRolloutsCommand } from './import-rollouts.ts';
 
 export function runCommands(positive: (text: string) => number): Command[] {
   const runs = new Command('runs')
-    .description('training runs, newest first')
+    .description('list runs, newest first')
     .option('--search <text>')
     .option('--limit <count>', '', Number, 20)
     .action(listRuns);
   const rollouts = new Command('rollouts')
-    .description('rollouts of a run')
+    .description('list, export or import rollouts')
     .argument('<run id>')
     .option('--limit <count>', '', Number, 20)
     .action(listRollouts)

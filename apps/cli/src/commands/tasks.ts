@@ -10,16 +10,16 @@ import { UsageError, withClient } from '../settings.ts';
 const collect = (value: string, earlier: string[]) => [...earlier, value];
 
 export function taskCommands(): Command {
-  const command = new Command('tasks').description('uploaded tasks of an environment');
+  const command = new Command('tasks').description('manage uploaded tasks of an environment');
   command
     .command('push')
-    .description('upload files of tasks (JSONL or Parquet), a split each; the same content again changes nothing')
+    .description('upload task files (JSONL or Parquet), one per split; uploading the same content again changes nothing')
     .argument('<owner/name>')
-    .argument('[files...]', 'a split called as the file is: train.jsonl, test-00000-of-00001.parquet')
-    .option('--split <name=file>', 'a file under another name; repeatable; NAME alone names a single file', collect, [])
-    .option('--type <name=type>', 'train, validation or test, where the name does not say; repeatable', collect, [])
+    .argument('[files...]', 'files named like their split: train.jsonl, test-00000-of-00001.parquet')
+    .option('--split <name=file>', 'a file for a split with another name; repeatable; NAME alone is for a single file', collect, [])
+    .option('--type <name=type>', 'train, validation or test, if the name of the split is not a type; repeatable', collect, [])
     .action(push);
-  command.command('list').description('task sets, newest first').argument('<owner/name>').action(list);
+  command.command('list').description('list task sets, newest first').argument('<owner/name>').action(list);
   return command;
 }
 
@@ -36,12 +36,12 @@ async function push(environment: string, files: string[], options: { split: stri
     ),
   );
   for (const [split, columns] of Object.entries(ignored))
-    process.stderr.write(printable(`${split}: beside task_spec, prompt and id nothing is read; left out: ${columns.join(', ')}`) + '\n');
+    process.stderr.write(printable(`${split}: only task_spec, prompt and id are used; ignored columns: ${columns.join(', ')}`) + '\n');
   printTable(
     ['split', 'type', 'tasks', 'sha256'],
     set.splits.map(({ name, type, num_tasks, content_hash }) => [name, type, num_tasks, content_hash.slice(0, 12)]),
   );
-  process.stdout.write(`${printable(environment)}@${version}${created ? '' : ': had exactly these tasks already'}\n`);
+  process.stdout.write(`${printable(environment)}@${version}${created ? '' : ': already has these tasks'}\n`);
 }
 
 async function list(environment: string): Promise<void> {
@@ -61,7 +61,7 @@ async function list(environment: string): Promise<void> {
 /** The files in the order of the command line. Throws `UsageError`. */
 export async function taskFilesOf(files: string[], options: { split: string[]; type: string[] }): Promise<TaskFile[]> {
   const [only] = options.split;
-  // One file, and `--split NAME` beside it.
+  // One file with `--split NAME`.
   const isNameOnly = files.length === 1 && options.split.length === 1 && !only!.includes('=');
   const named = isNameOnly
     ? [[only!, files[0]!] as [string, string]]
@@ -69,21 +69,22 @@ export async function taskFilesOf(files: string[], options: { split: string[]; t
         ...files.map((file): [string, string] => [splitNameOf(file), file]),
         ...options.split.map((text) => pairOf(text, '--split train=file.jsonl')),
       ];
-  if (named.length === 0) throw new UsageError('name a file of tasks: palestra tasks push owner/name train.jsonl');
+  if (named.length === 0) throw new UsageError('No task file. Usage: palestra tasks push owner/name train.jsonl');
   const types = new Map(options.type.map((text) => pairOf(text, '--type hard=validation')));
   for (const [split, type] of types) {
-    if (!SPLIT_TYPES.includes(type as SplitType)) throw new UsageError(`--type ${split}=${type}: a type is train, validation or test`);
-    if (!named.some(([name]) => name === split)) throw new UsageError(`--type ${split}=${type}: there is no file of that split`);
+    if (!SPLIT_TYPES.includes(type as SplitType))
+      throw new UsageError(`--type ${split}=${type}: the type must be train, validation or test.`);
+    if (!named.some(([name]) => name === split)) throw new UsageError(`--type ${split}=${type}: no file for this split.`);
   }
   const seen = new Set<string>();
   const taskFiles: TaskFile[] = [];
   for (const [split, file] of named) {
-    if (seen.has(split)) throw new UsageError(`two files for the split ${split}; name one of them with --split NAME=FILE`);
+    if (seen.has(split)) throw new UsageError(`Two files for the split ${split}. Rename one with --split NAME=FILE.`);
     seen.add(split);
     const found = await stat(file).catch((error: unknown) => {
-      throw new UsageError(`cannot read ${file}: ${(error as Error).message}`);
+      throw new UsageError(`Cannot read ${file}: ${(error as Error).message}`);
     });
-    if (!found.isFile()) throw new UsageError(`${file} is not a file`);
+    if (!found.isFile()) throw new UsageError(`${file} is not a file.`);
     const type = types.get(split) as SplitType | undefined;
     const format = formatOf(file);
     taskFiles.push({ split, ...(type && { type }), format, name: path.basename(file), open: () => createReadStream(file) });
@@ -91,18 +92,18 @@ export async function taskFilesOf(files: string[], options: { split: string[]; t
   return taskFiles;
 }
 
-/** `train` of `data/train.jsonl`, and of `train-00000-of-00001.parquet` as data sets are sharded. */
+/** `train` for `data/train.jsonl` and for the shard `train-00000-of-00001.parquet`. */
 const splitNameOf = (file: string): string => path.basename(file, path.extname(file)).replace(/-\d{5}-of-\d{5}$/, '');
 
 function formatOf(file: string): TaskFile['format'] {
   const extension = path.extname(file).toLowerCase();
   if (extension === '.parquet') return 'parquet';
   if (extension === '.jsonl' || extension === '.ndjson') return 'jsonl';
-  throw new UsageError(`${file}: tasks are read from .jsonl and .parquet files`);
+  throw new UsageError(`${file}: unsupported file type. Task files are .jsonl or .parquet.`);
 }
 
 function pairOf(text: string, example: string): [string, string] {
   const at = text.indexOf('=');
-  if (at < 1 || at === text.length - 1) throw new UsageError(`expected ${example}, got ${text}`);
+  if (at < 1 || at === text.length - 1) throw new UsageError(`Invalid value "${text}". Expected ${example}.`);
   return [text.slice(0, at), text.slice(at + 1)];
 }

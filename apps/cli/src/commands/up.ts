@@ -6,9 +6,9 @@ import { UsageError } from '../settings.ts';
 
 const SERVER = fileURLToPath(new URL('../../../api/dist/main.js', import.meta.url));
 
-/** The server in the foreground; signals go to it and its exit status becomes ours. */
+/** Runs the server in the foreground, forwards signals to it, and exits with its status. */
 export async function up(): Promise<void> {
-  if (!existsSync(SERVER)) throw new UsageError('the server is not built yet: run `npm run build`');
+  if (!existsSync(SERVER)) throw new UsageError('The server is not built. Run `npm run build`.');
   const server = spawn(process.execPath, [SERVER], { stdio: 'inherit' });
   const forward = (signal: NodeJS.Signals) => void server.kill(signal);
   process.on('SIGINT', forward).on('SIGTERM', forward).on('SIGHUP', forward);

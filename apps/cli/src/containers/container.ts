@@ -4,30 +4,30 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { UsageError } from '../server-settings.ts';
 import { type ContainerEngine, EngineError } from './engine.ts';
 
-/** Every container that was started here has it, with the environment's name. */
+/** The label of every container that this command starts; its value is the name of the environment. */
 export const LABEL = 'palestra.environment';
 const POLL_MS = 250;
 const ANSWER_MS = 2_000;
-/** Until a server that does not end by itself is killed. */
+/** How long the engine waits before it kills a server. */
 const STOP_SECONDS = 3;
 const LOG_LINES = 20;
-/** Of a process that was killed: 128 + SIGKILL. */
+/** Exit status of a killed process: 128 + SIGKILL. */
 const KILLED = 137;
 
 export interface ContainerOptions {
   image: string;
-  /** Of the environment: what the container is called and labelled after. */
+  /** Name of the environment, for the name and label of the container. */
   environment: string;
   host: string;
   port: number;
-  /** What its server listens on inside. */
+  /** The port of the server in the container. */
   containerPort: number;
-  /** `NAME=value`, or `NAME`: as it is set here. */
+  /** `NAME=value`, or `NAME` for the current value. */
   env: readonly string[];
-  /** As the engine takes them: `512m`, `1.5`. */
+  /** Limits in the syntax of the engine: `512m`, `1.5`. */
   memory?: string;
   cpus?: string;
-  /** It outlives us, and is started again by the engine. */
+  /** The container outlives this command, and the engine restarts it. */
   detach: boolean;
 }
 
@@ -50,7 +50,7 @@ export class Container {
     this.url = `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${options.port}`;
   }
 
-  /** Of an image that the engine has. Nothing is left behind when it cannot be started. */
+  /** Starts a container of a local image. Removes the container if it cannot be started. */
   static async start(engine: ContainerEngine, options: ContainerOptions): Promise<Container> {
     const { image, environment, host, port } = options;
     if (await isTaken(host, port)) throw portTaken(host, port);
@@ -60,7 +60,7 @@ export class Container {
       await engine.run(['run', '-d', '--name', name, ...container.#arguments(), image]);
       return container;
     } catch (error) {
-      // It may have been made, and only not started.
+      // The engine may have created the container without starting it.
       await container.remove();
       if (!(error instanceof EngineError)) throw error;
       if (/already (in use|allocated)/i.test(error.lastLine)) throw portTaken(host, port);
@@ -82,80 +82,82 @@ export class Container {
     ];
   }
 
-  /** Rejects, with its last log lines, when it ends or does not answer in time. */
+  /** Waits for a response. Rejects with the last log lines if the container ends or does not respond in time. */
   async whenHealthy(timeoutMs: number, signal: AbortSignal): Promise<void> {
     for (const deadline = Date.now() + timeoutMs; Date.now() < deadline;) {
       signal.throwIfAborted();
       const answer = await fetch(`${this.url}/health`, { signal: AbortSignal.timeout(ANSWER_MS) }).catch(() => null);
       await answer?.body?.cancel();
-      // Not every server has the route.
+      // A 404 is a response, too: not every server has the route.
       if (answer?.ok || answer?.status === 404) return;
       const state = await this.#state();
-      // One that the engine starts again and again is never seen for long without running.
+      // A container that the engine keeps restarting looks running most of the time.
       if (state === null || !state.running || state.restarts > 0) throw new Error(await this.#ending(state));
       await sleep(POLL_MS, undefined, { signal }).catch(() => {});
     }
     signal.throwIfAborted();
     const { image, containerPort } = this.#options;
-    const waited = `the container of ${image} did not answer /health on its port ${containerPort} within ${timeoutMs / 1000} s`;
-    throw new Error(`${waited} (another port: --container-port, more time: --start-timeout)${await this.#lastWords()}`);
+    const waited = `The container of ${image} did not answer /health on its port ${containerPort} within ${timeoutMs / 1000} s`;
+    throw new Error(`${waited} (change the port with --container-port, the time with --start-timeout)${await this.#lastLogLines()}`);
   }
 
   async isRunning(): Promise<boolean> {
     return (await this.#state())?.running ?? false;
   }
 
-  /** How it ended, and its last log lines. */
+  /** How the container ended, with its last log lines. */
   async ending(): Promise<string> {
     return this.#ending(await this.#state());
   }
 
-  /** After it ended by itself; on the port that it had. */
+  /** Restarts an ended container on the same port. */
   async restart(): Promise<void> {
-    if ((await this.#state()) === null) throw new Error(`the container ${this.name} was removed`);
+    if ((await this.#state()) === null) throw new Error(`The container ${this.name} was removed.`);
     await this.#engine.run(['start', this.name]);
   }
 
-  /** With its anonymous volumes. Says so when it cannot be done, for the user to do it. */
+  /** Removes the container with its anonymous volumes. Prints the command for the user if that fails. */
   async remove(): Promise<void> {
     const engine = this.#engine;
-    await engine.ask(['stop', '-t', String(STOP_SECONDS), this.name]);
+    await engine.query(['stop', '-t', String(STOP_SECONDS), this.name]);
     const refused = await engine.run(['rm', '-f', '-v', this.name]).then(
       () => null,
       (error: Error) => error,
     );
     if (refused !== null && (await this.#state()) !== null)
-      process.stderr.write(`the container could not be removed (${refused.message}); do so with: ${engine.command} rm -f ${this.name}\n`);
+      process.stderr.write(
+        `The container could not be removed (${refused.message}). Remove it with: ${engine.command} rm -f ${this.name}\n`,
+      );
   }
 
-  /** null: there is no such container. */
+  /** Null if the container does not exist. */
   async #state(): Promise<State | null> {
     const format = '{{.State.Running}} {{.State.ExitCode}} {{.RestartCount}}';
-    const text = await this.#engine.ask(['container', 'inspect', '-f', format, this.name]);
+    const text = await this.#engine.query(['container', 'inspect', '-f', format, this.name]);
     if (text === null) return null;
     const [running, exitCode, restarts] = text.split(' ');
     return { running: running === 'true', exitCode: Number(exitCode), restarts: Number(restarts) };
   }
 
   async #ending(state: State | null): Promise<string> {
-    const what = `the container of ${this.#options.image}`;
+    const what = `The container of ${this.#options.image}`;
     if (state === null) return `${what} was removed`;
-    const killed = state.exitCode === KILLED ? ' (killed; perhaps it needs more memory than it may have)' : '';
+    const killed = state.exitCode === KILLED ? ' (killed; its memory limit may be too low)' : '';
     const again = state.restarts > 0 && state.running;
-    return `${what} ${again ? 'ended and was started again' : `ended with status ${state.exitCode}${killed}`}${await this.#lastWords()}`;
+    return `${what} ${again ? 'ended and was restarted' : `ended with status ${state.exitCode}${killed}`}${await this.#lastLogLines()}`;
   }
 
-  async #lastWords(): Promise<string> {
-    const said = await this.#engine.run(['logs', '--tail', String(LOG_LINES), this.name]).catch(() => ({ stdout: '', stderr: '' }));
-    const text = `${said.stdout}${said.stderr}`.trim();
-    return text === '' ? '; it has printed nothing' : `; it said last:\n${text}`;
+  async #lastLogLines(): Promise<string> {
+    const logs = await this.#engine.run(['logs', '--tail', String(LOG_LINES), this.name]).catch(() => ({ stdout: '', stderr: '' }));
+    const text = `${logs.stdout}${logs.stderr}`.trim();
+    return text === '' ? '; it printed nothing' : `; last log lines:\n${text}`;
   }
 }
 
 const portTaken = (host: string, port: number) =>
-  new UsageError(`port ${port} of ${host} is taken; choose another one with --port, or leave the choice to us with --port 0`);
+  new UsageError(`Port ${port} of ${host} is in use. Choose another one with --port, or any free one with --port 0.`);
 
-/** Engines tell it in many ways, and some only after the container is there. */
+/** Engines report a used port in different ways, and some only after they created the container. */
 async function isTaken(host: string, port: number): Promise<boolean> {
   const server = createServer().listen(port, host);
   try {

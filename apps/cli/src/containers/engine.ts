@@ -3,24 +3,24 @@ import { once } from 'node:events';
 import { StringDecoder } from 'node:string_decoder';
 import { UsageError } from '../server-settings.ts';
 
-/** In this order, unless one is named. */
+/** Tried in this order unless one is chosen. */
 const ENGINES = ['docker', 'podman'];
 const ENGINE_VARIABLE = 'PALESTRA_CONTAINER_ENGINE';
 const ANSWER_MS = 20_000;
-/** Of the output of one command. */
+/** How much output of a command is kept. */
 const KEPT_CHARS = 1_000_000;
-/** How `palestra docker`, which stands in for Docker, calls itself. */
-const STAND_IN = /^Client: Palestra$/m;
+/** The version line of `palestra docker`, which is not a container engine. */
+const PALESTRA_DOCKER = /^Client: Palestra$/m;
 
-export interface Said {
+interface Output {
   stdout: string;
   stderr: string;
 }
 
-/** A command ended with another status than 0. */
+/** A command ended with a status other than 0. */
 export class EngineError extends Error {
   readonly lastLine: string;
-  constructor(engine: string, args: readonly string[], { stderr, stdout }: Said, status: number | string | null) {
+  constructor(engine: string, args: readonly string[], { stderr, stdout }: Output, status: number | string | null) {
     const lastLine = lastLineOf(stderr) || lastLineOf(stdout) || `it ended with ${status}`;
     super(`${engine} ${args[0]}: ${lastLine}`);
     this.lastLine = lastLine;
@@ -28,13 +28,13 @@ export class EngineError extends Error {
 }
 
 export interface EngineOptions {
-  /** Ends the command. */
+  /** Aborts the command. */
   signal?: AbortSignal;
-  /** Prints the command's progress to our stderr as it comes. */
+  /** Prints the output of the command to stderr as it arrives. */
   progress?: boolean;
 }
 
-/** Docker or Podman, by its command line: a client's settings (contexts, DOCKER_HOST, credentials) hold here as they do for the user. */
+/** Docker or Podman through its command line, so that the user's settings (contexts, DOCKER_HOST, credentials) apply. */
 export class ContainerEngine {
   readonly command: string;
 
@@ -42,28 +42,28 @@ export class ContainerEngine {
     this.command = command;
   }
 
-  /** The engine that is named, by the option or else by PALESTRA_CONTAINER_ENGINE; without either the first that answers. Throws `UsageError`. */
-  static async find(wanted: string | undefined, purpose: string): Promise<ContainerEngine> {
-    const named = wanted ?? (process.env[ENGINE_VARIABLE] || undefined);
+  /** The engine of the option, else of PALESTRA_CONTAINER_ENGINE, else the first one that works. Throws `UsageError`. */
+  static async find(option: string | undefined, purpose: string): Promise<ContainerEngine> {
+    const named = option ?? (process.env[ENGINE_VARIABLE] || undefined);
     const reasons: string[] = [];
     for (const command of named === undefined ? ENGINES : [named]) {
-      const reason = await whyNot(command);
+      const reason = await problemOf(command);
       if (reason === null) return new ContainerEngine(command);
       reasons.push(reason);
     }
-    const how = `Start Docker or Podman, or name another one with --engine or ${ENGINE_VARIABLE}`;
+    const how = `Start Docker or Podman, or choose another engine with --engine or ${ENGINE_VARIABLE}`;
     throw new UsageError(
-      `${purpose}, and no container engine does so: ${reasons.join('; ')}. ${how}; or run it elsewhere and push its address: palestra env push --url http://HOST:8000 --name owner/name`,
+      `No container engine can ${purpose}: ${reasons.join('; ')}. ${how}. Or run it elsewhere and register its URL: palestra env push --url http://HOST:8000 --name owner/name`,
     );
   }
 
   /** Throws `EngineError`, or the signal's reason. */
-  async run(args: readonly string[], options: EngineOptions = {}): Promise<Said> {
+  async run(args: readonly string[], options: EngineOptions = {}): Promise<Output> {
     return runCommand(this.command, args, options);
   }
 
-  /** Stdout of a command that answers a question; null when it fails, as for what is not there. */
-  async ask(args: readonly string[]): Promise<string | null> {
+  /** Stdout of a query command; null if it fails, for example because the object does not exist. */
+  async query(args: readonly string[]): Promise<string | null> {
     return this.run(args).then(
       ({ stdout }) => stdout.trim(),
       () => null,
@@ -71,39 +71,40 @@ export class ContainerEngine {
   }
 }
 
-async function whyNot(command: string): Promise<string | null> {
+/** Why a command is not a usable engine; null if it is one. */
+async function problemOf(command: string): Promise<string | null> {
   try {
     const { stdout } = await runCommand(command, ['version'], { signal: AbortSignal.timeout(ANSWER_MS) });
-    return STAND_IN.test(stdout) ? `${command} is the stand-in of "palestra docker"` : null;
+    return PALESTRA_DOCKER.test(stdout) ? `${command} is "palestra docker"` : null;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return `${command} is not installed`;
-    return `${command} does not answer (${error instanceof EngineError ? error.lastLine : (error as Error).message})`;
+    return `${command} does not respond (${error instanceof EngineError ? error.lastLine : (error as Error).message})`;
   }
 }
 
-/** In a process group of its own: Ctrl-C in a terminal is for us, who then tidy up by means of such commands. */
-async function runCommand(command: string, args: readonly string[], { signal, progress }: EngineOptions): Promise<Said> {
+/** Runs a command in a separate process group: Ctrl-C must not end the commands that clean up. */
+async function runCommand(command: string, args: readonly string[], { signal, progress }: EngineOptions): Promise<Output> {
   signal?.throwIfAborted();
   const child = spawn(command, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   const end = () => child.kill('SIGTERM');
   signal?.addEventListener('abort', end);
-  const said: Said = { stdout: '', stderr: '' };
+  const output: Output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     const decoder = new StringDecoder('utf8');
     child[name].on('data', (data: Buffer) => {
-      said[name] = (said[name] + decoder.write(data)).slice(-KEPT_CHARS);
+      output[name] = (output[name] + decoder.write(data)).slice(-KEPT_CHARS);
       if (progress) process.stderr.write(data);
     });
   }
   try {
     const [status, killedBy] = (await once(child, 'close')) as [number | null, string | null];
     signal?.throwIfAborted();
-    if (status !== 0) throw new EngineError(command, args, said, status ?? killedBy);
-    return said;
+    if (status !== 0) throw new EngineError(command, args, output, status ?? killedBy);
+    return output;
   } finally {
     signal?.removeEventListener('abort', end);
   }
 }
 
-/** Podman and Docker say what is wrong last. */
+/** The last line, in which Podman and Docker report the error. */
 export const lastLineOf = (text: string): string => text.trim().split('\n').at(-1)?.trim() ?? '';

@@ -1,10 +1,10 @@
-/** What a careful reader of a WhoDunit task concludes from its texts alone; knows nothing of how mysteries are made. */
+/** Solves a WhoDunit task from its texts alone, without knowledge of how tasks are generated. */
 
 export interface Case {
   suspects: string[];
   rooms: string[];
   liars: string[];
-  /** Weapons that fit the wound. */
+  /** Weapons that match the wound. */
   fitting: string[];
 }
 
@@ -35,7 +35,7 @@ export function readCase(prompt: string): Case {
   };
 }
 
-/** Reads the results of searches and interviews, in any order. */
+/** Parses the results of searches and interviews, in any order. */
 export function readEvidence({ fitting }: Case, results: string[]): Evidence {
   const evidence: Evidence = { bloody: null, weapon: null, claims: [] };
   for (const result of results) {
@@ -49,8 +49,8 @@ export function readEvidence({ fitting }: Case, results: string[]): Evidence {
 
 function readClaims(speaker: string, text: string): Claim[] {
   return text.split('\n').flatMap((line): Claim[] => {
-    const own = /"I was in the (.+) at nine\."/.exec(line);
-    if (own) return [{ speaker, who: speaker, room: own[1]!, negated: false }];
+    const alibi = /"I was in the (.+) at nine\."/.exec(line);
+    if (alibi) return [{ speaker, who: speaker, room: alibi[1]!, negated: false }];
     const together = /"(.+) and I were in the same room at nine\."/.exec(line);
     if (together) return [{ speaker, who: speaker, with: together[1]!, negated: false }];
     const seen = /"(.+) was( not)? in the (.+) at nine\."/.exec(line);
@@ -58,7 +58,7 @@ function readClaims(speaker: string, text: string): Claim[] {
   });
 }
 
-/** Whoever can have been alone in the bloody room so that the murderer and the liars lie and all others do not. */
+/** The suspects who can have been alone in the room with blood, such that exactly the murderer and the liars lie. */
 export function suspectsLeft({ suspects, rooms, liars }: Case, { bloody, claims }: Evidence): string[] {
   if (bloody === null) return suspects;
   const elsewhere = rooms.filter((room) => room !== bloody);
@@ -74,10 +74,10 @@ export function suspectsLeft({ suspects, rooms, liars }: Case, { bloody, claims 
   });
 }
 
-/** An honest suspect's own word, when it was heard, settles the room. */
+/** Whether a room is consistent with the alibi of an honest suspect. */
 function saysSo(claims: Claim[], name: string, room: string): boolean {
-  const own = claims.find((claim) => claim.speaker === name && claim.who === name && claim.room !== undefined);
-  return own === undefined || own.room === room;
+  const alibi = claims.find((claim) => claim.speaker === name && claim.who === name && claim.room !== undefined);
+  return alibi === undefined || alibi.room === room;
 }
 
 function holds(claim: Claim, at: Record<string, string>): boolean {

@@ -1,13 +1,13 @@
 import type { Policy, PolicyAction, PolicyTurn } from '@palestra/client';
 import { type Case, type Evidence, readCase, readEvidence, suspectsLeft } from './deduction.ts';
 
-/** Scripted policies of differing skill: each decides from the texts that a model would see. */
+/** Scripted policies of different skill. Each decides from the texts that a model would see. */
 export const players = { detective, hasty, gossip, daydreamer } satisfies Record<string, Policy>;
 export type PlayerName = keyof typeof players;
 
 const call = (name: string, args: Record<string, string>): PolicyAction['toolCall'] => ({ name, arguments: args });
 
-/** Searches every room, hears everybody, accuses the only one who fits. */
+/** Searches every room, interviews everybody, and accuses the only remaining suspect. */
 function detective({ prompt, turn, results }: PolicyTurn): PolicyAction {
   const known = readCase(prompt);
   const evidence = readEvidence(known, results);
@@ -33,7 +33,7 @@ function detective({ prompt, turn, results }: PolicyTurn): PolicyAction {
   };
 }
 
-/** Stops at the first blood and takes a known liar for the murderer. */
+/** Stops at the first blood and accuses a known liar. */
 function hasty({ prompt, turn, results }: PolicyTurn): PolicyAction {
   const known = readCase(prompt);
   const evidence = readEvidence(known, results);
@@ -43,7 +43,7 @@ function hasty({ prompt, turn, results }: PolicyTurn): PolicyAction {
   return { reasoning: `${suspect} always lies, so ${suspect} has something to hide.`, toolCall: accuse(known, evidence, suspect) };
 }
 
-/** Hears two suspects and guesses. */
+/** Interviews two suspects and guesses. */
 function gossip({ prompt, turn, sample, results }: PolicyTurn): PolicyAction {
   const known = readCase(prompt);
   const suspect = known.suspects[(turn + sample) % known.suspects.length]!;
@@ -51,7 +51,7 @@ function gossip({ prompt, turn, sample, results }: PolicyTurn): PolicyAction {
   return { message: 'I have heard enough.', toolCall: accuse(known, readEvidence(known, results), suspect) };
 }
 
-/** Asks for a tool that does not exist, then answers in prose and never accuses. */
+/** Calls a tool that does not exist, then answers in prose and never accuses. */
 function daydreamer({ turn }: PolicyTurn): PolicyAction {
   if (turn === 0) return { toolCall: call('ask_butler', { question: 'Was it you?' }) };
   return { message: 'It is always the butler. I rest my case.' };

@@ -8,12 +8,12 @@ export interface ContainerRecord {
   image: string;
   /** `owner/name` */
   environment: string;
-  /** Of localhost; the forwarder listens there. */
+  /** The port of localhost on which the forwarder listens. */
   port: number;
   pid: number;
 }
 
-/** What runs, one file a container, in a folder of this user alone. No keys are kept there. */
+/** The running containers, one file each, in a folder that only this user can read. It contains no keys. */
 export class ContainerFolder {
   readonly #folder: string;
 
@@ -21,14 +21,14 @@ export class ContainerFolder {
     this.#folder = folder;
   }
 
-  /** Below XDG_RUNTIME_DIR, else below the temporary folder. Throws when the folder is somebody else's. */
+  /** Opens the folder below XDG_RUNTIME_DIR, else below the temporary folder. Throws if it belongs to another user. */
   static async open(env: NodeJS.ProcessEnv): Promise<ContainerFolder> {
     const { uid, username } = userInfo();
     const base = env['XDG_RUNTIME_DIR'] || tmpdir();
     const folder = path.join(base, `palestra-docker-${uid < 0 ? username : uid}`);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const { uid: owner, mode } = await stat(folder);
-    if (uid >= 0 && (owner !== uid || (mode & 0o077) !== 0)) throw new Error(`${folder} must belong to you alone`);
+    if (uid >= 0 && (owner !== uid || (mode & 0o077) !== 0)) throw new Error(`${folder} must belong to you, with permissions 0700.`);
     return new ContainerFolder(folder);
   }
 
@@ -42,10 +42,10 @@ export class ContainerFolder {
     await rm(this.#file(id), { force: true });
   }
 
-  /** By id, by the beginning of an id, or by name; of several with one name the first. */
-  async find(asked: string): Promise<ContainerRecord | null> {
+  /** Finds a container by id, by a prefix of its id, or by name. */
+  async find(reference: string): Promise<ContainerRecord | null> {
     const records = await this.#all();
-    return records.find(({ id, name }) => name === asked || (asked.length >= 4 && id.startsWith(asked))) ?? null;
+    return records.find(({ id, name }) => name === reference || (reference.length >= 4 && id.startsWith(reference))) ?? null;
   }
 
   async #all(): Promise<ContainerRecord[]> {
@@ -59,7 +59,7 @@ export class ContainerFolder {
   }
 }
 
-/** null for what is no record of ours: another version's, or half a file. */
+/** Returns null for an incomplete file or a record of another version. */
 function parse(text: string): ContainerRecord | null {
   try {
     const record = JSON.parse(text) as Partial<ContainerRecord> | null;

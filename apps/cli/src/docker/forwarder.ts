@@ -4,12 +4,12 @@ import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 
-/** On a request that ends the container: its id, so that nobody ends it by mistake. */
+/** Header of the request that ends a container; its value is the id of the container. */
 export const STOP_HEADER = 'x-palestra-container';
-/** To tell the server that the session is over; it would notice by itself, only later. */
-const GOODBYE_MS = 1_200;
-const LOOK_EVERY_MS = 5_000;
-/** Of the first generation, whose HTTP is stateful (openenv-wire.md 7.2): what belongs to this container's own session. */
+/** Deadline of the request that ends the session. Without it the session expires later. */
+const END_SESSION_MS = 1_200;
+const IDLE_CHECK_MS = 5_000;
+/** Routes of the first client generation that use the session of this container (docs/reference/openenv.md#stateful-http). */
 const STATEFUL = new Set(['/health', '/reset', '/step', '/state']);
 const HOP_BY_HOP = new Set([
   'connection',
@@ -25,16 +25,16 @@ const HOP_BY_HOP = new Set([
 
 export interface ForwarderOptions {
   id: string;
-  /** 0 takes any free one. */
+  /** 0 for any free port. */
   port: number;
-  /** Of the environment, without a slash at the end: `https://host/openenv/owner/name`. */
+  /** URL of the environment without a trailing slash: `https://host/openenv/owner/name`. */
   baseUrl: string;
   apiKey: string;
-  /** Without a request for so long, it ends the session and itself. */
+  /** Ends the session and the forwarder after this time without a request. */
   idleTimeoutMs: number;
 }
 
-/** One container: what comes to a port of localhost goes to one session of an environment, with the user's key. */
+/** A container: forwards a port of localhost to one session of an environment, with the user's API key. */
 export class ContainerForwarder {
   readonly #options: ForwarderOptions;
   readonly #server: Server;
@@ -45,7 +45,7 @@ export class ContainerForwarder {
   #idleTimer: NodeJS.Timeout | null = null;
   #ending: Promise<void> | null = null;
   #markEnded = () => {};
-  /** Resolves when it ended: stopped, idle, or told to. */
+  /** Resolves when the container has ended. */
   readonly ended = new Promise<void>((resolve) => (this.#markEnded = resolve));
 
   private constructor(options: ForwarderOptions) {
@@ -58,12 +58,12 @@ export class ContainerForwarder {
     this.#server.keepAliveTimeout = 75_000;
   }
 
-  /** Listens on 127.0.0.1; rejects with the system's error (`EADDRINUSE`). */
+  /** Listens on 127.0.0.1. Rejects with the system's error, such as `EADDRINUSE`. */
   static async start(options: ForwarderOptions): Promise<ContainerForwarder> {
     const forwarder = new ContainerForwarder(options);
     forwarder.#server.listen(options.port, '127.0.0.1');
     await once(forwarder.#server, 'listening');
-    forwarder.#idleTimer = setInterval(() => forwarder.#look(), Math.min(LOOK_EVERY_MS, options.idleTimeoutMs));
+    forwarder.#idleTimer = setInterval(() => forwarder.#endIfIdle(), Math.min(IDLE_CHECK_MS, options.idleTimeoutMs));
     return forwarder;
   }
 
@@ -76,7 +76,7 @@ export class ContainerForwarder {
     this.#ending ??= (async () => {
       if (this.#idleTimer) clearInterval(this.#idleTimer);
       this.#server.close();
-      await this.#sayGoodbye();
+      await this.#endSession();
       this.#server.closeAllConnections();
       this.#agent.destroy();
       this.#markEnded();
@@ -84,7 +84,7 @@ export class ContainerForwarder {
     return this.#ending;
   }
 
-  #look(): void {
+  #endIfIdle(): void {
     if (this.#active === 0 && Date.now() - this.#lastSeenAt > this.#options.idleTimeoutMs) void this.end();
   }
 
@@ -92,7 +92,7 @@ export class ContainerForwarder {
     this.#touch(response);
     if (request.method === 'DELETE' && request.headers[STOP_HEADER] === this.#options.id) {
       void this.end();
-      // The answer goes out while the session is ended; nothing depends on how that goes.
+      // Responds while the session is being ended; the result does not matter to the client.
       response.writeHead(200, { connection: 'close' }).end();
       return;
     }
@@ -116,14 +116,14 @@ export class ContainerForwarder {
     });
   }
 
-  /** Clients of later generations play over a web socket, which has a session of its own. */
+  /** Forwards the WebSocket of clients of later generations. Each socket has a separate session. */
   #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     this.#touch(socket);
     const headers = { ...this.#headersOf(request), connection: 'Upgrade', upgrade: request.headers.upgrade! };
     const upstream = this.#request(this.#target(request.url!), { headers });
-    const hangUp = () => socket.destroy();
+    const destroySocket = () => socket.destroy();
     socket.on('error', () => upstream.destroy());
-    upstream.on('error', hangUp);
+    upstream.on('error', destroySocket);
     upstream.on('response', (answer) => {
       socket.end(`HTTP/1.1 ${answer.statusCode} ${answer.statusMessage}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
       answer.resume();
@@ -133,14 +133,14 @@ export class ContainerForwarder {
       socket.write(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`);
       socket.write(otherHead);
       other.write(head);
-      other.on('error', hangUp).on('close', hangUp);
+      other.on('error', destroySocket).on('close', destroySocket);
       socket.on('close', () => other.destroy());
       socket.pipe(other).pipe(socket);
     });
     upstream.end();
   }
 
-  /** Counts as in use until `channel` closes. */
+  /** Counts the container as in use until `channel` closes. */
   #touch(channel: ServerResponse | Duplex): void {
     this.#active += 1;
     channel.once('close', () => {
@@ -158,17 +158,17 @@ export class ContainerForwarder {
   #headersOf(request: IncomingMessage): http.OutgoingHttpHeaders {
     const { apiKey } = this.#options;
     const headers = withoutHopByHop(request.headers);
-    // What a trainer sends for a server on its own machine is not for ours.
+    // Cookies of the trainer's machine are not for the Palestra server.
     delete headers['cookie'];
     return apiKey ? { ...headers, authorization: `Bearer ${apiKey}` } : headers;
   }
 
-  async #sayGoodbye(): Promise<void> {
+  async #endSession(): Promise<void> {
     const { id, baseUrl, apiKey } = this.#options;
     const headers = apiKey ? { authorization: `Bearer ${apiKey}` } : {};
-    const request = this.#request(`${baseUrl}/container/${id}`, { method: 'DELETE', headers, signal: AbortSignal.timeout(GOODBYE_MS) });
+    const request = this.#request(`${baseUrl}/container/${id}`, { method: 'DELETE', headers, signal: AbortSignal.timeout(END_SESSION_MS) });
     request.end();
-    // Whatever comes: the session ends by itself, only later.
+    // The response does not matter: the session expires in any case.
     await once(request, 'response').then(
       ([answer]: IncomingMessage[]) => answer!.resume(),
       () => {},

@@ -7,11 +7,11 @@ import { ContainerForwarder } from './forwarder.ts';
 import { environmentsOf } from './image.ts';
 
 const DEFAULT_IDLE_SECONDS = 1_800;
-/** For the question which environment there is. A server that does not answer is left to the client's own patience. */
+/** Deadline of the probe for an environment. A server that does not respond is not an error here, because the client has its own timeout. */
 const PROBE_MS = 2_000;
 const START_MS = 10_000;
 
-/** What a forwarder is told when it starts, by its parent or by itself. The key and the server are in its environment. */
+/** Options of a forwarder. It reads API key and server URL from environment variables. */
 export interface ForwardOptions {
   id: string;
   name: string;
@@ -20,10 +20,10 @@ export interface ForwardOptions {
   port: number;
 }
 
-/** docker's way to fail: one line, exit status 125. */
+/** An error that is printed like Docker's: one line, exit status 125. */
 export class DockerError extends Error {}
 
-/** Sixty-four letters: no digits that a client could take for a status in the text of an error. */
+/** A random id of 64 letters. Without digits, which clients could parse as a status in an error text. */
 export function newContainerId(): string {
   return Array.from({ length: 64 }, () => 'abcdef'[randomInt(6)]).join('');
 }
@@ -32,7 +32,7 @@ export function baseUrlOf(environment: string): string {
   return `${readSettings(process.env).sessionUrl.replace(/\/+$/, '')}/openenv/${environment}`;
 }
 
-/** The environment of an image that the server has. Refusals are errors; silence is not. */
+/** Finds the environment of an image on the server. A refusal is an error; no response is not. */
 export async function resolveEnvironment(image: string): Promise<string> {
   const candidates = environmentsOf(image, process.env);
   const { apiKey, sessionUrl } = readSettings(process.env);
@@ -43,13 +43,13 @@ export async function resolveEnvironment(image: string): Promise<string> {
       (answer) => answer.body?.cancel().then(() => answer.status) ?? answer.status,
       () => null,
     );
-    if (status === 401 || status === 403) throw new DockerError(`${sessionUrl} refuses the key (${status}). Is PALESTRA_API_KEY set?`);
+    if (status === 401 || status === 403) throw new DockerError(`${sessionUrl} refused the API key (${status}). Check PALESTRA_API_KEY.`);
     if (status !== 404) return environment;
   }
   throw new DockerError(`Unable to find image '${image}': ${sessionUrl} has no environment ${candidates.join(' or ')}.`);
 }
 
-/** Runs the forwarder as a process of its own, and answers when it listens. */
+/** Starts the forwarder as a detached process and resolves when it listens. */
 export async function startDetached(main: string, options: ForwardOptions): Promise<void> {
   const child = spawn(process.execPath, [main, 'forward', JSON.stringify(options)], {
     detached: true,
@@ -57,13 +57,13 @@ export async function startDetached(main: string, options: ForwardOptions): Prom
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
   });
   const signal = AbortSignal.timeout(START_MS);
-  const [said] = (await Promise.race([once(child, 'message', { signal }), once(child, 'exit', { signal })])) as [unknown];
-  if (said !== 'listening') throw new DockerError(typeof said === 'string' ? said : `the forwarder ended with ${String(said)}`);
+  const [message] = (await Promise.race([once(child, 'message', { signal }), once(child, 'exit', { signal })])) as [unknown];
+  if (message !== 'listening') throw new DockerError(typeof message === 'string' ? message : `the forwarder ended with ${String(message)}`);
   child.disconnect();
   child.unref();
 }
 
-/** Runs the forwarder in this process until it ends: by `docker stop`, by a signal, or because nobody uses it. */
+/** Runs the forwarder in this process until `docker stop`, a signal or the idle timeout ends it. */
 export async function forward(folder: ContainerFolder, options: ForwardOptions): Promise<void> {
   const { id, environment, port } = options;
   let forwarder: ContainerForwarder;
@@ -84,6 +84,6 @@ export async function forward(folder: ContainerFolder, options: ForwardOptions):
 
 function idleTimeoutMs(): number {
   const seconds = Number(process.env['PALESTRA_DOCKER_IDLE_SECONDS'] || DEFAULT_IDLE_SECONDS);
-  if (!(seconds > 0)) throw new DockerError('PALESTRA_DOCKER_IDLE_SECONDS must be a number of seconds');
+  if (!(seconds > 0)) throw new DockerError('PALESTRA_DOCKER_IDLE_SECONDS must be a number of seconds above 0.');
   return seconds * 1000;
 }

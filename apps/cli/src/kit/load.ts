@@ -12,8 +12,8 @@ const isEnvironment = (value: unknown): value is Environment => {
 };
 
 /**
- * The environments that a module exports: its default export, or a list there, else whatever it exports under names. TypeScript is run as it
- * stands, on every Node that we run on, and the kit is this installation's: a folder needs no packages of its own.
+ * The environments that a module exports: its default export (one or a list), else its named exports. jiti runs TypeScript on every supported
+ * Node version and resolves the kit to this installation, so a folder needs no packages.
  */
 export async function loadEnvironments(file: string): Promise<Environment[]> {
   const alias = { [KIT]: fileURLToPath(import.meta.resolve(KIT)) };
@@ -21,6 +21,6 @@ export async function loadEnvironments(file: string): Promise<Environment[]> {
   const exported = await jiti.import<Record<string, unknown>>(path.resolve(file));
   const found = [exported['default']].flat().filter(isEnvironment);
   const environments = found.length > 0 ? found : Object.values(exported).filter(isEnvironment);
-  if (environments.length === 0) throw new Error(`${file} exports no environment; expected: export default defineEnvironment({ ... })`);
+  if (environments.length === 0) throw new Error(`${file} exports no environment. Expected: export default defineEnvironment({ ... })`);
   return environments;
 }

@@ -11,8 +11,8 @@ try {
   const end = () => void server.close().finally(() => process.exit(0));
   process.stdin.resume().on('end', end).on('error', end);
   process.on('SIGTERM', end).on('SIGINT', end);
-  // A promise that one session left behind is no reason to end all others.
-  process.on('unhandledRejection', (error) => console.error('a promise was rejected, and nobody waits for it:', error));
+  // An unhandled rejection of one session must not end the others.
+  process.on('unhandledRejection', (error) => console.error('Unhandled rejection:', error));
   process.stdout.write(`${JSON.stringify({ ready: true, url: server.url, environments: environments.map(({ name }) => name) })}\n`);
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);

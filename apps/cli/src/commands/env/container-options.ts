@@ -9,7 +9,7 @@ import { UsageError } from '../../settings.ts';
 import { portOf, secondsOf } from './options.ts';
 import type { Target } from './target.ts';
 
-/** What `serve` and `push` take for images; `addContainerOptions` adds them. */
+/** The options of `serve` and `push` for images, which `addContainerOptions` adds. */
 export interface ContainerFlags {
   build: boolean;
   buildArg: string[];
@@ -27,35 +27,36 @@ const WATCH_MS = 2_000;
 export function addContainerOptions(command: Command): Command {
   const each = (value: string, earlier: string[]) => [...earlier, value];
   return command
-    .option('--build', 'of a folder: build the image of its server/Dockerfile, and serve that', false)
-    .option('--build-arg <name=value>', 'for --build; repeatable', each, [])
-    .option('--engine <command>', 'that runs images (without: $PALESTRA_CONTAINER_ENGINE, else docker or podman, whichever answers)')
-    .option('--container-port <port>', 'of the server in the image (without: what the image exposes, else 8000)', portOf)
-    .option('--env <name=value>', 'variable of the container; NAME alone: as it is set here; repeatable', variables, [])
-    .option('--memory <size>', 'that the container may have, as 512m or 2g')
-    .option('--cpus <number>', 'that the container may use, as 1.5')
-    .option('--start-timeout <seconds>', 'for an image to answer', secondsOf, START_SECONDS);
+    .option('--build', 'build the image of a folder from its server/Dockerfile and serve it', false)
+    .option('--build-arg <name=value>', 'build argument for --build; repeatable', each, [])
+    .option('--engine <command>', 'container engine (default: $PALESTRA_CONTAINER_ENGINE, else docker or podman)')
+    .option('--container-port <port>', 'port of the server in the image (default: the exposed port, else 8000)', portOf)
+    .option('--env <name=value>', 'variable of the container; NAME alone passes the current value; repeatable', variables, [])
+    .option('--memory <size>', 'memory limit of the container, such as 512m or 2g')
+    .option('--cpus <number>', 'CPU limit of the container, such as 1.5')
+    .option('--start-timeout <seconds>', 'how long to wait for the container to respond', secondsOf, START_SECONDS);
 }
 
 function variables(text: string, earlier: string[]): string[] {
   const [name] = text.split('=', 1);
-  if (!name) throw new UsageError(`expected --env NAME=value, got ${text}`);
-  if (name === text && process.env[name] === undefined) throw new UsageError(`--env ${name}: it is not set here`);
+  if (!name) throw new UsageError(`Invalid --env "${text}". Expected --env NAME=value.`);
+  if (name === text && process.env[name] === undefined)
+    throw new UsageError(`--env ${name}: the variable is not set. Set it or pass --env ${name}=value.`);
   return [...earlier, text];
 }
 
-export interface ContainerPlace {
+export interface ContainerAddress {
   environment: string;
   host: string;
   port: number;
   detach: boolean;
 }
 
-/** An image of its own, or the one that a folder is built into. */
+/** An image, or a folder to build one from. */
 export type ImageSource = { image: string } | { folder: string };
 
-/** A folder whose image is to be built: its manifest's variables and port hold for the container, unless the command line says otherwise. */
-export function ofFolder(
+/** The image source of a folder. Variables and port of its manifest apply to the container unless the command line overrides them. */
+export function folderSource(
   { folder, manifest }: Pick<Target, 'folder' | 'manifest'>,
   { env, containerPort }: Pick<ContainerFlags, 'env' | 'containerPort'>,
 ): { source: ImageSource; name: string; flags: Pick<ContainerFlags, 'env' | 'containerPort'> } {
@@ -64,19 +65,19 @@ export function ofFolder(
   return { source: { folder }, name: manifest?.name ?? path.basename(folder), flags: { env: [...variables, ...env], containerPort: port } };
 }
 
-/** Starts the image and answers when its server does. Nothing is left running when this rejects. */
+/** Starts the image and resolves when its server responds. Nothing keeps running if this rejects. */
 export async function startContainer(
   source: ImageSource,
-  place: ContainerPlace,
-  { engine: wanted, containerPort, buildArg, env, memory, cpus, startTimeout }: ContainerFlags,
+  address: ContainerAddress,
+  { engine: engineName, containerPort, buildArg, env, memory, cpus, startTimeout }: ContainerFlags,
   signal: AbortSignal,
 ): Promise<Container> {
-  const purpose = 'image' in source ? `${source.image} is an image to run` : `${source.folder} is to be built`;
-  const engine = await ContainerEngine.find(wanted, purpose);
+  const purpose = 'image' in source ? `run the image ${source.image}` : `build ${source.folder}`;
+  const engine = await ContainerEngine.find(engineName, purpose);
   const image = 'image' in source ? source.image : await buildImage(engine, source.folder, buildArg, signal);
   await ensureImage(engine, image, signal);
   const port = containerPort ?? (await exposedPort(engine, image));
-  const container = await Container.start(engine, { ...place, image, containerPort: port, env, memory, cpus });
+  const container = await Container.start(engine, { ...address, image, containerPort: port, env, memory, cpus });
   try {
     await container.whenHealthy(startTimeout * 1000, signal);
     return container;
@@ -86,12 +87,12 @@ export async function startContainer(
   }
 }
 
-/** Until the signal; starts the container again when it ended by itself. */
+/** Restarts the container when it ends, until the signal aborts. */
 export async function watchContainer(container: Container, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await sleep(WATCH_MS, undefined, { signal }).catch(() => {});
     if (signal.aborted || (await container.isRunning())) continue;
-    process.stderr.write(`${printableLines(await container.ending())}\nit is started again\n`);
+    process.stderr.write(`${printableLines(await container.ending())}\nRestarting it.\n`);
     await container.restart();
   }
 }

@@ -1,4 +1,4 @@
-/** One check of a report, keyed as OpenEnv's own command keys it (openenv-wire.md 12). */
+/** One check of a report, with the keys of `openenv validate` (docs/reference/openenv.md#validation-command). */
 export interface Criterion {
   id: string;
   description: string;
@@ -43,7 +43,7 @@ export function reportOf(about: Omit<Report, 'passed' | 'summary' | 'criteria'>,
   };
 }
 
-/** The keys as OpenEnv's command orders them. */
+/** The keys in the order of OpenEnv's command. */
 const inOrder = ({ id, description, passed, required, details, expected, actual }: Criterion): Criterion => ({
   id,
   description,
@@ -54,7 +54,7 @@ const inOrder = ({ id, description, passed, required, details, expected, actual 
   ...(actual !== undefined && { actual }),
 });
 
-/** The report for people. */
+/** The report as text. */
 export function reportLines({ target, standard_profile, standard_version, mode, passed, summary, criteria }: Report): string[] {
   const lines = [`${target}: ${standard_profile}, version ${standard_version}, ${mode}`];
   for (const { id, passed: good, required, description, details, actual } of criteria) {

@@ -5,7 +5,7 @@ import { serve, defineEnvironment, tool } from '@palestra/environment-kit';
 import { afterEach, expect, test } from 'vitest';
 import { detectServer } from './detect.ts';
 
-/** What a server speaks is found out by asking; OpenEnv's own servers are in tests/conformance. */
+/** Responses by method and path. tests/conformance covers OpenEnv's own servers. */
 type Answers = Record<string, { status?: number; type?: string; body: string; stays?: boolean; headers?: Record<string, string> }>;
 let stop: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -44,7 +44,7 @@ test('an ORS server lists environments', async () => {
   expect(await detectServer(running.url)).toBe('remote');
 });
 
-test('an OpenEnv server has schemas, though it lists environments, too', async () => {
+test('an OpenEnv server is detected by its schemas, even if it lists environments', async () => {
   const { url, seen } = await server({
     'GET /p/schema': { body: '{"action":{},"observation":{},"state":{}}' },
     'GET /p/list_environments': { body: '["e"]' },
@@ -53,12 +53,12 @@ test('an OpenEnv server has schemas, though it lists environments, too', async (
   expect(seen).toContain(`GET /p/schema Basic ${Buffer.from('user:secret').toString('base64')}`);
 });
 
-test('one of the first generation has its routes in its document', async () => {
+test('an OpenEnv server of the first generation is detected by the routes in its OpenAPI document', async () => {
   const { url } = await server({ 'GET /openapi.json': { body: '{"paths":{"/reset":{},"/step":{},"/state":{}}}' } });
   expect(await detectServer(url)).toBe('openenv');
 });
 
-test('an MCP server answers initialize, as JSON or as a stream; its session is not left behind', async () => {
+test('an MCP server answers initialize as JSON or as a stream, and its session is closed', async () => {
   const result = '{"jsonrpc":"2.0","id":1,"result":{}}';
   const json = await server({ 'POST /mcp': { body: result, headers: { 'mcp-session-id': 'abc' } } });
   expect(await detectServer(`${json.url}/mcp`)).toBe('mcp');
@@ -69,7 +69,7 @@ test('an MCP server answers initialize, as JSON or as a stream; its session is n
   expect(await detectServer(`${older.url}/sse`)).toBe('mcp');
 });
 
-test('any other server is none of them, and nobody is nobody', async () => {
+test('another server is not detected, and an unreachable URL is an error', async () => {
   const { url } = await server({ 'GET /': { body: '<html>', type: 'text/html' }, 'GET /list_environments': { body: '[]' } });
   expect(await detectServer(url)).toBeNull();
   await expect(detectServer('http://127.0.0.1:9')).rejects.toThrow('fetch failed');

@@ -10,34 +10,38 @@ const INITIALIZE = {
   params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'palestra', version: '0.1.0' } },
 };
 
-interface Asked {
+interface ProbeResponse {
   status: number;
   type: string;
   text: string;
-  /** Of an MCP session that the question began. */
+  /** The id of the MCP session that the request began. */
   mcpSession: string | null;
 }
 
 /**
- * What the server at a URL speaks, by asking it. OpenEnv first: from its Task API on it lists environments as an ORS server does. null when it
- * answers like none of them; rejects when nobody answers.
+ * Detects the protocol of a server from its responses. OpenEnv is checked first, because since its Task API it lists environments like an ORS
+ * server. Returns null for an unknown protocol; rejects if the server does not respond.
  */
 export async function detectServer(base: string): Promise<ServerKind | null> {
-  const [schema, openapi, list] = await Promise.all([ask(`${base}/schema`), ask(`${base}/openapi.json`), ask(`${base}/list_environments`)]);
+  const [schema, openapi, list] = await Promise.all([
+    send(`${base}/schema`),
+    send(`${base}/openapi.json`),
+    send(`${base}/list_environments`),
+  ]);
   if (isOpenEnv(jsonOf(schema), jsonOf(openapi))) return 'openenv';
   const environments = jsonOf(list);
   if (Array.isArray(environments) && environments.length > 0 && environments.every((name) => typeof name === 'string')) return 'remote';
-  const mcp = await ask(base, { method: 'POST', body: JSON.stringify(INITIALIZE) });
+  const mcp = await send(base, { method: 'POST', body: JSON.stringify(INITIALIZE) });
   if (mcp.status < 300 && mcp.text.includes('"jsonrpc"')) {
-    if (mcp.mcpSession !== null) await ask(base, { method: 'DELETE' }, { 'mcp-session-id': mcp.mcpSession }).catch(() => {});
+    if (mcp.mcpSession !== null) await send(base, { method: 'DELETE' }, { 'mcp-session-id': mcp.mcpSession }).catch(() => {});
     return 'mcp';
   }
-  // The older transport: a stream that is opened by GET.
-  const stream = await ask(base, {});
+  // The older MCP transport opens a stream with GET.
+  const stream = await send(base, {});
   return stream.status < 300 && stream.type.includes('text/event-stream') ? 'mcp' : null;
 }
 
-/** Its schemas; or, in its first generation, the three routes over HTTP. */
+/** By its schemas, or in the first generation by its three HTTP routes. */
 function isOpenEnv(schema: unknown, openapi: unknown): boolean {
   const has = (value: unknown, keys: string[]) =>
     typeof value === 'object' && value !== null && keys.every((key) => Object.hasOwn(value, key));
@@ -45,17 +49,17 @@ function isOpenEnv(schema: unknown, openapi: unknown): boolean {
   return has((openapi as { paths?: unknown } | null)?.paths, ['/reset', '/step', '/state']);
 }
 
-async function ask(url: string, init: RequestInit = {}, more: Record<string, string> = {}): Promise<Asked> {
+async function send(url: string, init: RequestInit = {}, more: Record<string, string> = {}): Promise<ProbeResponse> {
   const { url: bare, headers } = splitCredentials(url);
   const accept = { accept: 'application/json, text/event-stream', ...(init.body ? { 'content-type': 'application/json' } : {}) };
   const answer = await fetch(bare, { ...init, headers: { ...headers, ...accept, ...more }, signal: AbortSignal.timeout(TIMEOUT_MS) });
   const type = answer.headers.get('content-type') ?? '';
   const mcpSession = answer.headers.get('mcp-session-id');
-  return { status: answer.status, type, mcpSession, text: type.includes('event-stream') ? await firstPiece(answer) : await answer.text() };
+  return { status: answer.status, type, mcpSession, text: type.includes('event-stream') ? await firstChunk(answer) : await answer.text() };
 }
 
-/** An event stream does not end by itself. */
-async function firstPiece(answer: Response): Promise<string> {
+/** Reads only the first chunk, because an event stream stays open. */
+async function firstChunk(answer: Response): Promise<string> {
   const reader = answer.body?.getReader();
   if (reader === undefined) return '';
   try {
@@ -66,7 +70,7 @@ async function firstPiece(answer: Response): Promise<string> {
   }
 }
 
-function jsonOf({ status, text }: Asked): unknown {
+function jsonOf({ status, text }: ProbeResponse): unknown {
   if (status !== 200) return null;
   try {
     return JSON.parse(text) as unknown;

@@ -14,12 +14,12 @@ import {
   addContainerOptions,
   type ContainerFlags,
   type ImageSource,
-  ofFolder,
+  folderSource,
   startContainer,
   watchContainer,
 } from './container-options.ts';
 import { portOf } from './options.ts';
-import { type Card, cardOf, nameFrom, placeOf, register } from './register.ts';
+import { type Card, cardOf, nameFrom, parseName, register } from './register.ts';
 import { runTarget, untilStopped } from './run.ts';
 import { targetAt } from './target.ts';
 import { baseUrl } from './validate-url.ts';
@@ -40,62 +40,62 @@ const DETACHED_DEADLINE_MS = 120_000;
 
 export function pushCommand(): Command {
   const command = new Command('push')
-    .description('register an environment with the server: a folder, a running server, or an image')
-    .argument('[path]', 'folder, or an image such as registry/owner/name:tag', '.')
-    .option('--name <owner/name>', 'without: as openenv.yaml, the folder or the image is called, in your own namespace')
-    .option('--url <url>', 'a server that runs already: ORS, OpenEnv or MCP, which it is asked; PATH gives name and README')
-    .option('--image <reference>', 'an image, where PATH could be taken for a folder')
-    .addOption(new Option('--registry-style <reference>', 'the same').hideHelp())
-    .option('--port <port>', 'where to serve here (without: any free one)', portOf)
-    .option('--host <address>', 'where to serve here, and where the server reaches it', '127.0.0.1')
-    .option('--python <interpreter>', 'of an OpenEnv folder (without: .venv/bin/python, $VIRTUAL_ENV, python3)')
-    .option('--public', 'visible to every organisation of the service, not to yours only', false)
-    .option('--detach', 'leave what is served here running, and return', false);
+    .description('register an environment (a folder, a running server or an image) with the server')
+    .argument('[path]', 'folder, or image such as registry/owner/name:tag', '.')
+    .option('--name <owner/name>', 'name (default: that of openenv.yaml, the folder or the image, in your namespace)')
+    .option('--url <url>', 'a running ORS, OpenEnv or MCP server; PATH gives name and README')
+    .option('--image <reference>', 'an image, if PATH could be mistaken for a folder')
+    .addOption(new Option('--registry-style <reference>', 'same as --image').hideHelp())
+    .option('--port <port>', 'port to serve on (default: any free port)', portOf)
+    .option('--host <address>', 'address to serve on, which the Palestra server must reach', '127.0.0.1')
+    .option('--python <interpreter>', 'Python of an OpenEnv folder (default: .venv/bin/python, $VIRTUAL_ENV, python3)')
+    .option('--public', 'visible to every organisation of the service, not only to yours', false)
+    .option('--detach', 'keep serving in the background and return', false);
   return addContainerOptions(command).action(push);
 }
 
-/** What is served from here stays in the foreground until Ctrl-C, unless it is detached. */
-async function push(given: string, options: PushOptions): Promise<void> {
-  const image = options.image ?? options.registryStyle ?? (!existsSync(given) && looksLikeImage(given) ? given : undefined);
-  if (image !== undefined && options.url !== undefined) throw new UsageError('give an image or --url, not both');
+/** Serves in the foreground until Ctrl-C, unless detached. */
+async function push(argument: string, options: PushOptions): Promise<void> {
+  const image = options.image ?? options.registryStyle ?? (!existsSync(argument) && looksLikeImage(argument) ? argument : undefined);
+  if (image !== undefined && options.url !== undefined) throw new UsageError('Pass an image or --url, not both.');
   await withClient(async (client, signal) => {
-    if (options.url !== undefined) return pushUrl(client, given, options.url, options);
-    if (image === undefined) return pushFolder(client, given, options, signal);
-    if (options.build) throw new UsageError(`--build takes a folder, and ${image} is an image`);
+    if (options.url !== undefined) return pushUrl(client, argument, options.url, options);
+    if (image === undefined) return pushFolder(client, argument, options, signal);
+    if (options.build) throw new UsageError(`--build needs a folder, but ${image} is an image.`);
     return pushImage(client, { image }, options.name ?? nameFrom(nameOfImage(image)), null, options, signal);
   });
 }
 
-async function pushUrl(client: PalestraClient, given: string, url: string, options: PushOptions): Promise<void> {
+async function pushUrl(client: PalestraClient, folder: string, url: string, options: PushOptions): Promise<void> {
   const base = baseUrl(url);
-  if (!URL.canParse(base)) throw new UsageError(`not a URL: ${url}`);
-  // A folder beside it may say what it is called; without one the name must be given.
-  const target = await targetAt(given).catch(() => null);
-  const called = options.name ?? target?.manifest?.name ?? (target === null ? undefined : path.basename(target.folder));
-  if (called === undefined) throw new UsageError('give the environment a name: --name owner/name');
+  if (!URL.canParse(base)) throw new UsageError(`Invalid URL "${url}".`);
+  // A folder can give the name of the environment; without one --name is required.
+  const target = await targetAt(folder).catch(() => null);
+  const name = options.name ?? target?.manifest?.name ?? (target === null ? undefined : path.basename(target.folder));
+  if (name === undefined) throw new UsageError('The environment has no name. Pass --name owner/name.');
   const card = target === null ? null : await cardOf(target.folder, target.manifest);
-  await registerServer(client, base, options.name ?? nameFrom(called), card, options);
+  await registerServer(client, base, options.name ?? nameFrom(name), card, options);
 }
 
-async function pushFolder(client: PalestraClient, given: string, options: PushOptions, signal: AbortSignal): Promise<void> {
-  const target = await targetAt(given);
+async function pushFolder(client: PalestraClient, argument: string, options: PushOptions, signal: AbortSignal): Promise<void> {
+  const target = await targetAt(argument);
   const name = options.name ?? nameFrom(target.manifest?.name ?? path.basename(target.folder));
-  placeOf(name);
+  parseName(name);
   const card = await cardOf(target.folder, target.manifest);
   if (options.build) {
-    const { source, flags } = ofFolder(target, options);
+    const { source, flags } = folderSource(target, options);
     return pushImage(client, source, name, card, { ...options, ...flags }, signal);
   }
   const { host, python } = options;
   const port = options.port || (await freePort(host));
   if (options.detach) {
-    const url = await serveDetached(given, host, port, python);
+    const url = await serveDetached(argument, host, port, python);
     return registerServer(client, url, name, card, options);
   }
   const { url, process: child } = await runTarget(target, { host, port, python }, signal);
   try {
     await registerServer(client, url, name, card, options);
-    process.stderr.write(`${url} is served from here; Ctrl-C ends it\n`);
+    process.stderr.write(`Serving ${url}. Press Ctrl-C to stop.\n`);
     await untilStopped(signal);
   } finally {
     await child.stop();
@@ -111,54 +111,56 @@ async function pushImage(
   signal: AbortSignal,
 ): Promise<void> {
   const { host, detach } = options;
-  const place = { environment: placeOf(name).name, host, port: options.port || (await freePort(host)), detach };
-  const container = await startContainer(source, place, options, signal);
-  let stays = false;
+  const address = { environment: parseName(name).name, host, port: options.port || (await freePort(host)), detach };
+  const container = await startContainer(source, address, options, signal);
+  let keep = false;
   try {
     await registerServer(client, container.url, name, card, options);
-    stays = detach;
-    process.stderr.write(`${container.url} is served ${detach ? `by the container ${container.name}` : 'from here; Ctrl-C ends it'}\n`);
+    keep = detach;
+    process.stderr.write(
+      detach ? `The container ${container.name} serves ${container.url}.\n` : `Serving ${container.url}. Press Ctrl-C to stop.\n`,
+    );
     if (!detach) await watchContainer(container, signal);
   } finally {
-    if (!stays) await container.remove();
+    if (!keep) await container.remove();
   }
 }
 
 async function registerServer(client: PalestraClient, url: string, name: string, card: Card | null, options: PushOptions): Promise<void> {
-  const place = placeOf(name);
+  const parsed = parseName(name);
   const kind = await detectServer(url).catch((error: unknown) => {
     const { cause, message } = error as Error;
-    throw new Error(`${url} does not answer: ${cause instanceof Error && cause.message ? cause.message : message}`);
+    throw new Error(`${url} does not respond: ${cause instanceof Error && cause.message ? cause.message : message}`);
   });
-  if (kind === null) throw new Error(`${url} answers, and speaks neither ORS nor OpenEnv nor MCP`);
-  const { name: registered, version, changed } = await register(client, place, { kind, url }, card, !options.public);
+  if (kind === null) throw new Error(`${url} is not an ORS, OpenEnv or MCP server.`);
+  const { name: registered, version, changed } = await register(client, parsed, { kind, url }, card, !options.public);
   const what = { remote: 'an ORS server', openenv: 'an OpenEnv server', mcp: 'an MCP server' }[kind];
-  process.stdout.write(`${printable(registered)}@${version}${changed ? '' : ': was on this server already'}\n`);
+  process.stdout.write(`${printable(registered)}@${version}${changed ? '' : ': already registered with this server'}\n`);
   process.stderr.write(`${url} is ${what}\n`);
 }
 
-/** `palestra env serve` in a session of its own; its words go to a file. */
-async function serveDetached(given: string, host: string, port: number, python: string | undefined): Promise<string> {
+/** Runs `palestra env serve` in a separate process session, with its output in a file. */
+async function serveDetached(argument: string, host: string, port: number, python: string | undefined): Promise<string> {
   const log = path.join(tmpdir(), `palestra-env-${port}.log`);
-  const words = openSync(log, 'w', 0o600);
-  const args = ['env', 'serve', given, '--host', host, '--port', String(port), ...(python === undefined ? [] : ['--python', python])];
-  const child = spawn(process.execPath, [process.argv[1]!, ...args], { detached: true, stdio: ['ignore', words, words] });
+  const output = openSync(log, 'w', 0o600);
+  const args = ['env', 'serve', argument, '--host', host, '--port', String(port), ...(python === undefined ? [] : ['--python', python])];
+  const child = spawn(process.execPath, [process.argv[1]!, ...args], { detached: true, stdio: ['ignore', output, output] });
   const died = once(child, 'exit').then(() => {
-    throw new Error(`the environment could not be served; see ${log}`);
+    throw new Error(`The environment could not be served. See ${log}.`);
   });
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
-  await Promise.race([died, answering(url)]);
-  // Its end is its own business from here on.
+  await Promise.race([died, waitForResponse(url)]);
+  // From here on the end of the process is not an error of this command.
   died.catch(() => {});
   child.unref();
-  process.stderr.write(`process ${child.pid} serves ${url}; its log is ${log}\n`);
+  process.stderr.write(`Process ${child.pid} serves ${url}. Its log is ${log}.\n`);
   return url;
 }
 
-async function answering(url: string): Promise<void> {
+async function waitForResponse(url: string): Promise<void> {
   for (const deadline = Date.now() + DETACHED_DEADLINE_MS; Date.now() < deadline;) {
     if (await fetch(`${url}/health`).catch(() => null)) return;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  throw new Error(`${url} does not answer`);
+  throw new Error(`${url} did not respond within ${DETACHED_DEADLINE_MS / 1000} s.`);
 }

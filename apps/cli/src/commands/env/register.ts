@@ -4,7 +4,7 @@ import { type EnvironmentServer, PalestraApiError, type PalestraClient } from '@
 import type { OpenEnvManifest } from '../../openenv-manifest.ts';
 import { UsageError } from '../../settings.ts';
 
-/** What a folder says of its environment. */
+/** Description and README of a folder. */
 export interface Card {
   description: string;
   readme: string | null;
@@ -13,22 +13,22 @@ export interface Card {
 export interface Registered {
   name: string;
   version: number;
-  /** false: the newest version was on this server already. */
+  /** False if the newest version already uses this server. */
   changed: boolean;
 }
 
 const NAME = /^[A-Za-z0-9_-]{3,64}$/;
 
-/** `owner/name` or a bare name in the caller's own namespace. Throws `UsageError`. */
-export function placeOf(target: string): { namespace?: string; name: string } {
+/** Parses `owner/name`, or a name in the caller's namespace. Throws `UsageError`. */
+export function parseName(target: string): { namespace?: string; name: string } {
   const [first, second, ...rest] = target.split('/');
-  const place = second === undefined ? { name: first! } : { namespace: first!, name: second };
-  if (rest.length > 0 || place.namespace === '' || !NAME.test(place.name))
-    throw new UsageError(`not an environment name: ${target}; expected owner/name, the name of 3 to 64 letters, digits, "-" or "_"`);
-  return place;
+  const parsed = second === undefined ? { name: first! } : { namespace: first!, name: second };
+  if (rest.length > 0 || parsed.namespace === '' || !NAME.test(parsed.name))
+    throw new UsageError(`Invalid environment name "${target}". Expected owner/name, with a name of 3 to 64 letters, digits, "-" or "_".`);
+  return parsed;
 }
 
-/** A name that the registry takes, of one that people gave to a folder or an image. */
+/** A valid environment name from the name of a folder or an image. */
 export const nameFrom = (text: string): string =>
   text
     .replaceAll(/[^A-Za-z0-9_-]+/g, '-')
@@ -38,36 +38,36 @@ export const nameFrom = (text: string): string =>
 export async function cardOf(folder: string, manifest: OpenEnvManifest | null): Promise<Card> {
   const text = await readFile(path.join(folder, 'README.md'), 'utf8').catch(() => null);
   const readme = text === null ? null : withoutFrontMatter(text);
-  const said = manifest?.description ?? firstSentence(readme ?? '');
+  const summary = manifest?.description ?? firstSentence(readme ?? '');
   const version = manifest?.version == null ? '' : `version ${manifest.version}`;
-  return { description: [said, version].filter(Boolean).join(' · '), readme };
+  return { description: [summary, version].filter(Boolean).join(' · '), readme };
 }
 
-/** Spaces keep their settings there, between lines of dashes. */
+/** Removes the front matter, in which Hugging Face Spaces keep their settings. */
 const withoutFrontMatter = (text: string): string => text.replace(/^\uFEFF?---\r?\n.*?\r?\n---\r?\n/s, '').trimStart();
 
-/** The first paragraph that is no heading, image, list or code. */
+/** The first paragraph that is not a heading, image, list or code. */
 function firstSentence(markdown: string): string {
   const paragraph = markdown.split(/\r?\n\s*\r?\n/).find((part) => /^[A-Za-z*_`[]/.test(part.trim()) && !part.trim().startsWith('```'));
   return (paragraph ?? '').trim().replaceAll(/\s+/g, ' ').slice(0, 300);
 }
 
-/** Creates the environment, or gives it a new version when it is there and was on another server. */
+/** Creates the environment, or adds a version to an existing one if it uses another server. */
 export async function register(
   client: PalestraClient,
-  place: { namespace?: string; name: string },
+  name: { namespace?: string; name: string },
   server: EnvironmentServer,
   card: Card | null,
   isPrivate: boolean,
 ): Promise<Registered> {
-  const namespace = place.namespace ?? (await client.me()).org.name;
-  const environment = `${namespace}/${place.name}`;
+  const namespace = name.namespace ?? (await client.me()).org.name;
+  const environment = `${namespace}/${name.name}`;
   const known = await client.environments.get(environment).catch((error: unknown) => {
     if (error instanceof PalestraApiError && error.status === 404) return null;
     throw error;
   });
   if (known === null) {
-    const added = await client.environments.add({ ...place, namespace: place.namespace, server, isPrivate, ...card });
+    const added = await client.environments.add({ ...name, namespace: name.namespace, server, isPrivate, ...card });
     return { name: `${added.owner}/${added.name}`, version: added.version ?? 1, changed: true };
   }
   if (card !== null && (known.description !== card.description || known.readme_content !== card.readme))

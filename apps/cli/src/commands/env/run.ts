@@ -10,9 +10,9 @@ import type { Target } from './target.ts';
 
 export interface RunOptions {
   host: string;
-  /** 0 = any free one. */
+  /** 0 for any free port. */
   port: number;
-  /** Interpreter of an OpenEnv environment; undefined = the folder's own virtual environment, else the one that is active, else python3. */
+  /** Interpreter of an OpenEnv environment; undefined: the virtual environment of the folder, else the active one, else python3. */
   python: string | undefined;
 }
 
@@ -22,12 +22,13 @@ export interface RunningTarget {
 }
 
 const KIT_MAIN = fileURLToPath(new URL('../../kit/serve-kit.js', import.meta.url));
-/** Python takes its time to import a server. */
+/** Importing a Python server can take long. */
 const READY_TIMEOUT_MS = 120_000;
 const POLL_MS = 100;
 
 /**
- * uvicorn, told to say when it listens and to end with us. `sys.path` begins with the working directory, as with `python -m uvicorn`.
+ * Runs uvicorn, prints a line when it listens, and exits with this process. `sys.path` begins with the working directory, as with
+ * `python -m uvicorn`.
  */
 const UVICORN = `
 import json, os, sys, threading, uvicorn
@@ -43,7 +44,7 @@ threading.Thread(target=end_with_parent, daemon=True).start()
 Server(uvicorn.Config(sys.argv[1], host=sys.argv[2], port=int(sys.argv[3]), log_level="warning")).run()
 `;
 
-/** Serves the target, and again when its process dies. Rejects when it cannot even start, with what it said last. */
+/** Serves the target and restarts its process when it exits. Rejects with its last log lines if it cannot start. */
 export async function runTarget(target: Target, options: RunOptions, signal: AbortSignal): Promise<RunningTarget> {
   const port = options.port === 0 ? await freePort(options.host) : options.port;
   const { command, args, cwd, env } =
@@ -55,7 +56,7 @@ export async function runTarget(target: Target, options: RunOptions, signal: Abo
     cwd: cwd ?? target.folder,
     env: { ...process.env, ...env },
     readyTimeoutMs: READY_TIMEOUT_MS,
-    onLost: () => process.stderr.write(`the environment died and is started again\n${child.logs().slice(-20).join('\n')}\n`),
+    onLost: () => process.stderr.write(`The environment exited. Restarting it.\n${child.logs().slice(-20).join('\n')}\n`),
   });
   child.start();
   try {
@@ -82,34 +83,34 @@ const kitCommand = (file: string, host: string, port: number): ChildCommand => (
 async function uvicorn(target: Extract<Target, { kind: 'openenv' }>, options: RunOptions, port: number): Promise<ChildCommand> {
   const { folder, manifest, server } = target;
   if (server === null)
-    throw new UsageError(`${folder}: there is no server of it (app: ${manifest.app ?? 'server.app:app'}); set app in openenv.yaml`);
+    throw new UsageError(`${folder}: the server module ${manifest.app ?? 'server.app:app'} does not exist. Set app in openenv.yaml.`);
   const command = options.python ?? pythonOf(folder);
   await promisify(execFile)(command, ['-c', 'import uvicorn'], { cwd: server.cwd }).catch((error: unknown) => {
     const missing = (error as { code?: unknown }).code === 'ENOENT';
-    const how = missing ? 'it is not there' : 'it has no uvicorn: install the environment into it, as with "pip install -e ."';
-    throw new UsageError(`cannot serve with the Python ${command}: ${how}; name another one with --python`);
+    const how = missing ? 'it does not exist' : 'it has no uvicorn. Install the environment into it, for example with "pip install -e ."';
+    throw new UsageError(`Cannot serve with the Python ${command}: ${how}. Choose another one with --python.`);
   });
   const env = { PYTHONUNBUFFERED: '1', PYTHONDONTWRITEBYTECODE: '1', ...manifest.variables };
   return { command, args: ['-c', UVICORN, server.app, options.host, String(port)], cwd: server.cwd, env };
 }
 
 function pythonOf(folder: string): string {
-  const own = path.join(folder, '.venv/bin/python');
+  const local = path.join(folder, '.venv/bin/python');
   const active = process.env['VIRTUAL_ENV'];
-  return existsSync(own) ? own : active ? path.join(active, 'bin/python') : 'python3';
+  return existsSync(local) ? local : active ? path.join(active, 'bin/python') : 'python3';
 }
 
-/** Later deaths are mended; one before it was ever ready is a mistake in the environment. */
+/** Waits until the process is ready. An exit before that is an error of the environment; later exits restart it. */
 async function firstReady(child: SupervisedProcess, signal: AbortSignal): Promise<void> {
   while (child.ready === null) {
     signal.throwIfAborted();
     if (child.lastExit !== null)
-      throw new Error([`the environment ${child.lastExit} before it served anything`, ...child.logs().slice(-20)].join('\n'));
+      throw new Error([`the environment ${child.lastExit} before it was ready`, ...child.logs().slice(-20)].join('\n'));
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }
 
-/** Resolves at Ctrl-C, SIGTERM or the end of `signal`. */
+/** Resolves when the signal aborts, for example on Ctrl-C. */
 export async function untilStopped(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   await once(signal, 'abort');

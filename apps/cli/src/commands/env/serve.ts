@@ -7,7 +7,7 @@ import {
   addContainerOptions,
   type ContainerFlags,
   type ImageSource,
-  ofFolder,
+  folderSource,
   startContainer,
   watchContainer,
 } from './container-options.ts';
@@ -25,24 +25,24 @@ const DEFAULT_PORT = 8000;
 
 export function serveCommand(): Command {
   const command = new Command('serve')
-    .description('serve an environment here, until Ctrl-C: one of the kit, a folder with openenv.yaml, or an image')
-    .argument('[path]', 'folder, module of an environment, or an image such as registry/owner/name:tag', '.')
-    .option('--port <port>', 'without: the port of openenv.yaml, else 8000; 0: any free one', portOf)
-    .option('--host <address>', 'where to listen', '127.0.0.1')
-    .option('--python <interpreter>', 'of an OpenEnv environment (without: .venv/bin/python, $VIRTUAL_ENV, python3)');
+    .description('serve an environment until Ctrl-C: a module of the kit, a folder with openenv.yaml, or an image')
+    .argument('[path]', 'folder, module of an environment, or image such as registry/owner/name:tag', '.')
+    .option('--port <port>', 'port (default: that of openenv.yaml, else 8000); 0 for any free port', portOf)
+    .option('--host <address>', 'address to listen on', '127.0.0.1')
+    .option('--python <interpreter>', 'Python of an OpenEnv environment (default: .venv/bin/python, $VIRTUAL_ENV, python3)');
   return addContainerOptions(command).action(serve);
 }
 
-async function serve(given: string, options: ServeOptions): Promise<void> {
+async function serve(argument: string, options: ServeOptions): Promise<void> {
   const { host, python } = options;
-  if (!existsSync(given) && looksLikeImage(given)) {
-    if (options.build) throw new UsageError(`--build takes a folder, and ${given} is an image`);
-    return serveImage({ image: given }, nameOfImage(given), options.port ?? DEFAULT_PORT, options);
+  if (!existsSync(argument) && looksLikeImage(argument)) {
+    if (options.build) throw new UsageError(`--build needs a folder, but ${argument} is an image.`);
+    return serveImage({ image: argument }, nameOfImage(argument), options.port ?? DEFAULT_PORT, options);
   }
-  const target = await targetAt(given);
+  const target = await targetAt(argument);
   const port = options.port ?? target.manifest?.port ?? DEFAULT_PORT;
   if (options.build) {
-    const { source, name, flags } = ofFolder(target, options);
+    const { source, name, flags } = folderSource(target, options);
     return serveImage(source, name, port, { ...options, ...flags });
   }
   await withInterrupt(async (signal) => {
@@ -56,8 +56,8 @@ async function serve(given: string, options: ServeOptions): Promise<void> {
 async function serveImage(source: ImageSource, environment: string, port: number, options: ServeOptions): Promise<void> {
   const { host } = options;
   await withInterrupt(async (signal) => {
-    const place = { environment, host, port: port === 0 ? await freePort(host) : port, detach: false };
-    const container = await startContainer(source, place, options, signal);
+    const address = { environment, host, port: port === 0 ? await freePort(host) : port, detach: false };
+    const container = await startContainer(source, address, options, signal);
     try {
       process.stdout.write(`${container.url}\n`);
       await watchContainer(container, signal);

@@ -9,7 +9,7 @@ export type Target =
   | { kind: 'kit'; folder: string; manifest: OpenEnvManifest | null; file: string }
   | { kind: 'openenv'; folder: string; manifest: OpenEnvManifest; server: PythonServer | null };
 
-/** What uvicorn is to import, and from which folder. */
+/** The module that uvicorn imports, and its working directory. */
 export interface PythonServer {
   app: string;
   cwd: string;
@@ -18,34 +18,34 @@ export interface PythonServer {
 const MODULE = /\.[cm]?[jt]s$/;
 const KIT_FILES = ['environment.ts', 'environment.js', 'environment.mjs'];
 
-/** Throws `UsageError` where there is no environment, `ManifestError` where its manifest is broken. */
-export async function targetAt(given: string): Promise<Target> {
-  const place = path.resolve(given);
-  const found = await stat(place).catch(() => null);
-  if (found === null) throw new UsageError(`${given}: there is no such file or folder`);
+/** Finds the environment at a path. Throws `UsageError` if there is none, `ManifestError` if its manifest is invalid. */
+export async function targetAt(argument: string): Promise<Target> {
+  const absolute = path.resolve(argument);
+  const found = await stat(absolute).catch(() => null);
+  if (found === null) throw new UsageError(`${argument}: no such file or folder.`);
   if (found.isFile()) {
-    if (path.basename(place) === MANIFEST) return targetAt(path.dirname(place));
-    if (!MODULE.test(place)) throw new UsageError(`${given}: neither a folder nor a module of an environment`);
-    const folder = path.dirname(place);
-    return { kind: 'kit', folder, manifest: null, file: place };
+    if (path.basename(absolute) === MANIFEST) return targetAt(path.dirname(absolute));
+    if (!MODULE.test(absolute)) throw new UsageError(`${argument}: expected a folder or a module of an environment.`);
+    const folder = path.dirname(absolute);
+    return { kind: 'kit', folder, manifest: null, file: absolute };
   }
-  const manifest = await readManifest(place);
+  const manifest = await readManifest(absolute);
   if (manifest?.app != null && MODULE.test(manifest.app))
-    return { kind: 'kit', folder: place, manifest, file: path.join(place, manifest.app) };
-  if (manifest !== null) return { kind: 'openenv', folder: place, manifest, server: pythonServer(place, manifest) };
-  const file = KIT_FILES.map((name) => path.join(place, name)).find((name) => existsSync(name));
-  if (file !== undefined) return { kind: 'kit', folder: place, manifest: null, file };
-  throw new UsageError(`${given}: no ${MANIFEST} and no environment.ts there; "palestra env init NAME" makes an environment`);
+    return { kind: 'kit', folder: absolute, manifest, file: path.join(absolute, manifest.app) };
+  if (manifest !== null) return { kind: 'openenv', folder: absolute, manifest, server: pythonServer(absolute, manifest) };
+  const file = KIT_FILES.map((name) => path.join(absolute, name)).find((name) => existsSync(name));
+  if (file !== undefined) return { kind: 'kit', folder: absolute, manifest: null, file };
+  throw new UsageError(`${argument}: no ${MANIFEST} and no environment.ts. Create an environment with "palestra env init NAME".`);
 }
 
-/** The manifest's `app`; for the older flavour, which has none, `server/app.py`. null: there is no such module. */
+/** The `app` of the manifest, or `server/app.py` for older manifests without one. Null if the module does not exist. */
 function pythonServer(folder: string, { app }: OpenEnvManifest): PythonServer | null {
   const named = app ?? 'server.app:app';
   const [module = '', attribute = 'app'] = named.split(':');
   const file = module.replaceAll('.', path.sep);
   const exists = (root: string) => existsSync(path.join(root, `${file}.py`)) || existsSync(path.join(root, file, '__init__.py'));
   if (exists(folder)) {
-    // Written as a package, its modules import each other by way of the folder above.
+    // The modules of a package import each other through the parent folder.
     const isPackage = app === null && existsSync(path.join(folder, '__init__.py'));
     if (!isPackage) return { app: `${module}:${attribute}`, cwd: folder };
     return { app: `${path.basename(folder)}.${module}:${attribute}`, cwd: path.dirname(folder) };

@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
 
-/** Files of a new environment in TypeScript, by their path in its folder. A game that is short enough to read, and complete. */
+/** Files of a new environment in TypeScript, by path: a short and complete game. */
 export function kitFiles(name: string): Record<string, string> {
   return {
     'package.json': `${JSON.stringify(packageOf(name), null, 2)}\n`,
@@ -8,7 +8,7 @@ export function kitFiles(name: string): Record<string, string> {
       spec_version: 1,
       name,
       version: '0.1.0',
-      description: 'Guess a number; every answer says higher or lower',
+      description: 'Guess a number with hints higher or lower',
       type: 'space',
       runtime: 'palestra',
       app: 'environment.ts',
@@ -31,7 +31,7 @@ const environment = (name: string) => `import { defineEnvironment, tool, z } fro
 
 interface Task {
   id: number;
-  /** The number to be found. */
+  /** The number to find. */
   secret: number;
 }
 
@@ -42,7 +42,7 @@ interface State {
 const LIMIT = 100;
 const GUESSES = 7;
 
-/** The same task for the same index, always: scattered over the range by a multiplication. */
+/** The task of an index. The multiplication spreads the numbers over the range. */
 function taskOf(split: string, index: number): Task {
   const id = split === 'train' ? index : 1_000 + index;
   return { id, secret: (id * 7_919) % (LIMIT + 1) };
@@ -50,7 +50,7 @@ function taskOf(split: string, index: number): Task {
 
 export default defineEnvironment<Task, State>({
   name: '${name}',
-  description: 'Guess a number; every answer says higher or lower.',
+  description: 'Guess a number with hints higher or lower.',
   splits: ['train', 'test'],
   tasks: (split) => Array.from({ length: split === 'train' ? 1_000 : 100 }, (_, index) => taskOf(split, index)),
   create: () => ({ guessesLeft: GUESSES }),
@@ -68,21 +68,21 @@ export default defineEnvironment<Task, State>({
       },
     }),
   },
-  // The same task and the same guesses give the same answers: episodes can be replayed.
+  // The same task and the same guesses give the same results, so episodes can be replayed.
   deterministic: true,
 });
 `;
 
 const readme = (name: string) => `# ${name}
 
-Guess a number from 0 to 100 with at most seven guesses. The right one is rewarded with 1.
+Guess a number from 0 to 100 with at most seven guesses. The right guess has reward 1.
 
 | command                  | does                                                            |
 | ------------------------ | --------------------------------------------------------------- |
 | \`palestra env validate\`  | loads the environment, counts its tasks and opens the first one |
-| \`palestra env serve\`     | serves it here, by the Open Reward Standard                     |
+| \`palestra env serve\`     | serves it with the Open Reward Standard                         |
 | \`palestra env push\`      | serves it and registers it with the server of \`PALESTRA_URL\`    |
 
-\`environment.ts\` is all of it: what a task is, what the model is told, and its tools. A tool gives a reward where a call is to be
-scored, and \`finished: true\` where the episode ends.
+\`environment.ts\` contains the tasks, the prompt and the tools. A tool returns a reward if the call is scored, and
+\`finished: true\` if the episode ends.
 `;

@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
 
-/** Files of a new OpenEnv environment in Python, laid out as its own tools expect them. */
+/** Files of a new OpenEnv environment in Python, in the layout that OpenEnv's tools expect. */
 export function pythonFiles(name: string): Record<string, string> {
   const prefix = name
     .split(/[_-]+/)
@@ -13,12 +13,12 @@ export function pythonFiles(name: string): Record<string, string> {
       spec_version: 1,
       name,
       version: '0.1.0',
-      description: 'Guess a number; every answer says higher or lower',
+      description: 'Guess a number with hints higher or lower',
       type: 'space',
       runtime: 'fastapi',
       app: 'server.app:app',
       port: 8000,
-      // What OpenEnv's own validation holds an environment to (RFC 008).
+      // Used by OpenEnv's validation (RFC 008).
       validation: {
         reward: { range: [0, 1], oracle_tolerance: 0, floor_margin: 0.1 },
         resources: { cpu: 1, memory_mb: 512, disk_mb: 256, episode_timeout_s: 60 },
@@ -44,7 +44,7 @@ interface Names {
   prefix: string;
 }
 
-const models = ({ prefix }: Names) => `"""What an agent may do, and what it sees."""
+const models = ({ prefix }: Names) => `"""Action and observation of the environment."""
 
 from openenv.core.env_server.types import Action, Observation
 from pydantic import Field
@@ -55,8 +55,8 @@ class ${prefix}Action(Action):
 
 
 class ${prefix}Observation(Observation):
-    text: str = Field(description="What the agent is told.")
-    guesses_left: int = Field(description="Guesses that are left.")
+    text: str = Field(description="Text of the observation.")
+    guesses_left: int = Field(description="Remaining guesses.")
 `;
 
 const environment = ({ module, prefix }: Names) => `"""${module}: find a number with seven guesses."""
@@ -168,7 +168,7 @@ build-backend = "setuptools.build_meta"
 [project]
 name = "openenv-${module}"
 version = "0.1.0"
-description = "Guess a number; every answer says higher or lower"
+description = "Guess a number with hints higher or lower"
 requires-python = ">=3.10"
 dependencies = ["openenv>=0.4.1", "uvicorn>=0.24"]
 
@@ -192,15 +192,15 @@ CMD ["python", "-m", "uvicorn", "server.app:app", "--host", "0.0.0.0", "--port",
 
 const readme = ({ module }: Names) => `# ${module}
 
-Guess a number from 0 to 100 with at most seven guesses. The right one is rewarded with 1.
+Guess a number from 0 to 100 with at most seven guesses. The right guess has reward 1.
 
 | command                  | does                                                         |
 | ------------------------ | ------------------------------------------------------------ |
-| \`pip install -e .\`       | what it needs, into the virtual environment that is active   |
+| \`pip install -e .\`       | installs the dependencies into the active virtual environment |
 | \`palestra env validate\`  | checks the folder; with \`--url\` a running server             |
-| \`palestra env serve\`     | serves it here, by OpenEnv's protocol                        |
+| \`palestra env serve\`     | serves it with OpenEnv's protocol                            |
 | \`palestra env push\`      | serves it and registers it with the server of \`PALESTRA_URL\` |
 
-\`models.py\` says what an action and an observation are, \`server/${module}_environment.py\` what happens. OpenEnv's own command takes this
-folder, too.
+\`models.py\` defines action and observation, \`server/${module}_environment.py\` the behaviour. OpenEnv's own command also accepts this
+folder.
 `;

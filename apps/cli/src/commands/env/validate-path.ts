@@ -10,12 +10,12 @@ import { type Target, targetAt } from './target.ts';
 const DOCKERFILES = ['server/Dockerfile', 'Dockerfile'];
 const LOAD_DEADLINE_MS = 60_000;
 
-/** Checks a folder: what is there, and of an environment of the kit also whether it plays. Throws `UsageError` where there is none. */
-export async function validatePath(given: string, signal: AbortSignal): Promise<Report> {
-  const about = { target: path.resolve(given), validation_type: 'local_environment' as const, mode: 'unknown' };
+/** Checks the files of a folder. For an environment of the kit, also opens its tasks. Throws `UsageError` if there is no environment. */
+export async function validatePath(argument: string, signal: AbortSignal): Promise<Report> {
+  const about = { target: path.resolve(argument), validation_type: 'local_environment' as const, mode: 'unknown' };
   let target: Target;
   try {
-    target = await targetAt(given);
+    target = await targetAt(argument);
   } catch (error) {
     if (!(error instanceof ManifestError)) throw error;
     const broken = { ...manifestCriterion, passed: false, details: error.message };
@@ -27,7 +27,7 @@ export async function validatePath(given: string, signal: AbortSignal): Promise<
   return reportOf({ ...about, standard_version: version, standard_profile: profile }, criteria);
 }
 
-const manifestCriterion = { id: 'manifest', description: 'openenv.yaml is there and says what it must', required: true };
+const manifestCriterion = { id: 'manifest', description: 'openenv.yaml exists and is valid', required: true };
 
 function openenvCriteria({ folder, manifest, server }: Extract<Target, { kind: 'openenv' }>): Criterion[] {
   const dockerfile = DOCKERFILES.find((name) => existsSync(path.join(folder, name)));
@@ -37,15 +37,15 @@ function openenvCriteria({ folder, manifest, server }: Extract<Target, { kind: '
     { ...manifestCriterion, passed: true, actual: { name, port, keys: Object.keys(manifest.raw) } },
     {
       id: 'server_app',
-      description: 'The module of the server is there',
+      description: 'The module of the server exists',
       required: true,
       passed: server !== null,
       expected: app,
-      ...(server === null && { details: `there is no module for ${app}; set app in openenv.yaml` }),
+      ...(server === null && { details: `The module of ${app} does not exist. Set app in openenv.yaml.` }),
     },
     {
       id: 'dockerfile',
-      description: 'A Dockerfile is there, so that others can run it',
+      description: 'A Dockerfile exists, so that others can run the environment',
       required: true,
       passed: dockerfile !== undefined,
       expected: DOCKERFILES,
@@ -53,7 +53,7 @@ function openenvCriteria({ folder, manifest, server }: Extract<Target, { kind: '
     },
     {
       id: 'dependencies',
-      description: 'pyproject.toml or requirements.txt say what it needs',
+      description: 'pyproject.toml or requirements.txt lists the dependencies',
       required: false,
       passed: ['pyproject.toml', 'server/requirements.txt', 'requirements.txt'].some((file) => existsSync(path.join(folder, file))),
     },
@@ -63,12 +63,12 @@ function openenvCriteria({ folder, manifest, server }: Extract<Target, { kind: '
 
 const readmeCriterion = (folder: string): Criterion => ({
   id: 'readme',
-  description: 'README.md is there: it becomes the page of the environment',
+  description: 'README.md exists; it becomes the page of the environment',
   required: false,
   passed: existsSync(path.join(folder, 'README.md')),
 });
 
-/** Loaded and asked over the wire as a trainer would: every split is counted, and the first task of each is opened and read. */
+/** Serves the environment and uses it like a trainer: counts every split and opens its first task. */
 async function kitCriteria(target: Extract<Target, { kind: 'kit' }>, signal: AbortSignal): Promise<Criterion[]> {
   const loaded = { id: 'environment_loads', description: 'The module exports an environment that can be served', required: true };
   const readme = readmeCriterion(target.folder);
@@ -96,7 +96,7 @@ async function kitCriteria(target: Extract<Target, { kind: 'kit' }>, signal: Abo
 async function playCriteria(backend: OrsBackend, env: string, signal: AbortSignal): Promise<Criterion[]> {
   const criteria: Criterion[] = [];
   for (const { name } of await backend.splits(env, signal)) {
-    const about = { id: `${env}_split_${name}`, description: `The split ${name} has tasks, and the first one opens`, required: true };
+    const about = { id: `${env}_split_${name}`, description: `The split ${name} has tasks, and the first task opens`, required: true };
     criteria.push(
       await openFirst(backend, env, name, signal).then(
         (actual) => ({ ...about, passed: actual.num_tasks > 0, actual }),

@@ -1,24 +1,24 @@
 import { isObject } from '@palestra/protocol';
 import { type Criterion, type Report, reportOf } from './criteria.ts';
 
-/** What a request came back with; `problem` when it did not. */
+/** The response of a request, or why there was none (`problem`). */
 type Answer = { status: number; body: unknown; problem?: undefined } | { problem: string };
 
 const MODE_ROUTES = ['/reset', '/step', '/state'] as const;
 
 /**
- * Asks a running OpenEnv server the six questions of `openenv validate --url` (openenv-wire.md 12), all of them whatever the first
- * answers are. A prefix stays in front of every path, user name and password become Basic credentials, `http://` is supplied.
+ * Checks a running OpenEnv server against the six criteria of `openenv validate --url` (docs/reference/openenv.md#validation-command). A path
+ * prefix applies to every request, user name and password become Basic credentials, and a missing scheme is `http://`.
  */
 export async function validateUrl(text: string, timeoutMs: number): Promise<Report> {
   const target = baseUrl(text);
-  const get = (path: string) => ask(target, path, timeoutMs);
+  const get = (path: string) => send(target, path, timeoutMs);
   const [openapi, health, metadata, schema, mcp] = await Promise.all([
     get('/openapi.json'),
     get('/health'),
     get('/metadata'),
     get('/schema'),
-    ask(target, '/mcp', timeoutMs, '{}'),
+    send(target, '/mcp', timeoutMs, '{}'),
   ]);
   const version = textAt(fieldOf(bodyOf(openapi), 'info'), 'version');
   const mode = modeOf(openapi);
@@ -42,13 +42,13 @@ export async function validateUrl(text: string, timeoutMs: number): Promise<Repo
   );
 }
 
-/** Without the trailing slash, with a scheme. */
+/** The URL without trailing slashes, with a scheme. */
 export function baseUrl(text: string): string {
   const trimmed = text.trim().replace(/\/+$/, '');
   return /^https?:\/\//i.test(trimmed) ? trimmed : `http://${trimmed}`;
 }
 
-/** `fetch` refuses URLs with credentials in them. */
+/** Moves credentials from the URL into a header, because `fetch` refuses URLs with credentials. */
 export function splitCredentials(url: string): { url: string; headers: Record<string, string> } {
   const parsed = new URL(url);
   const { username, password } = parsed;
@@ -59,7 +59,7 @@ export function splitCredentials(url: string): { url: string; headers: Record<st
   return { url: parsed.href, headers: { authorization: `Basic ${credentials}` } };
 }
 
-async function ask(base: string, path: string, timeoutMs: number, body?: string): Promise<Answer> {
+async function send(base: string, path: string, timeoutMs: number, body?: string): Promise<Answer> {
   try {
     const { url, headers } = splitCredentials(base + path);
     const answer = await fetch(url, {
@@ -100,9 +100,9 @@ function healthCriterion(answer: Answer): Criterion {
     required: true,
     expected: { status_code: 200, status: 'healthy' },
   };
-  return judged(about, answer, (status, body) => {
-    const said = fieldOf(body, 'status');
-    return { passed: status === 200 && said === 'healthy', actual: { status_code: status, status: said } };
+  return evaluate(about, answer, (status, body) => {
+    const health = fieldOf(body, 'status');
+    return { passed: status === 200 && health === 'healthy', actual: { status_code: status, status: health } };
   });
 }
 
@@ -113,7 +113,7 @@ function metadataCriterion(answer: Answer): Criterion {
     required: true,
     expected: { status_code: 200, fields: ['name', 'description'] },
   };
-  return judged(about, answer, (status, body) => {
+  return evaluate(about, answer, (status, body) => {
     const [name, description] = [fieldOf(body, 'name'), fieldOf(body, 'description')];
     const passed = status === 200 && typeof name === 'string' && typeof description === 'string';
     return { passed, actual: { status_code: status, name, description } };
@@ -127,7 +127,7 @@ function schemaCriterion(answer: Answer): Criterion {
     required: true,
     expected: { status_code: 200, fields: ['action', 'observation', 'state'] },
   };
-  return judged(about, answer, (status, body) => {
+  return evaluate(about, answer, (status, body) => {
     const has = (key: string) => isObject(fieldOf(body, key));
     const actual = { status_code: status, has_action: has('action'), has_observation: has('observation'), has_state: has('state') };
     return { passed: status === 200 && actual.has_action && actual.has_observation && actual.has_state, actual };
@@ -141,13 +141,13 @@ function mcpCriterion(answer: Answer): Criterion {
     required: true,
     expected: { status_code: 200, jsonrpc: '2.0' },
   };
-  return judged(about, answer, (status, body) => {
+  return evaluate(about, answer, (status, body) => {
     const jsonrpc = fieldOf(body, 'jsonrpc');
     return { passed: status === 200 && jsonrpc === '2.0', actual: { status_code: status, jsonrpc } };
   });
 }
 
-/** All three routes of a simulation, or none of them. */
+/** A server has all three routes of a simulation, or none of them. */
 function modeOf(openapi: Answer): { name: string; criterion: Criterion } {
   const about = {
     id: 'mode_endpoint_consistency',
@@ -161,20 +161,20 @@ function modeOf(openapi: Answer): { name: string; criterion: Criterion } {
     return { name: 'unknown', criterion: { ...about, passed: false, details, expected, actual } };
   }
   const actual = Object.fromEntries(MODE_ROUTES.map((route) => [route, Object.hasOwn(paths, route)]));
-  // Which of the two it is meant to be, its `/reset` says.
+  // `/reset` decides which mode the server claims.
   const isSimulation = actual['/reset'] === true;
   const expected = Object.fromEntries(MODE_ROUTES.map((route) => [route, isSimulation]));
   const passed = MODE_ROUTES.every((route) => actual[route] === isSimulation);
   return { name: isSimulation ? 'simulation' : 'production', criterion: { ...about, passed, expected, actual } };
 }
 
-function judged(
+function evaluate(
   about: Omit<Criterion, 'passed'>,
   answer: Answer,
-  judge: (status: number, body: unknown) => { passed: boolean; actual: unknown },
+  check: (status: number, body: unknown) => { passed: boolean; actual: unknown },
 ): Criterion {
   if (answer.problem !== undefined) return { ...about, passed: false, details: answer.problem };
-  return { ...about, ...judge(answer.status, answer.body) };
+  return { ...about, ...check(answer.status, answer.body) };
 }
 
 const fieldOf = (body: unknown, key: string): unknown => (isObject(body) ? (body[key] ?? null) : null);
@@ -193,7 +193,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** As the report of OpenEnv's command names it. */
+/** The Python type name that OpenEnv's report uses. */
 function pythonType(body: unknown): string {
   if (body === undefined || body === null) return 'NoneType';
   if (Array.isArray(body)) return 'list';

@@ -13,29 +13,31 @@ interface ValidateOptions {
 
 export function validateCommand(): Command {
   return new Command('validate')
-    .description('check an environment: a folder, or a running OpenEnv server')
-    .argument('[path]', 'folder, module or http(s) URL (without: here)')
+    .description('check an environment in a folder or a running OpenEnv server')
+    .argument('[path]', 'folder, module or http(s) URL (default: current folder)')
     .option('--url <url>', 'base URL of a running OpenEnv server')
-    .option('--json', 'the report as JSON', false)
-    .option('--timeout <seconds>', 'for each request to a URL', secondsOf, 5)
+    .option('--json', 'print the report as JSON', false)
+    .option('--timeout <seconds>', 'timeout of each request to a URL', secondsOf, 5)
     .action(validate);
 }
 
-/** Exit status: 0 passed, 1 failed, 2 there is nothing that could be checked. */
-async function validate(given: string | undefined, { url, json, timeout }: ValidateOptions): Promise<void> {
-  if (given !== undefined && url !== undefined) throw new UsageError('give a path or --url, not both');
-  const server = url ?? (given !== undefined && /^https?:\/\//i.test(given) ? given : undefined);
+/** Exit status: 0 passed, 1 failed, 2 nothing to check. */
+async function validate(argument: string | undefined, { url, json, timeout }: ValidateOptions): Promise<void> {
+  if (argument !== undefined && url !== undefined) throw new UsageError('Pass a path or --url, not both.');
+  const server = url ?? (argument !== undefined && /^https?:\/\//i.test(argument) ? argument : undefined);
   if (server !== undefined && !URL.canParse(/^https?:\/\//i.test(server) ? server : `http://${server}`))
-    throw new UsageError(`not a URL: ${server}`);
+    throw new UsageError(`Invalid URL "${server}".`);
   const report =
-    server === undefined ? await withInterrupt((signal) => folderReport(given ?? '.', signal)) : await validateUrl(server, timeout * 1_000);
+    server === undefined
+      ? await withInterrupt((signal) => folderReport(argument ?? '.', signal))
+      : await validateUrl(server, timeout * 1_000);
   if (json) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
   else for (const line of reportLines(report)) process.stdout.write(`${printable(line)}\n`);
   if (!report.passed) process.exitCode = 1;
 }
 
-/** What it takes to play an environment is loaded only for it. */
-async function folderReport(given: string, signal: AbortSignal): Promise<Report> {
+/** Loads the modules that play an environment only if they are needed. */
+async function folderReport(folder: string, signal: AbortSignal): Promise<Report> {
   const { validatePath } = await import('./validate-path.ts');
-  return validatePath(given, signal);
+  return validatePath(folder, signal);
 }
