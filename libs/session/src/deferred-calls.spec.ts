@@ -12,7 +12,7 @@ async function opened(policy: Partial<SessionPolicy> = {}, secrets: SecretMap | 
   const directory = new OneEnvironmentDirectory(new InProcessBackend(), { policy });
   const store = new MemorySessionStore();
   const ledger = new MemoryCallLedger(store);
-  const [intent, defer] = [vi.spyOn(ledger, 'intent'), vi.spyOn(ledger, 'defer')];
+  const [intent, defer] = [vi.spyOn(ledger, 'begin'), vi.spyOn(ledger, 'defer')];
   const engine = new SessionEngine({
     store,
     ledger,
@@ -38,7 +38,7 @@ async function opened(policy: Partial<SessionPolicy> = {}, secrets: SecretMap | 
     recording: null,
   });
   const call = async (resumable: boolean, text = 'hi') => {
-    if (!resumable) return { outcome: await engine.act(alice, sid, 'echo', { text }) };
+    if (!resumable) return { outcome: await engine.callWithoutResume(alice, sid, 'echo', { text }) };
     const open = await engine.call(alice, sid, { tool: 'echo', input: { text: 'hi' }, taskId: null });
     return { outcome: await open.outcome() };
   };

@@ -82,7 +82,7 @@ const command = (name: string, run: (model: Model, real: Real) => Promise<void>)
   async run(model, real) {
     await run(model, real);
     // As the processes hear of each other's changes within seconds (SessionReaper, Placement).
-    for (const engine of real.engines) await engine.relocate(alice, real.sid);
+    for (const engine of real.engines) await engine.refreshLocation(alice, real.sid);
     const stored = real.store.records.get(real.sid);
     expect(stored?.state ?? 'none').toBe(model.state);
     if (stored !== undefined) expect(stored.endedAt !== null).toBe(isDead(stored.state));

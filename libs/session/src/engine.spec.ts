@@ -202,7 +202,7 @@ describe('calls', () => {
     const sid = await opened(here);
     const call = await here.first.call(alice, sid, callOf('slow', { n: 5 }));
     const outcome = await call.outcome();
-    call.stream().broke();
+    call.stream().undelivered();
     const back = await here.first.call(alice, sid, callOf('slow', { n: 5 }, call.taskId));
     expect(await back.outcome()).toEqual(outcome);
     const next = await here.first.call(alice, sid, callOf('slow', { n: 5 }));
@@ -214,11 +214,11 @@ describe('calls', () => {
   test('a named call runs once, however often and wherever it is posted, and is no repeat of an equal one', async () => {
     const here = world();
     const sid = await opened(here);
-    const name = 'c5e6e3a2-one-of-its-own';
-    const named = (n: number, id = name) => ({ ...callOf('slow', { n }), name: id });
+    const key = 'c5e6e3a2-one-of-its-own';
+    const named = (n: number, idempotencyKey = key) => ({ ...callOf('slow', { n }), idempotencyKey });
     const broken = await here.first.call(alice, sid, callOf('slow', { n: 5 }));
     await broken.outcome();
-    broken.stream().broke();
+    broken.stream().undelivered();
     const calls = await Promise.all([1, 2, 3].map(() => here.first.call(alice, sid, named(5))));
     const outcomes = await Promise.all(calls.map((call) => call.outcome()));
     expect(new Set(calls.map(({ taskId }) => taskId)).size).toBe(1);
@@ -227,7 +227,7 @@ describe('calls', () => {
     const elsewhere = await here.engine('second').call(alice, sid, named(5));
     expect([elsewhere.taskId, await elsewhere.outcome()]).toEqual([calls[0]!.taskId, outcomes[0]]);
     // Its broken stream is no mark for others.
-    calls[0]!.stream().broke();
+    calls[0]!.stream().undelivered();
     const other = await here.first.call(alice, sid, named(5, 'c5e6e3a2-another-one'));
     expect(other.taskId).not.toBe(calls[0]!.taskId);
     await other.outcome();
@@ -254,11 +254,11 @@ describe('calls', () => {
     const sid = await opened(here);
     const intent = { sid, kind: 'call' as const, tool: 'echo', input: '{}', replicaId: 'dead', startedAt: 1 };
     here.dead.add('dead');
-    await here.ledger.intent({ ...intent, taskId: 'a'.repeat(32) }, true);
+    await here.ledger.begin({ ...intent, taskId: 'a'.repeat(32) }, true);
     await here.ledger.upstream('a'.repeat(32), 'upstream-1');
     const resumed = await here.first.call(alice, sid, callOf('echo', { text: 'x' }, 'a'.repeat(32)));
     expect(await resumed.outcome()).toMatchObject({ type: 'result', ok: true });
-    await here.ledger.intent({ ...intent, taskId: 'b'.repeat(32) }, true);
+    await here.ledger.begin({ ...intent, taskId: 'b'.repeat(32) }, true);
     const lost = await here.first.call(alice, sid, callOf('echo', { text: 'x' }, 'b'.repeat(32)));
     expect(await lost.outcome()).toMatchObject({ type: 'refused', code: 'session_lost' });
     expect(here.store.records.get(sid)).toMatchObject({ state: 'lost', failureClass: 'infrastructure' });
@@ -271,7 +271,7 @@ describe('calls', () => {
     const here = world({ owned: true });
     const sid = await opened(here);
     here.dead.add('first');
-    expect(await here.engine('second').place(alice, sid)).toEqual({ here: true });
+    expect(await here.engine('second').locate(alice, sid)).toEqual({ here: true });
     expect(here.store.records.get(sid)).toMatchObject({ state: 'lost' });
     await expect.poll(() => here.backend.deleted).toEqual([sid]);
   });
@@ -393,7 +393,7 @@ describe('calls', () => {
   test('a client that vanishes comes back by the name of its call, also when it is here again already', async () => {
     const here = world();
     const sid = await opened(here);
-    const named = { ...callOf('slow', { n: 20 }), name: 'c5e6e3a2-sent-once-more' };
+    const named = { ...callOf('slow', { n: 20 }), idempotencyKey: 'c5e6e3a2-sent-once-more' };
     const [cut, again] = await Promise.all([here.first.call(alice, sid, named), here.first.call(alice, sid, named)]);
     cut.abandon();
     expect(await again.outcome()).toMatchObject({ type: 'result', ok: true });
@@ -495,8 +495,8 @@ describe('several processes', () => {
     const [second, third] = [here.engine('second'), here.engine('third')];
     const orphans = await here.store.findOrphans();
     expect(orphans.map((record) => record.sid)).toEqual([sid]);
-    await second.place(alice, sid);
-    expect(await second.place(alice, sid)).toEqual({ here: true });
+    await second.locate(alice, sid);
+    expect(await second.locate(alice, sid)).toEqual({ here: true });
     await second.prompt(alice, sid);
     // Read before all that.
     let looks = 0;
@@ -569,7 +569,7 @@ describe('several processes', () => {
       await expect.poll(() => here.store.records.get(sid)?.state).toBe('starting');
       here.dead.add('first');
       const second = here.engine('second');
-      await second.place(alice, sid);
+      await second.locate(alice, sid);
       // What tells the episodes of two processes apart.
       const { backend } = here;
       const { create: construct } = backend;
@@ -656,12 +656,12 @@ describe('several processes', () => {
     for (const sid of [asked, silent]) await expect.poll(() => here.store.records.get(sid)?.state).toBe('ready');
     const second = here.engine('second');
     here.dead.add('first');
-    for (const sid of [asked, silent]) await second.place(alice, sid);
+    for (const sid of [asked, silent]) await second.locate(alice, sid);
     await second.stop(0);
     here.backend.deleted.length = 0;
     // Its own episodes are still there when it is back.
     here.dead.delete('first');
-    await here.first.relocate(alice, asked);
+    await here.first.refreshLocation(alice, asked);
     await expect.poll(() => here.backend.deleted).toEqual([asked]);
     here.first.start();
     await move(5_500);
@@ -677,7 +677,7 @@ describe('several processes', () => {
     await here.first.stop(0);
     expect(await cut).toBe('session_moved');
     const second = here.engine('second');
-    expect(await second.place(alice, sid)).toEqual({ here: true });
+    expect(await second.locate(alice, sid)).toEqual({ here: true });
     expect(await codeOf(create(second, here, sid))).toBe('ok');
   });
 });

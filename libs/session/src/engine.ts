@@ -10,13 +10,13 @@ import {
   stringifyJson,
   type ToolsAnswer,
 } from '@palestra/protocol';
-import { Admission, type QueuePlace } from './admission/admission.ts';
+import { Admission, type QueuePosition } from './admission/admission.ts';
 import { type CreateRequest, type ForkRequest, type Reservation, SessionOpener } from './admission/session-opener.ts';
 import { CallRunner } from './calls/call-runner.ts';
 import { Exchanges } from './calls/exchanges.ts';
-import { namedTaskId } from './calls/named-call.ts';
+import { taskIdOfKey } from './calls/idempotency-key.ts';
 import type { OpenCall } from './calls/open-call.ts';
-import { type Place, Placement } from './lifecycle/placement.ts';
+import { Placement, type ServingLocation } from './lifecycle/placement.ts';
 import { SessionReaper } from './lifecycle/reaper.ts';
 import { Restorer } from './lifecycle/restorer.ts';
 import { SetupGate } from './lifecycle/setup-gate.ts';
@@ -43,17 +43,18 @@ export interface SessionEngineOptions {
   box: SecretBox;
   observer: SessionObserver;
   admission: AdmissionStore;
-  /** Clients that may wait for slots of one environment, and how long, milliseconds. */
+  /** How many clients may wait for slots of one environment, and for how many milliseconds. */
   queue: { limit: number; patienceMs: number };
-  /** Told of failures that no client waits for (teardown, a late write). */
+  /** Receives failures that no client waits for (teardown, a late write). */
   onBackgroundError: (error: unknown, sid: string) => void;
 }
 
 const TEARDOWN_DEADLINE_MS = 60_000;
 
 /**
- * Sessions and their tool calls, whatever dialect the client speaks and whatever kind of backend runs the environment. Knows
- * neither the web framework nor the database. Every method names the caller; another tenant's session does not exist for him.
+ * Sessions and their tool calls, for every protocol of clients and every kind of backend. Knows neither the web framework nor the database.
+ * Every method takes the caller; sessions of other organisations do not exist for him. Unless a method says otherwise, it throws
+ * `session_not_found` for an unknown session, and `session_expired`, `session_deleted`, `session_lost` or the stored failure for a dead one.
  */
 export class SessionEngine {
   readonly #registry: SessionRegistry;
@@ -72,8 +73,8 @@ export class SessionEngine {
     const { store, directory, clock, replicaId, box, observer } = options;
     this.#registry = new SessionRegistry(store, directory, clock, replicaId, box, observer);
     this.#restorer = new Restorer(this.#registry, options);
-    this.#reaper = new SessionReaper(this.#registry, options, (live, quietly) => this.#teardown(live, quietly));
-    this.#setup = new SetupGate(this.#registry, this.#restorer, options, (live) => this.#reaper.forsake(live));
+    this.#reaper = new SessionReaper(this.#registry, options, (live, ignoresErrors) => this.#teardown(live, ignoresErrors));
+    this.#setup = new SetupGate(this.#registry, this.#restorer, options, (live) => this.#reaper.releaseUpstream(live));
     this.#calls = new CallRunner(this.#registry, this.#setup, this.#restorer, options);
     this.#exchanges = new Exchanges(this.#registry, this.#setup, this.#calls);
     this.#admission = new Admission(this.#registry, options);
@@ -87,24 +88,24 @@ export class SessionEngine {
   }
 
   /**
-   * Where the session's requests are to be served: here, or by the process at an address. Takes a session over whose owner died,
-   * when it can be restored.
+   * The process that serves the session: this one, or another one at an address. Takes over a session whose owner died, if it can be
+   * restored. `id`: a SID, or an id that the client chose. An unknown session is served here. Throws `session_moved` during shutdown.
    */
-  async place(caller: Caller, given: string): Promise<Place> {
-    return this.#placement.of(caller, await this.sidOf(caller, given));
+  async locate(caller: Caller, id: string): Promise<ServingLocation> {
+    return this.#placement.locate(caller, await this.sidOf(caller, id));
   }
 
-  /** The session is not where `place` said: reads it again. */
-  async relocate(caller: Caller, given: string): Promise<void> {
-    await this.#placement.refresh(caller, await this.sidOf(caller, given));
+  /** Reads the session again, because it is not where `locate` said. */
+  async refreshLocation(caller: Caller, id: string): Promise<void> {
+    await this.#placement.refresh(caller, await this.sidOf(caller, id));
   }
 
-  /** The stream of a call that was passed on to another process broke before its end was delivered. */
-  async noteCallBroken(taskId: string): Promise<void> {
-    await this.#options.ledger.broken(taskId);
+  /** The client of a call that was forwarded to another process did not receive its end. */
+  async markCallUndelivered(taskId: string): Promise<void> {
+    await this.#options.ledger.markUndelivered(taskId);
   }
 
-  /** Waits for running calls, `graceMs` at most, then hands over what can live elsewhere, and waits for late writes. */
+  /** Waits for running calls, at most `graceMs`, then hands over sessions that other processes can restore, and waits for late writes. */
   async stop(graceMs: number): Promise<void> {
     await this.#calls.drain(graceMs);
     await this.#placement.handOver();
@@ -113,12 +114,12 @@ export class SessionEngine {
     await Promise.all([...this.#registry.all()].map((live) => live.writes));
   }
 
-  /** Sessions of this process that end with it: nobody else can serve or restore them. */
-  bound(): number {
-    return this.#placement.bound();
+  /** How many sessions end with this process, because no other process can serve or restore them. */
+  countUnmovable(): number {
+    return this.#placement.countUnmovable();
   }
 
-  /** This process is about to end: others open new sessions. */
+  /** Refuses new sessions from now on, because this process is about to end. */
   refuseNew(): void {
     this.#opener.refuseNew();
     this.#placement.refuseNew();
@@ -126,11 +127,11 @@ export class SessionEngine {
   }
 
   /**
-   * The SID that a client's session id stands for, as every other method takes it. Ids that the service gave out stand for themselves;
-   * one that a client chose stands for another SID in each organisation.
+   * The SID of a client's session id, which the other methods take. An id from the service is a SID. An id that a client chose stands for a
+   * different SID in each organisation (ADR 26).
    */
-  sidOf(caller: Caller, given: string): string | Promise<string> {
-    return this.#registry.sidOf(given, caller);
+  sidOf(caller: Caller, id: string): string | Promise<string> {
+    return this.#registry.sidOf(id, caller);
   }
 
   /** See {@link SessionOpener.reserve}. */
@@ -139,13 +140,13 @@ export class SessionEngine {
   }
 
   /**
-   * Waits until a reserved session has a slot of its environment, or returns at once where nothing is limited. Errors as
-   * {@link Admission.admit}. A session that was not admitted before is by `create`.
+   * Waits until a reserved session has a slot of its environment; returns at once where nothing is limited. Errors as
+   * {@link Admission.admit}. `create` does the same for a session that has no slot yet.
    */
-  async admit(caller: Caller, sid: string, signal: AbortSignal, onPlace: (place: QueuePlace) => void): Promise<void> {
+  async admit(caller: Caller, sid: string, signal: AbortSignal, onPosition: (place: QueuePosition) => void): Promise<void> {
     const live = await this.#registry.find(sid, caller);
     if (live === null || live.record.versionId === null) return;
-    await this.#admission.admit(live, await this.#registry.hosted(live), caller, signal, onPlace);
+    await this.#admission.admit(live, await this.#registry.hosted(live), caller, signal, onPosition);
   }
 
   /** See {@link SessionOpener.create}. */
@@ -158,12 +159,12 @@ export class SessionEngine {
     return this.#opener.fork(caller, request);
   }
 
-  /** The answer of a `/create` broke before its client had read it. */
-  async noteCreateBroken(sid: string): Promise<void> {
-    await this.#options.store.noteCreateBroken(sid).catch((error: unknown) => this.#options.onBackgroundError(error, sid));
+  /** The client of a `/create` did not receive the answer: an equal `/create` is that client again. */
+  async markCreateUndelivered(sid: string): Promise<void> {
+    await this.#options.store.markCreateUndelivered(sid).catch((error: unknown) => this.#options.onBackgroundError(error, sid));
   }
 
-  /** The environment that a SID is pinned to; null when the SID is unknown or not pinned yet. */
+  /** The environment to which a session is pinned; null when the SID is unknown or not pinned yet. */
   async environmentOf(caller: Caller, sid: string): Promise<HostedEnvironment | null> {
     const live = await this.#registry.find(sid, caller);
     if (live === null || live.record.versionId === null) return null;
@@ -173,33 +174,33 @@ export class SessionEngine {
   }
 
   async prompt(caller: Caller, sid: string): Promise<MessageBlock[]> {
-    const live = await this.#registry.bound(sid, caller);
-    return this.#hidden(
+    const live = await this.#registry.requireOpen(sid, caller);
+    return this.#withoutSecrets(
       live,
-      this.#setup.whileWaiting(live, async (backend) => backend.prompt(live.signal)),
+      this.#setup.runOnBackend(live, async (backend) => backend.prompt(live.signal)),
     );
   }
 
   async messages(caller: Caller, sid: string): Promise<Message[]> {
-    const live = await this.#registry.bound(sid, caller);
-    return this.#hidden(
+    const live = await this.#registry.requireOpen(sid, caller);
+    return this.#withoutSecrets(
       live,
-      this.#setup.whileWaiting(live, async (backend) => backend.messages(live.signal)),
+      this.#setup.runOnBackend(live, async (backend) => backend.messages(live.signal)),
     );
   }
 
   /** Does not wait for setup. */
   async taskTools(caller: Caller, sid: string): Promise<ToolsAnswer> {
-    const live = await this.#registry.bound(sid, caller);
-    return this.#hidden(live, this.#setup.taskTools(live));
+    const live = await this.#registry.requireOpen(sid, caller);
+    return this.#withoutSecrets(live, this.#setup.taskTools(live));
   }
 
-  /** An answer of the environment without the session's secrets, or its error without them. */
-  async #hidden<T>(live: LiveSession, answer: Promise<T>): Promise<T> {
-    return this.#registry.mask(live).hideIn((await this.#hiddenError(live, answer)) as JsonValue) as T;
+  /** The answer of the environment, or its error, without the session's secrets. */
+  async #withoutSecrets<T>(live: LiveSession, answer: Promise<T>): Promise<T> {
+    return this.#registry.mask(live).hideIn((await this.#withoutSecretsInError(live, answer)) as JsonValue) as T;
   }
 
-  async #hiddenError<T>(live: LiveSession, work: Promise<T>): Promise<T> {
+  async #withoutSecretsInError<T>(live: LiveSession, work: Promise<T>): Promise<T> {
     try {
       return await work;
     } catch (error) {
@@ -208,8 +209,8 @@ export class SessionEngine {
   }
 
   /**
-   * See {@link CallRunner.open}. `taskId` is set by a client that resumes. `name`: what a
-   * client that will repeat itself calls the call; the same name in the session, the same call. `isNew`: no repeat of an earlier call.
+   * Opens a call; see {@link CallRunner.open}. `taskId`: set to resume that call. `idempotencyKey`: repeats with the same key in the session
+   * are the same call. `isNew`: the client knows that it repeats no earlier call.
    */
   async call(
     caller: Caller,
@@ -218,39 +219,41 @@ export class SessionEngine {
       tool: string;
       input: JsonObject;
       taskId: string | null;
-      name?: string | null;
+      idempotencyKey?: string | null;
       isNew?: boolean;
       onProgress?: (progress: CallProgress) => void;
     },
   ): Promise<OpenCall> {
-    const live = await this.#registry.bound(sid, caller);
-    const { name = null, isNew = false, onProgress } = request;
+    const live = await this.#registry.requireOpen(sid, caller);
+    const { idempotencyKey: key = null, isNew = false, onProgress } = request;
     const open = this.#calls.open(live, {
       kind: 'call',
       tool: request.tool,
       input: stringifyJson(request.input),
       taskId: request.taskId,
-      named: name === null ? null : namedTaskId(sid, name),
+      keyedTaskId: key === null ? null : taskIdOfKey(sid, key),
       isNew,
       run: (backend, call) =>
         backend.call({ ...call, tool: request.tool, input: request.input, ...(onProgress && { onProgress }) }, live.signal),
     });
-    return this.#hiddenError(live, open);
+    return this.#withoutSecretsInError(live, open);
   }
 
-  /** A tool call whose client never hears of its task id, and so cannot come back for it. Rejects as `call` does, or answers how it ended. */
-  act(caller: Caller, sid: string, tool: string, input: JsonObject): Promise<CallOutcome> {
-    const live = this.#registry.known(sid, caller);
-    return live !== null ? this.#act(live, tool, input) : this.#registry.bound(sid, caller).then((found) => this.#act(found, tool, input));
+  /** Runs a tool call whose client does not get the task id and so cannot resume it. Rejects as `call`. */
+  callWithoutResume(caller: Caller, sid: string, tool: string, input: JsonObject): Promise<CallOutcome> {
+    const live = this.#registry.openInMemory(sid, caller);
+    return live !== null
+      ? this.#callWithoutResume(live, tool, input)
+      : this.#registry.requireOpen(sid, caller).then((found) => this.#callWithoutResume(found, tool, input));
   }
 
-  #act(live: LiveSession, tool: string, input: JsonObject): Promise<CallOutcome> {
+  #callWithoutResume(live: LiveSession, tool: string, input: JsonObject): Promise<CallOutcome> {
     const outcome = this.#calls.perform(live, {
       kind: 'call',
       tool,
       input: stringifyJson(input),
       taskId: null,
-      // Key by key: a spread costs as much as the tool of a light environment.
+      // Key by key: a spread costs as much as the tool of a fast environment.
       run: (backend, { taskId, upstreamTaskId, mayHaveRun, onUpstreamTaskId }) =>
         backend.call({ tool, input, taskId, upstreamTaskId, mayHaveRun, onUpstreamTaskId }, live.signal),
     });
@@ -262,9 +265,9 @@ export class SessionEngine {
         });
   }
 
-  /** A call whose client knows nothing of it but its task id: the running one, or its outcome; null where the session has none of that id. */
-  async callAgain(caller: Caller, sid: string, taskId: string): Promise<OpenCall | null> {
-    const live = await this.#registry.bound(sid, caller);
+  /** The call with this task id, running or ended; null when the session has no such call. */
+  async resumeCall(caller: Caller, sid: string, taskId: string): Promise<OpenCall | null> {
+    const live = await this.#registry.requireOpen(sid, caller);
     const record = await this.#options.ledger.find(taskId);
     if (record === null || record.sid !== sid || record.kind !== 'call') return null;
     const input = parseJson(this.#registry.mask(live).reveal(record.input)) as JsonObject;
@@ -277,17 +280,17 @@ export class SessionEngine {
    * Errors of the server are replies; errors of the service reject.
    */
   async exchange(caller: Caller, sid: string, message: NativeMessage, action: NativeAction | null): Promise<string> {
-    return this.#exchanges.run(await this.#registry.bound(sid, caller), message, action);
+    return this.#exchanges.run(await this.#registry.requireOpen(sid, caller), message, action);
   }
 
   /** The state of the episode as an environment with a `native` backend reports it. Rejects with `environment_failed` when it reports none. */
   async nativeState(caller: Caller, sid: string): Promise<JsonObject> {
-    return this.#exchanges.state(await this.#registry.bound(sid, caller));
+    return this.#exchanges.state(await this.#registry.requireOpen(sid, caller));
   }
 
-  /** What became of the session's calls whose tool ran to an end, in order. Reads all of them: for whoever takes a session over. */
+  /** The outcomes of the session's calls whose tool ran to its end, in order. Reads all of them. */
   async endedCalls(caller: Caller, sid: string): Promise<CallOutcome[]> {
-    const live = await this.#registry.bound(sid, caller);
+    const live = await this.#registry.requireOpen(sid, caller);
     await this.#options.ledger.drain();
     return (await this.#options.ledger.journal(live.record.sid)).flatMap(({ kind, outcome }) =>
       kind === 'call' && outcome !== null ? [outcome] : [],
@@ -296,8 +299,8 @@ export class SessionEngine {
 
   /** Comparative rewards for the trajectories of one task; changes nothing of the episode. */
   async scoreGroup(caller: Caller, sid: string, request: { candidates: GroupCandidate[]; taskId: string | null }): Promise<OpenCall> {
-    const live = await this.#registry.bound(sid, caller).catch((error: unknown) => {
-      // 404 tells the client "unsupported"; a SID that nobody knows must not.
+    const live = await this.#registry.requireOpen(sid, caller).catch((error: unknown) => {
+      // The client takes 404 for "unsupported", so an unknown SID needs another status.
       throw error instanceof PalestraError && error.code === 'session_not_found' ? new PalestraError('session_deleted') : error;
     });
     const open = this.#calls.open(live, {
@@ -313,32 +316,32 @@ export class SessionEngine {
         finished: false,
       }),
     });
-    return this.#hiddenError(live, open);
+    return this.#withoutSecretsInError(live, open);
   }
 
-  /** Keeps the session alive; also a failed one. */
+  /** Keeps the session alive, also a failed one. */
   async ping(caller: Caller, sid: string): Promise<void> {
-    const live = await this.#registry.bound(sid, caller, 'ping');
+    const live = await this.#registry.requireOpen(sid, caller, 'ping');
     this.#reaper.pingUpstream(live);
   }
 
-  /** Ends the session and runs its teardown. Idempotent; unknown SIDs are fine. */
+  /** Ends the session and runs its teardown. Idempotent; ignores unknown SIDs. */
   async delete(caller: Caller, sid: string): Promise<void> {
     const live = await this.#registry.find(sid, caller);
     if (live === null || isDead(live.record.state)) return;
     if (!(await this.#registry.advance(live, 'closed'))) return;
-    this.#admission.kick();
-    // As it is now: its environment may have opened while the end was on its way.
+    this.#admission.onSlotFreed();
+    // Read `ref` only now: the environment may have opened the episode while the end was being stored.
     if (live.record.ref !== null) await this.#teardown(live);
   }
 
-  /** `quietly`: what is lost most often cannot be reached. */
-  async #teardown(live: LiveSession, quietly = false): Promise<void> {
+  /** `ignoresErrors`: for lost sessions, whose server can usually not be reached. */
+  async #teardown(live: LiveSession, ignoresErrors = false): Promise<void> {
     try {
       const backend = await this.#registry.backend(live);
       await backend.delete(AbortSignal.timeout(TEARDOWN_DEADLINE_MS));
     } catch (error) {
-      if (!quietly) this.#options.onBackgroundError(error, live.record.sid);
+      if (!ignoresErrors) this.#options.onBackgroundError(error, live.record.sid);
     }
   }
 }

@@ -1,9 +1,9 @@
 export { SessionEngine } from './engine.ts';
 export { isDead } from './state.ts';
-export type { QueuePlace } from './admission/admission.ts';
+export type { QueuePosition } from './admission/admission.ts';
 export type { CreateRequest } from './admission/session-opener.ts';
 export type { OpenCall } from './calls/open-call.ts';
-export type { SlotLimits, LivingSessions, AdmissionFacts, AdmittedSession, AdmissionStore } from './ports/admission-store.port.ts';
+export type { SlotLimits, OpenSessionCount, AdmissionSnapshot, AdmittedSession, AdmissionStore } from './ports/admission-store.port.ts';
 export {
   type Backend,
   type EpisodeTask,
@@ -16,7 +16,7 @@ export {
 export { type BackendCall, type CallProgress, type ToolCallResult, ToolFailedError } from './ports/backend-call.ts';
 export type {
   CallIntent,
-  IntentAnswer,
+  BeginAnswer,
   CallOutcome,
   CallResult,
   DeferredCall,
@@ -35,4 +35,4 @@ export { SecretMask } from './registry/secrets.ts';
 export { decodeSecrets } from './registry/secrets-header.ts';
 export { listAllTasks } from './ports/task-catalogue.port.ts';
 export { TaskSetBackend } from './tasks/task-set-backend.ts';
-export type { TaskPlace, TaskSource } from './tasks/task-source.ts';
+export type { TaskPosition, TaskSource } from './tasks/task-source.ts';

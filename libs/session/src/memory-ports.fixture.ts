@@ -1,15 +1,7 @@
 import { newTaskId } from '@palestra/kit';
-import type { AdmissionFacts, AdmissionStore, AdmittedSession } from './ports/admission-store.port.ts';
+import type { AdmissionSnapshot, AdmissionStore, AdmittedSession } from './ports/admission-store.port.ts';
 import type { SecretMap } from './ports/backend.port.ts';
-import type {
-  CallIntent,
-  CallLedger,
-  CallRecord,
-  CallResult,
-  DeferredCall,
-  IntentAnswer,
-  ReplicaLeases,
-} from './ports/call-ledger.port.ts';
+import type { CallIntent, CallLedger, CallRecord, CallResult, DeferredCall, BeginAnswer, ReplicaLeases } from './ports/call-ledger.port.ts';
 import type { SecretBox } from './ports/secret-box.port.ts';
 import type { SessionActivity, SessionRecord, SessionStore } from './ports/session-store.port.ts';
 
@@ -17,7 +9,7 @@ import type { SessionActivity, SessionRecord, SessionStore } from './ports/sessi
 export class MemorySessionStore implements SessionStore {
   readonly records = new Map<string, SessionRecord>();
   readonly dead: ReadonlySet<string>;
-  readonly #brokenCreates = new Set<string>();
+  readonly #undeliveredCreates = new Set<string>();
 
   constructor(dead: ReadonlySet<string> = new Set()) {
     this.dead = dead;
@@ -45,56 +37,56 @@ export class MemorySessionStore implements SessionStore {
     });
   }
   async findIdle(now: number): Promise<SessionRecord[]> {
-    return this.#living().filter(
+    return this.#countOpen().filter(
       (record) => record.lastSeenAt + record.heartbeatTimeoutMs < now || record.lastRequestAt + record.idleTimeoutMs < now,
     );
   }
   async findOrphans(): Promise<SessionRecord[]> {
-    return this.#living().filter(({ ownerReplicaId }) => ownerReplicaId !== null && this.dead.has(ownerReplicaId));
+    return this.#countOpen().filter(({ ownerReplicaId }) => ownerReplicaId !== null && this.dead.has(ownerReplicaId));
   }
   async findOwned(replicaId: string): Promise<SessionRecord[]> {
-    return this.#living().filter(({ ownerReplicaId }) => ownerReplicaId === replicaId);
+    return this.#countOpen().filter(({ ownerReplicaId }) => ownerReplicaId === replicaId);
   }
-  async noteCreateBroken(sid: string): Promise<void> {
-    this.#brokenCreates.add(sid);
+  async markCreateUndelivered(sid: string): Promise<void> {
+    this.#undeliveredCreates.add(sid);
   }
-  async healCreate(sid: string): Promise<boolean> {
-    return this.#brokenCreates.delete(sid);
+  async clearCreateUndelivered(sid: string): Promise<boolean> {
+    return this.#undeliveredCreates.delete(sid);
   }
   async purge(before: number): Promise<void> {
     for (const [sid, record] of this.records) {
       if (record.ref === null && record.endedAt !== null && record.endedAt < before) this.records.delete(sid);
     }
   }
-  #living(): SessionRecord[] {
+  #countOpen(): SessionRecord[] {
     return [...this.records.values()].filter(({ endedAt }) => endedAt === null);
   }
 }
 
 export class MemoryCallLedger implements CallLedger {
   readonly records = new Map<string, CallRecord>();
-  readonly #broken = new Set<string>();
+  readonly #undelivered = new Set<string>();
 
   constructor(readonly store: MemorySessionStore) {}
 
-  async intent(call: CallIntent, sure: boolean): Promise<IntentAnswer> {
+  async begin(call: CallIntent, isNew: boolean): Promise<BeginAnswer> {
     const session = this.store.records.get(call.sid);
     const ours = session?.ownerReplicaId === null || session?.ownerReplicaId === call.replicaId;
     if (session === undefined || session.endedAt !== null || !ours) return { verdict: 'moved' };
-    const equal = (other: CallRecord) => other.kind === call.kind && other.tool === call.tool && other.input === call.input;
-    if (call.named && this.records.has(call.taskId)) return { verdict: 'known' };
-    const calls = [...this.records.values()].filter(({ sid }) => !call.named && sid === call.sid);
-    const broken = calls.find((other) => this.#broken.has(other.taskId) && equal(other));
-    if (broken !== undefined) {
-      this.#broken.delete(broken.taskId);
-      return { verdict: 'join', taskId: broken.taskId };
+    const isEqual = (other: CallRecord) => other.kind === call.kind && other.tool === call.tool && other.input === call.input;
+    if (call.hasClientKey && this.records.has(call.taskId)) return { verdict: 'repeated' };
+    const calls = [...this.records.values()].filter(({ sid }) => !call.hasClientKey && sid === call.sid);
+    const undelivered = calls.find((other) => this.#undelivered.has(other.taskId) && isEqual(other));
+    if (undelivered !== undefined) {
+      this.#undelivered.delete(undelivered.taskId);
+      return { verdict: 'join', taskId: undelivered.taskId };
     }
     const last = calls.at(-1);
-    if (!sure && last !== undefined && last.replicaId !== call.replicaId && equal(last)) {
-      return { verdict: 'doubt', taskId: last.taskId, replicaId: last.replicaId };
+    if (!isNew && last !== undefined && last.replicaId !== call.replicaId && isEqual(last)) {
+      return { verdict: 'uncertain', taskId: last.taskId, replicaId: last.replicaId };
     }
     this.#add(call);
-    return { verdict: 'begun' };
+    return { verdict: 'started' };
   }
   defer(call: CallIntent): DeferredCall | null {
     this.#add(call);
@@ -107,12 +99,12 @@ export class MemoryCallLedger implements CallLedger {
     const record = this.records.get(taskId)!;
     if (record.outcome === null) Object.assign(record, result);
   }
-  async broken(taskId: string): Promise<void> {
-    this.#broken.add(taskId);
+  async markUndelivered(taskId: string): Promise<void> {
+    this.#undelivered.add(taskId);
   }
 
-  async resumed(taskId: string): Promise<void> {
-    this.#broken.delete(taskId);
+  async clearUndelivered(taskId: string): Promise<void> {
+    this.#undelivered.delete(taskId);
   }
   async find(taskId: string): Promise<CallRecord | null> {
     const record = this.records.get(taskId);
@@ -179,7 +171,7 @@ export class MemoryAdmissionStore implements AdmissionStore {
     readonly replicas: string[] = ['first'],
   ) {}
 
-  async round(decide: (facts: AdmissionFacts) => AdmittedSession[]): Promise<void> {
+  async round(decide: (snapshot: AdmissionSnapshot) => AdmittedSession[]): Promise<void> {
     const living = [...this.store.records.values()].filter(({ endedAt }) => endedAt === null);
     const holderOf = ({ keyId, userId }: SessionRecord) => keyId ?? userId;
     const waiting = living
@@ -208,12 +200,12 @@ export class MemoryAdmissionStore implements AdmissionStore {
     }
   }
 
-  async living() {
+  async countOpen() {
     const living = [...this.store.records.values()].filter(({ endedAt }) => endedAt === null);
     return living.map(({ keyId, userId, orgId }) => ({ holder: keyId ?? userId, orgId, count: 1 }));
   }
 
-  async settled(sids: string[]): Promise<string[]> {
+  async findAdmittedOrEnded(sids: string[]): Promise<string[]> {
     return sids.filter((sid) => this.store.records.get(sid)?.waitingOn === null);
   }
 }

@@ -1,19 +1,18 @@
 import { ENDED_SESSION_STATES, type SessionState } from '@palestra/protocol';
 
 /**
- * The life of a session:
- * `reserved` (SID given) -> `starting` (constructor, then setup) -> `ready` -> `finished` (an output said so) -> `closed`; or
- * `failed` (setup raised), `expired` (silent), `lost` (what ran it died). A refused create leads back to `reserved`. When the
- * process of a deterministic environment died, `restoring` replays its calls in a fresh one; a replay that does not give the
- * stored results ends as `diverged`.
+ * The states of a session: `reserved` (it has a SID) -> `starting` (constructor, then setup) -> `ready` -> `finished` (a result ended the
+ * episode) -> `closed`. Other ends: `failed` (setup raised), `expired` (idle), `lost` (its process died). A refused create leads back to
+ * `reserved`. When the process of a deterministic environment died, the session is `restoring` while a new process replays its calls; a
+ * replay with other results ends as `diverged`.
  */
 export const sessionTransitions: Readonly<Record<SessionState, readonly SessionState[]>> = {
-  // To itself when it waits for a slot, or gets one.
+  // To itself when it begins to wait for a slot, or gets one.
   reserved: ['reserved', 'starting', 'closed', 'expired', 'lost'],
-  // To itself when the constructor has succeeded and setup goes on.
+  // To itself when the constructor has succeeded and setup continues.
   starting: ['reserved', 'starting', 'ready', 'restoring', 'finished', 'failed', 'closed', 'expired', 'lost'],
   ready: ['restoring', 'finished', 'closed', 'expired', 'lost'],
-  // To itself when another process takes the work over.
+  // To itself when another process takes over the replay.
   restoring: ['restoring', 'ready', 'finished', 'failed', 'closed', 'expired', 'lost', 'diverged'],
   finished: ['restoring', 'closed', 'expired', 'lost'],
   failed: ['closed', 'expired'],
@@ -25,9 +24,9 @@ export const sessionTransitions: Readonly<Record<SessionState, readonly SessionS
 
 const DEAD: ReadonlySet<SessionState> = new Set(ENDED_SESSION_STATES);
 
-/** Dead sessions answer 410 for a day, then 404. */
+/** Requests on dead sessions get 410 for a day, then 404. */
 export const isDead = (state: SessionState): boolean => DEAD.has(state);
-/** Setup is known to have succeeded. */
+/** Setup has succeeded. */
 export const isSetUp = (state: SessionState): boolean => state === 'ready' || state === 'finished';
 export const mayFollow = (from: SessionState, to: SessionState): boolean => sessionTransitions[from].includes(to);
 
@@ -42,12 +41,12 @@ interface Stateful {
   state: SessionState;
   version: number;
   endedAt: number | null;
-  /** What only a living session needs. */
+  /** Cleared when the session dies, like `waitingOn`. */
   secrets: Uint8Array | null;
   waitingOn: string | null;
 }
 
-/** The next version of a record in another state. The store writes it only over the version it was made from. */
+/** The next version of a record, in another state. The store writes it only over the version from which it was derived. Throws `InvalidTransitionError`. */
 export function transition<R extends Stateful>(
   record: R,
   to: SessionState,

@@ -86,7 +86,7 @@ test('writes rows again that PostgreSQL lost in a crash', async () => {
   const call = intentOf('deferred-crash', '{}');
   end(ledger.defer(call)!, text('"kept"'));
   await ledger.drain();
-  await expect(ledger.confirm(() => Promise.reject(new Error('the connection broke')))).rejects.toThrow('broke');
+  await expect(ledger.confirm(() => Promise.reject(new Error('the connection broke')))).rejects.toThrow('undelivered');
   await server.database.pool.query(`DELETE FROM session_calls WHERE sid = 'deferred-crash'`);
   await ledger.confirm(async () => {});
   expect(await ledger.find(call.taskId)).toMatchObject({ input: '{}', outcome: { text: '"kept"', reward: 0.5 } });
@@ -140,7 +140,7 @@ test('loses only the row whose value PostgreSQL refuses', async () => {
       `INSERT INTO sessions (sid, org_id, user_id, state, version, heartbeat_timeout_ms, idle_timeout_ms, created_at, last_seen_at, last_request_at)
        VALUES ('asked', 'org', 'user', 'ready', 1, 900000, 900000, now(), now(), now())`,
     );
-    const asked = ['a', 'odd', 'c'].map((tool) => own.intent({ ...intentOf('asked', '{}'), tool }, true));
+    const asked = ['a', 'odd', 'c'].map((tool) => own.begin({ ...intentOf('asked', '{}'), tool }, true));
     const answers = await Promise.allSettled(asked);
     expect(answers.map((answer) => (answer.status === 'fulfilled' ? answer.value.verdict : answer.reason.message))).toEqual([
       'begun',

@@ -150,7 +150,7 @@ describe('a process that dies while it opens a session', () => {
       ({ state }) => state === 'starting',
     );
     expect((await ask(one, 'POST', '/create', { sid, body })).status).toBe(400);
-    await one.server.engine.noteCreateBroken(sid);
+    await one.server.engine.markCreateUndelivered(sid);
     expect((await ask(one, 'POST', '/create', { sid, body })).status).toBe(200);
     expect((await first).status).toBe(200);
   });

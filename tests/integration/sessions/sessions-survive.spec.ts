@@ -294,7 +294,7 @@ describe('what a client that lost an answer sends again', () => {
     const sid = await open(one);
     const create = () => ask(one, 'POST', '/create', { sid, body: { split: 'train', index: 0 } });
     expect(await create()).toMatchObject({ status: 400 });
-    await one.server.engine.noteCreateBroken(sid);
+    await one.server.engine.markCreateUndelivered(sid);
     expect(await create()).toMatchObject({ status: 200 });
     expect(await create()).toMatchObject({ status: 400 });
   });
@@ -355,6 +355,6 @@ test('a request that reaches a process which lets go of its sessions is told to 
     `UPDATE sessions SET owner_replica_id = NULL, state = 'restoring', version = version + 1, written_by = 'another' WHERE sid = $1`,
     [sid],
   );
-  await one.server.engine.relocate(testCaller('alice'), sid);
+  await one.server.engine.refreshLocation(testCaller('alice'), sid);
   expect(await call(one, sid, 'count')).toMatchObject({ status: 503, error: 'session_moved' });
 });

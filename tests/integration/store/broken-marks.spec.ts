@@ -32,18 +32,18 @@ const callOf = (tool: string): CallIntent => ({
 
 test('a request that equals a call with a broken stream joins that call', async () => {
   const [call, again] = [callOf('marked'), callOf('marked')];
-  expect(await ledger.intent(call, true)).toEqual({ verdict: 'begun' });
-  await ledger.broken(call.taskId);
-  expect(await ledger.intent(again, true)).toEqual({ verdict: 'join', taskId: call.taskId });
+  expect(await ledger.begin(call, true)).toEqual({ verdict: 'started' });
+  await ledger.markUndelivered(call.taskId);
+  expect(await ledger.begin(again, true)).toEqual({ verdict: 'join', taskId: call.taskId });
 });
 
 test('a request does not overtake the mark of its call', async () => {
   const [call, again] = [callOf('overtaken'), callOf('overtaken')];
-  expect(await ledger.intent(call, true)).toEqual({ verdict: 'begun' });
+  expect(await ledger.begin(call, true)).toEqual({ verdict: 'started' });
   const client = await server.database.pool.connect();
   await client.query('BEGIN');
   await client.query('SELECT FROM session_calls WHERE task_id = $1 FOR UPDATE', [call.taskId]);
-  const mark = ledger.broken(call.taskId);
+  const mark = ledger.markUndelivered(call.taskId);
   await expect
     .poll(async () => {
       const { rows } = await server.database.pool.query(
@@ -53,7 +53,7 @@ test('a request does not overtake the mark of its call', async () => {
     })
     .toBe(1);
   let answered = false;
-  const answer = ledger.intent(again, true).finally(() => (answered = true));
+  const answer = ledger.begin(again, true).finally(() => (answered = true));
   // Long enough for an answer that did not wait.
   await new Promise((resolve) => setTimeout(resolve, 500));
   expect(answered).toBe(false);

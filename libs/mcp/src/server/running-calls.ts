@@ -56,7 +56,7 @@ export class McpCalls {
 
   /** Resumes the call of a stream. Throws `invalid_request` if the session has no such call. */
   async resume(caller: Caller, sid: string, taskId: string): Promise<McpCall> {
-    const open = await this.#engine.callAgain(caller, sid, taskId);
+    const open = await this.#engine.resumeCall(caller, sid, taskId);
     if (open === null) throw new PalestraError('invalid_request', { detail: 'Last-Event-ID: this session has no such call.' });
     return this.#callOf(open, this.#byTask.get(taskId)?.progress ?? new CallProgressRelay());
   }

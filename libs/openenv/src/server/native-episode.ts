@@ -19,7 +19,7 @@ export class NativeEpisode implements Episode {
     await reserveSlot(this.context, this.sid);
     // OpenEnv's server builds its environment when a session begins. The process that has the slot opens it.
     const { engine, caller } = this.context;
-    if ((await engine.place(caller, this.sid)).here) await this.#open();
+    if ((await engine.locate(caller, this.sid)).here) await this.#open();
   }
 
   resume(sid: string, isOpen: boolean): void {

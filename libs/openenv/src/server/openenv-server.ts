@@ -235,7 +235,7 @@ export class OpenEnvServer {
     try {
       await connection.episode.reserve();
       // The slot is on another process: later requests are routed there.
-      if (!(await this.engine.place(context.caller, connection.id)).here) this.connections.delete(connection);
+      if (!(await this.engine.locate(context.caller, connection.id)).here) this.connections.delete(connection);
     } catch (error) {
       connection.end();
       throw error;

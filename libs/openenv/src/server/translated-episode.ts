@@ -169,7 +169,7 @@ export class TranslatedEpisode implements Episode {
   async #call(tool: string, input: JsonObject): Promise<Exclude<CallOutcome, { type: 'refused' }>> {
     if (!this.isOpen) throw new OpenEnvError('EXECUTION_ERROR', RESET_FIRST);
     const { engine, caller } = this.context;
-    const outcome = await engine.act(caller, this.sid!, tool, input);
+    const outcome = await engine.callWithoutResume(caller, this.sid!, tool, input);
     if (outcome.type === 'refused') throw errorOfOutcome(outcome);
     return outcome;
   }

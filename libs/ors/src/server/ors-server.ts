@@ -27,8 +27,8 @@ export interface OrsRequest extends OrsAddress {
   /** Set if the session is recorded as a rollout. */
   recording: Recording | null;
   body: Buffer | null;
-  /** `Idempotency-Key` of a call (libs/session/src/calls/named-call.ts). */
-  callName: string | null;
+  /** `Idempotency-Key` of a call (libs/session/src/calls/idempotency-key.ts). */
+  idempotencyKey: string | null;
 }
 
 /** After this, discovery fails with `backend_timeout`. */
@@ -177,7 +177,7 @@ export class OrsServer {
 
   async call(request: OrsRequest): Promise<OpenCall> {
     const body = readCallBody(parseBody(request.body));
-    const call = { tool: body.name, input: body.input, taskId: body.task_id ?? null, name: request.callName };
+    const call = { tool: body.name, input: body.input, taskId: body.task_id ?? null, idempotencyKey: request.idempotencyKey };
     return this.engine.call(request.caller, requireSid(request), call);
   }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { AdmissionFacts, WaitingSession } from '../ports/admission-store.port.ts';
+import type { AdmissionSnapshot, WaitingSession } from '../ports/admission-store.port.ts';
 import { chooseAdmitted, fairOrder } from './admission-order.ts';
 
 const none = { capacity: null, owned: false, key: null, org: null };
@@ -20,7 +20,7 @@ const held = (holder: string, count: number, ownerReplicaId: string | null = nul
   orgId: 'o',
   count,
 });
-const sids = (facts: AdmissionFacts) => chooseAdmitted(facts).map(({ sid }) => sid);
+const sids = (facts: AdmissionSnapshot) => chooseAdmitted(facts).map(({ sid }) => sid);
 
 describe('the order of the queue', () => {
   test('one key that asks for much does not keep another one waiting', () => {

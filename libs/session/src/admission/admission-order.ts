@@ -1,4 +1,4 @@
-import type { AdmissionFacts, AdmittedSession, WaitingSession } from '../ports/admission-store.port.ts';
+import type { AdmissionSnapshot, AdmittedSession, WaitingSession } from '../ports/admission-store.port.ts';
 
 class Counts {
   readonly #counts = new Map<string, number>();
@@ -12,10 +12,10 @@ class Counts {
 }
 
 /**
- * The order in which waiting sessions are due: whoever holds the fewest slots of an environment is next, and of equals whoever
- * came first. A holder's second waiting session counts as if his first one had been served.
+ * The order in which waiting sessions get slots: the holder with the fewest slots of an environment comes first, and among equals the
+ * session that has waited longest. A second waiting session of a holder counts as if the first one already had a slot.
  */
-export function fairOrder({ waiting, held }: Pick<AdmissionFacts, 'waiting' | 'held'>): WaitingSession[] {
+export function fairOrder({ waiting, held }: Pick<AdmissionSnapshot, 'waiting' | 'held'>): WaitingSession[] {
   const holds = new Counts();
   for (const { versionId, holder, count } of held) holds.add(count, versionId, holder);
   const ranked = waiting
@@ -28,30 +28,32 @@ export function fairOrder({ waiting, held }: Pick<AdmissionFacts, 'waiting' | 'h
   return ranked.toSorted((a, b) => a.rank - b.rank || a.session.queuedAt - b.session.queuedAt).map(({ session }) => session);
 }
 
-/** Which waiting sessions get a slot now. A session that no limit of its own holds back is never held back by others. */
-export function chooseAdmitted(facts: AdmissionFacts): AdmittedSession[] {
+/** The waiting sessions that get a slot now. Only a session's own limits hold it back, never those of sessions before it. */
+export function chooseAdmitted(snapshot: AdmissionSnapshot): AdmittedSession[] {
   const [pool, byKey, byOrg] = [new Counts(), new Counts(), new Counts()];
-  const note = (versionId: string, owner: string | null, holder: string, orgId: string, count: number) => {
+  const add = (versionId: string, owner: string | null, holder: string, orgId: string, count: number) => {
     pool.add(count, versionId, owner);
     pool.add(count, versionId);
     byKey.add(count, holder);
     byOrg.add(count, orgId);
   };
-  for (const { versionId, ownerReplicaId, holder, orgId, count } of facts.held) note(versionId, ownerReplicaId, holder, orgId, count);
+  for (const { versionId, ownerReplicaId, holder, orgId, count } of snapshot.held) add(versionId, ownerReplicaId, holder, orgId, count);
   const admitted: AdmittedSession[] = [];
-  for (const { sid, versionId, holder, orgId, limits, waitingOn } of fairOrder(facts)) {
+  for (const { sid, versionId, holder, orgId, limits, waitingOn } of fairOrder(snapshot)) {
     if (limits.key !== null && byKey.of(holder) >= limits.key) continue;
     if (limits.org !== null && byOrg.of(orgId) >= limits.org) continue;
-    const owner = limits.owned ? freeReplica(facts.replicas, waitingOn, limits.capacity, (replica) => pool.of(versionId, replica)) : null;
+    const owner = limits.owned
+      ? freeReplica(snapshot.replicas, waitingOn, limits.capacity, (replica) => pool.of(versionId, replica))
+      : null;
     if (owner === undefined) continue;
     if (!limits.owned && limits.capacity !== null && pool.of(versionId) >= limits.capacity) continue;
-    note(versionId, owner, holder, orgId, 1);
+    add(versionId, owner, holder, orgId, 1);
     admitted.push({ sid, ownerReplicaId: owner });
   }
   return admitted;
 }
 
-/** The process that the client is connected to when it has room, else the emptiest one; undefined when all are full. */
+/** The process that the client is connected to if it has a free slot, else the process with the fewest sessions; undefined when all are full. */
 function freeReplica(replicas: string[], near: string, capacity: number | null, used: (replica: string) => number): string | undefined {
   const free = replicas.filter((replica) => capacity === null || used(replica) < capacity);
   return free.includes(near) ? near : free.toSorted((a, b) => used(a) - used(b))[0];

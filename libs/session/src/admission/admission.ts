@@ -1,25 +1,25 @@
 import type { Clock } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
-import type { AdmissionFacts, AdmissionStore, SlotLimits } from '../ports/admission-store.port.ts';
+import type { AdmissionSnapshot, AdmissionStore, SlotLimits } from '../ports/admission-store.port.ts';
 import type { Caller, HostedEnvironment } from '../ports/directory.port.ts';
 import type { SessionObserver } from '../ports/observer.port.ts';
 import type { LiveSession } from '../registry/live-session.ts';
 import type { SessionRegistry } from '../registry/session-registry.ts';
 import { chooseAdmitted, fairOrder } from './admission-order.ts';
-import { RoomEstimate } from './room.ts';
+import { SessionCountEstimate } from './session-count-estimate.ts';
 
 export interface AdmissionOptions {
   admission: AdmissionStore;
   clock: Clock;
   replicaId: string;
   observer: SessionObserver;
-  /** Clients that may wait for slots of one environment, and how long, milliseconds. */
+  /** How many clients may wait for slots of one environment, and for how many milliseconds. */
   queue: { limit: number; patienceMs: number };
   onBackgroundError: (error: unknown, sid: string) => void;
 }
 
-/** Where a waiting client stands. `position` counts from 1; `estimatedWaitMs` is null until a slot has become free. */
-export interface QueuePlace {
+/** The position of a waiting client. `position` counts from 1. `estimatedWaitMs` is null until two slots have become free. */
+export interface QueuePosition {
   position: number;
   waiting: number;
   estimatedWaitMs: number | null;
@@ -27,30 +27,30 @@ export interface QueuePlace {
 
 interface Waiter {
   live: LiveSession;
-  onPlace: (place: QueuePlace) => void;
+  onPosition: (position: QueuePosition) => void;
   wake: () => void;
   leave: (why: Error) => void;
 }
 
-/** Sessions that may be reserved beyond the quota, where the queue is shorter. */
-const RESERVED_BEYOND = 1_000;
-/** How far from a quota the estimate is good enough: what all processes together open while a count is a second old. */
-const spareOf = (quota: number): number => Math.max(100, quota / 10);
-/** How often slots are looked for while somebody waits here; what is freed on this process is noticed at once. */
+/** How many sessions may be reserved beyond a quota, at least; as many as may wait if the queue is longer. */
+const MIN_RESERVED_BEYOND_QUOTA = 1_000;
+/** The distance from a quota at which the estimate is good enough: more than all processes together open in a second. */
+const spareFor = (quota: number): number => Math.max(100, quota / 10);
+/** How often this process checks for free slots while clients wait here. It notices slots that it frees itself at once. */
 const ROUND_MS = 200;
-/** Admissions of this long ago still tell how fast slots become free. */
+/** The period over which the rate of admissions is measured. */
 const PACE_WINDOW_MS = 120_000;
 
 /**
- * Slots of environments and quotas of keys and organisations. A session that fits gets its slot at once; the others wait, in an order
- * that is fair among keys, over all API processes. The queue is in the store, so that a client may come back on any process and
- * keeps its place.
+ * Slots of environments and quotas of keys and organisations. A session that fits gets its slot at once. The others wait, in an order that
+ * is fair among keys and the same for all API processes. The queue is in the store (ADR 10), so a client can return on any process and
+ * keeps its position.
  */
 export class Admission {
-  /** Of a session as many as clients that wait for it. */
+  /** One for each waiting client; a session can have several. */
   readonly #waiters = new Set<Waiter>();
   readonly #admittedAt = new Map<string, number[]>();
-  readonly #room: RoomEstimate;
+  readonly #counts: SessionCountEstimate;
   #round: Promise<void> | null = null;
   #again = false;
   #cancel: () => void = () => {};
@@ -59,18 +59,18 @@ export class Admission {
     readonly registry: SessionRegistry,
     readonly options: AdmissionOptions,
   ) {
-    this.#room = new RoomEstimate(options.admission, options.clock, (error) => options.onBackgroundError(error, ''));
+    this.#counts = new SessionCountEstimate(options.admission, options.clock, (error) => options.onBackgroundError(error, ''));
   }
 
   /**
-   * A session is about to be stored. Throws `capacity_exhausted` when its key or organisation has so many that do not fit, and so many more than
-   * the queue takes: reserving costs its client nothing, and a row here.
+   * Call before a session is stored. Throws `capacity_exhausted` when its key or organisation exceeds its quota by more sessions than the
+   * queue takes: a reservation costs its client nothing, but it costs us a row.
    */
   async reserve(caller: Caller): Promise<void> {
     const most = caller.maxSessions;
     if (most.key === null && most.org === null) return;
-    const beyond = Math.max(RESERVED_BEYOND, this.options.queue.limit);
-    if (!(await this.#room.has(caller, most, () => 1 - beyond))) {
+    const beyond = Math.max(MIN_RESERVED_BEYOND_QUOTA, this.options.queue.limit);
+    if (!(await this.#counts.isBelow(caller, most, () => 1 - beyond))) {
       const bounds = [
         most.key !== null && `this API key may have ${most.key} sessions open`,
         most.org !== null && `this organisation may have ${most.org} sessions open`,
@@ -78,30 +78,30 @@ export class Admission {
       const detail = `429: maximum capacity: ${bounds.join(', ')}, and ${beyond} more are reserved. Close some first.`;
       throw new PalestraError('capacity_exhausted', { detail, retryAfterSeconds: 10 });
     }
-    this.#room.note(caller);
+    this.#counts.add(caller);
   }
 
   /**
-   * Resolves when the session holds a slot. Rejects with `capacity_exhausted` when too many wait or it took too long, and with the
-   * signal's reason when the client left; it keeps its place for its return, but no slot is given to it meanwhile.
+   * Resolves when the session holds a slot. Rejects with `capacity_exhausted` when too many sessions wait or the wait took too long, and
+   * with the reason of `signal` when the client left. A client that left keeps its position, but gets no slot until it returns.
    */
   async admit(
     live: LiveSession,
     hosted: HostedEnvironment,
     caller: Caller,
     signal: AbortSignal | null,
-    onPlace: (place: QueuePlace) => void,
+    onPosition: (position: QueuePosition) => void,
   ): Promise<void> {
     const limits: SlotLimits = { capacity: hosted.policy.capacity, owned: hosted.owned, ...caller.maxSessions };
     if (live.record.admittedAt !== null || live.record.state !== 'reserved') return;
-    // Far from every quota nobody has to wait, and the queue, which is exact, is not asked.
-    if (limits.capacity === null && (await this.#room.has(caller, limits, spareOf))) return;
+    // Far below every quota no session has to wait, so we need not ask the queue.
+    if (limits.capacity === null && (await this.#counts.isBelow(caller, limits, spareFor))) return;
     const { clock, replicaId, observer } = this.options;
     const since = clock.now();
-    const place = { queuedAt: live.record.queuedAt ?? since, waitingOn: replicaId, slotLimits: limits, versionId: hosted.versionId };
-    if (!(await this.registry.advance(live, 'reserved', place, 'reserved'))) return;
+    const queued = { queuedAt: live.record.queuedAt ?? since, waitingOn: replicaId, slotLimits: limits, versionId: hosted.versionId };
+    if (!(await this.registry.advance(live, 'reserved', queued, 'reserved'))) return;
     try {
-      await this.#wait(live, hosted, limits, signal, onPlace);
+      await this.#wait(live, hosted, limits, signal, onPosition);
       observer.admitted?.(live.record, { waitedMs: clock.now() - since, outcome: 'admitted' });
     } catch (error) {
       await this.registry.advance(live, 'reserved', { waitingOn: null }, 'reserved');
@@ -111,12 +111,12 @@ export class Admission {
     }
   }
 
-  /** A slot may have become free. */
-  kick(): void {
+  /** Call when a slot may have become free. */
+  onSlotFreed(): void {
     if (this.#waiters.size > 0) this.#run();
   }
 
-  /** This process is about to end: its waiting clients are to come back on another one, where they keep their place. */
+  /** Ends all waits with `shutting_down`, before this process ends. The clients return on another process and keep their positions. */
   drain(): void {
     this.#cancel();
     for (const { leave } of this.#waiters) leave(new PalestraError('shutting_down', { retryAfterSeconds: 1, backendStarting: true }));
@@ -127,7 +127,7 @@ export class Admission {
     hosted: HostedEnvironment,
     limits: SlotLimits,
     signal: AbortSignal | null,
-    onPlace: (place: QueuePlace) => void,
+    onPosition: (position: QueuePosition) => void,
   ): Promise<void> {
     const { clock, queue } = this.options;
     return new Promise<void>((resolve, reject) => {
@@ -143,10 +143,10 @@ export class Admission {
         live,
         wake: () => end(resolve),
         leave: (why) => end(() => reject(why)),
-        onPlace: (place) => {
-          if (place.waiting > queue.limit && place.position > queue.limit)
-            refuse(`${place.waiting - 1} other sessions are waiting for them already`);
-          else onPlace(place);
+        onPosition: (position) => {
+          if (position.waiting > queue.limit && position.position > queue.limit)
+            refuse(`${position.waiting - 1} other sessions are waiting for them already`);
+          else onPosition(position);
         },
       };
       const cancelPatience = clock.after(queue.patienceMs, () => refuse(`none became free within ${queue.patienceMs / 1_000} s`));
@@ -157,7 +157,7 @@ export class Admission {
     });
   }
 
-  /** One round at a time; what comes meanwhile makes another one. */
+  /** Rounds run one at a time. A request during a round starts another one after it. */
   #run(): void {
     if (this.#round !== null) {
       this.#again = true;
@@ -165,7 +165,7 @@ export class Admission {
     }
     this.#again = false;
     this.#cancel();
-    this.#round = this.#rounds()
+    this.#round = this.#runRound()
       .catch((error: unknown) => this.options.onBackgroundError(error, ''))
       .finally(() => {
         this.#round = null;
@@ -174,35 +174,37 @@ export class Admission {
       });
   }
 
-  async #rounds(): Promise<void> {
+  async #runRound(): Promise<void> {
     const { admission, clock, replicaId } = this.options;
     await this.#renewLimits();
-    const places = new Map<string, QueuePlace>();
-    await admission.round((facts) => {
-      const admitted = chooseAdmitted(facts);
+    const positions = new Map<string, QueuePosition>();
+    await admission.round((snapshot) => {
+      const admitted = chooseAdmitted(snapshot);
       const gone = new Set(admitted.map(({ sid }) => sid));
-      for (const session of facts.waiting) if (gone.has(session.sid)) this.#notePace(session.versionId);
-      const left = facts.waiting.filter(({ sid }) => !gone.has(sid));
-      for (const [sid, place] of this.#places({ ...facts, waiting: left })) places.set(sid, place);
+      for (const session of snapshot.waiting) if (gone.has(session.sid)) this.#recordAdmission(session.versionId);
+      const left = snapshot.waiting.filter(({ sid }) => !gone.has(sid));
+      for (const [sid, position] of this.#positions({ ...snapshot, waiting: left })) positions.set(sid, position);
       return admitted;
     });
     const now = clock.now();
     for (const { live } of this.#waiters) live.lastSeenAt = live.lastRequestAt = now;
-    const settled = new Set(await admission.settled([...new Set([...this.#waiters].map(({ live }) => live.record.sid))]));
-    for (const { live, wake } of [...this.#waiters].filter((waiter) => settled.has(waiter.live.record.sid))) {
+    const noLongerWaiting = new Set(
+      await admission.findAdmittedOrEnded([...new Set([...this.#waiters].map(({ live }) => live.record.sid))]),
+    );
+    for (const { live, wake } of [...this.#waiters].filter((waiter) => noLongerWaiting.has(waiter.live.record.sid))) {
       await this.registry.refresh(live);
       const { state, admittedAt } = live.record;
-      // Another client of the session has left: that was not this one's turn.
+      // Another client of the session has left, which ended the wait of the session, not of this client.
       if (state === 'reserved' && admittedAt === null) await this.registry.advance(live, 'reserved', { waitingOn: replicaId }, 'reserved');
       else wake();
     }
-    for (const { live, onPlace } of this.#waiters) {
-      const place = places.get(live.record.sid);
-      if (place !== undefined) onPlace(place);
+    for (const { live, onPosition } of this.#waiters) {
+      const position = positions.get(live.record.sid);
+      if (position !== undefined) onPosition(position);
     }
   }
 
-  /** An environment may have been given more room, or less, since its clients began to wait. */
+  /** The capacity of an environment may have changed since its clients began to wait. */
   async #renewLimits(): Promise<void> {
     const capacities = new Map<string, number | null | undefined>();
     for (const { live } of this.#waiters) {
@@ -218,32 +220,32 @@ export class Admission {
     }
   }
 
-  #places(facts: AdmissionFacts): Map<string, QueuePlace> {
-    const positions = new Map<string, number>();
-    const order = fairOrder(facts);
-    const places = new Map<string, QueuePlace>();
+  #positions(snapshot: AdmissionSnapshot): Map<string, QueuePosition> {
+    const ahead = new Map<string, number>();
+    const order = fairOrder(snapshot);
+    const positions = new Map<string, QueuePosition>();
     const totals = new Map<string, number>();
     for (const { versionId } of order) totals.set(versionId, (totals.get(versionId) ?? 0) + 1);
     for (const { sid, versionId } of order) {
-      const position = (positions.get(versionId) ?? 0) + 1;
-      positions.set(versionId, position);
-      const paceMs = this.#paceMs(versionId, facts.replicas.length);
-      places.set(sid, {
+      const position = (ahead.get(versionId) ?? 0) + 1;
+      ahead.set(versionId, position);
+      const paceMs = this.#paceMs(versionId, snapshot.replicas.length);
+      positions.set(sid, {
         position,
         waiting: totals.get(versionId)!,
         estimatedWaitMs: paceMs === null ? null : Math.round(position * paceMs),
       });
     }
-    return places;
+    return positions;
   }
 
-  #notePace(versionId: string): void {
+  #recordAdmission(versionId: string): void {
     const now = this.options.clock.now();
     const recent = (this.#admittedAt.get(versionId) ?? []).filter((at) => now - at < PACE_WINDOW_MS);
     this.#admittedAt.set(versionId, [...recent, now]);
   }
 
-  /** Mean time between two admissions; each process sees about its share of them. */
+  /** Mean time between two admissions, milliseconds; null while it is unknown. Each process sees about its share of the admissions. */
   #paceMs(versionId: string, replicas: number): number | null {
     const now = this.options.clock.now();
     const recent = (this.#admittedAt.get(versionId) ?? []).filter((at) => now - at < PACE_WINDOW_MS);

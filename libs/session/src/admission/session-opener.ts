@@ -1,6 +1,6 @@
 import { type Clock, newUuid } from '@palestra/kit';
 import { type JsonObject, PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
-import { withDeadline } from '../lifecycle/deadline.ts';
+import { withDeadline } from '../lifecycle/with-deadline.ts';
 import { forgetEpisode, openEpisode } from '../lifecycle/open-episode.ts';
 import type { Restorer } from '../lifecycle/restorer.ts';
 import type { SetupGate } from '../lifecycle/setup-gate.ts';
@@ -17,9 +17,9 @@ import { isDead } from '../state.ts';
 import type { Admission } from './admission.ts';
 
 export interface Reservation {
-  /** The SID that an earlier answer gave; the same one is given again. */
+  /** The SID that the client got or chose before; null for a new one. */
   sid: string | null;
-  /** null: the request named no deployment; `/create` decides. */
+  /** null when the request named no deployment; then `/create` does. */
   hosted: HostedEnvironment | null;
   secrets: SecretMap | null;
   recording: Recording | null;
@@ -27,24 +27,24 @@ export interface Reservation {
 
 export interface CreateRequest {
   sid: string;
-  /** Asked only when the reservation did not pin an environment. */
+  /** Called only when the reservation did not pin an environment. */
   resolve: () => Promise<HostedEnvironment>;
-  /** The variant to open, of the environment that the session is pinned to; null = default. Throws `unknown_variant`. */
+  /** The variant of that environment to open; null for the default. Throws `unknown_variant`. */
   variant: (hosted: HostedEnvironment) => Promise<string | null>;
   task: BackendCreate['task'];
   toolsetName: string | null;
   secrets: SecretMap | null;
   recording: Recording | null;
-  /** Aborts when the client has left; only a wait for a slot ends by it. */
+  /** Aborts when the client has left. Ends only a wait for a slot. */
   signal?: AbortSignal;
-  /** Hears, while it waits, each time that the environment's own server is full, and in which words. */
+  /** Called while the request waits, each time the environment's own server refuses it for lack of capacity. */
   onFull?: (refusal: PalestraError) => void;
 }
 
 /** Opens a session that begins with the first calls of another one. */
 export interface ForkRequest {
   sid: string;
-  /** How many calls to begin with; null = all that have ended. */
+  /** With how many calls to begin; null for all that have ended. */
   atCall: number | null;
   recording: Recording | null;
 }
@@ -57,19 +57,20 @@ export interface SessionOpenerOptions {
   clock: Clock;
   replicaId: string;
   box: SecretBox;
-  /** How long a client may wait until the environment's own server has room, milliseconds. */
+  /** How long a client may wait until the environment's own server has capacity, milliseconds. */
   queue: { patienceMs: number };
 }
 
+/** How long a repeated `/create` waits for the first one. */
 const REPEAT_WAIT_MS = 120_000;
 const REPEAT_POLL_MS = 250;
-/** A constructor that kills its process is given up. */
+/** How many processes may die under the constructor before the session fails. */
 const MAX_DEATHS = 3;
 
-/** Gives out SIDs and opens episodes for them: new ones, repeated attempts, and forks. */
+/** Reserves SIDs and opens episodes for them: new episodes, repeated attempts, and forks. */
 export class SessionOpener {
-  /** SIDs that are being claimed right now, so that of two concurrent claims one wins without asking the store. */
-  readonly #claiming = new Map<string, Promise<void>>();
+  /** Creates that run now, by SID: of two concurrent creates one wins without a request to the store. */
+  readonly #creating = new Map<string, Promise<void>>();
   readonly #registry: SessionRegistry;
   readonly #setup: SetupGate;
   readonly #restorer: Restorer;
@@ -89,9 +90,12 @@ export class SessionOpener {
     this.#refusesNew = true;
   }
 
-  /** Gives out a SID. Idempotent: the SID of an earlier answer comes back as it is. */
+  /**
+   * Reserves a SID and returns it. Idempotent: a SID that exists is returned as it is. Throws `shutting_down`, `capacity_exhausted`, the error
+   * of a dead session, and `session_not_found` for a SID of another organisation.
+   */
   async reserve(caller: Caller, reservation: Reservation): Promise<string> {
-    this.#assertOpen();
+    this.#assertAcceptsNew();
     if (reservation.sid !== null) {
       const known = await this.#registry.find(reservation.sid, caller);
       if (known !== null) {
@@ -108,7 +112,7 @@ export class SessionOpener {
       recording,
     });
     if (live === null) {
-      // Taken in the meantime: by the same client's other attempt, or it is somebody else's.
+      // Another attempt of the client has taken the SID since, or it belongs to another organisation.
       if ((await this.#registry.find(sid, caller)) === null) throw new PalestraError('session_not_found');
       return sid;
     }
@@ -116,7 +120,7 @@ export class SessionOpener {
     return sid;
   }
 
-  #assertOpen(): void {
+  #assertAcceptsNew(): void {
     if (this.#refusesNew) throw new PalestraError('shutting_down', { retryAfterSeconds: 1, backendStarting: true });
   }
 
@@ -124,22 +128,25 @@ export class SessionOpener {
     return secrets === null || Object.keys(secrets).length === 0 ? null : this.#options.box.seal(secrets, row);
   }
 
-  /** Opens the episode. Of concurrent creates of one SID exactly one wins; a refused one leaves the SID unbound. */
+  /**
+   * Opens the episode. Of concurrent creates of one SID exactly one wins. After a failed one the SID can be used again. Throws `session_exists`,
+   * `session_moved` when the slot is on another process, `capacity_exhausted`, `setup_timeout`, and the errors of the backend.
+   */
   async create(caller: Caller, request: CreateRequest): Promise<void> {
-    this.#assertOpen();
+    this.#assertAcceptsNew();
     const { sid } = request;
-    const first = this.#claiming.get(sid);
+    const first = this.#creating.get(sid);
     if (first !== undefined) {
-      if (!(await this.#options.store.healCreate(sid))) throw new PalestraError('session_exists');
-      // The same client again, who did not hear how its first attempt ends.
+      if (!(await this.#options.store.clearCreateUndelivered(sid))) throw new PalestraError('session_exists');
+      // The client of the first attempt, which did not get its answer.
       await first.catch(() => {});
     }
-    const creating = this.#create(caller, request, first !== undefined).finally(() => this.#claiming.delete(sid));
-    this.#claiming.set(sid, creating);
+    const creating = this.#create(caller, request, first !== undefined).finally(() => this.#creating.delete(sid));
+    this.#creating.set(sid, creating);
     await creating;
   }
 
-  /** `repeated`: its client is known to have asked before. */
+  /** `repeated`: the client has certainly sent this request before. */
   async #create(caller: Caller, request: CreateRequest, repeated: boolean): Promise<void> {
     const { sid } = request;
     const known = await this.#registry.find(sid, caller);
@@ -147,11 +154,11 @@ export class SessionOpener {
     const hosted = await this.#environmentOf(known, request);
     const env = await request.variant(hosted);
     const mask = new SecretMask(request.secrets ?? {});
-    const asked = { ...request.task, toolset_name: request.toolsetName };
-    const task = parseJson(mask.hide(stringifyJson(asked))) as JsonObject;
-    const begun = known === null || known.record.state === 'reserved' ? 'no' : await this.#isRepeat(known, env, task, repeated);
-    if (begun === 'open') return;
-    if (begun === 'other') throw new PalestraError('session_exists');
+    const requested = { ...request.task, toolset_name: request.toolsetName };
+    const task = parseJson(mask.hide(stringifyJson(requested))) as JsonObject;
+    const earlier = known === null || known.record.state === 'reserved' ? 'none' : await this.#classifyRepeat(known, env, task, repeated);
+    if (earlier === 'open') return;
+    if (earlier === 'other') throw new PalestraError('session_exists');
     if (known === null) await this.#admission.reserve(caller);
     const live = known ?? (await this.#registry.insert(this.#newRecord(sid, caller, hosted)));
     if (live === null) throw new PalestraError('session_exists');
@@ -159,7 +166,7 @@ export class SessionOpener {
     const { ownerReplicaId } = live.record;
     if (ownerReplicaId !== null && ownerReplicaId !== this.#options.replicaId)
       throw new PalestraError('session_moved', { retryAfterSeconds: 1 });
-    const claimed = await this.#registry.advance(live, 'starting', this.#claim(live, hosted, env, task, request), 'reserved');
+    const claimed = await this.#registry.advance(live, 'starting', this.#startingRecord(live, hosted, env, task, request), 'reserved');
     if (!claimed) throw live.signal.aborted ? (live.signal.reason as Error) : new PalestraError('session_exists');
     live.hosted = hosted;
     const opening = {
@@ -168,12 +175,12 @@ export class SessionOpener {
       task: request.task,
       toolsetName: request.toolsetName,
       secrets: this.#registry.secrets(live),
-      again: begun === 'abandoned',
+      again: earlier === 'abandoned',
     };
     await this.#open(live, hosted, opening, request.onFull);
   }
 
-  #claim(
+  #startingRecord(
     live: LiveSession,
     hosted: HostedEnvironment,
     env: string | null,
@@ -196,28 +203,33 @@ export class SessionOpener {
   }
 
   /**
-   * What a `/create` for a session that exists is: `open`, when it comes from the client that opened it and never read the answer,
-   * because it asks for the same and the connection or the process broke that would have told it; `abandoned`, when that process died
-   * before the environment answered, or the opening failed, so that it is to be opened anew; `other` is a second one.
+   * Classifies a `/create` for a session that exists. `open`: it repeats the request that opened the session, whose client did not get the
+   * answer because its connection or the process broke. `abandoned`: the same, but the first attempt opened no episode, because the process
+   * died or the opening failed. `other`: another request.
    */
-  async #isRepeat(known: LiveSession, env: string | null, task: JsonObject, repeated: boolean): Promise<'open' | 'abandoned' | 'other'> {
+  async #classifyRepeat(
+    known: LiveSession,
+    env: string | null,
+    task: JsonObject,
+    repeated: boolean,
+  ): Promise<'open' | 'abandoned' | 'other'> {
     const { store, leases, replicaId } = this.#options;
     const { record } = known;
     const isOurs = record.writtenBy === replicaId;
-    // The opening has failed, and the store was away when it was to hear so.
-    const unheard = isOurs && record.state === 'starting' && record.ref === null && !known.opening;
-    if (!unheard && (record.env !== env || stringifyJson(record.task) !== stringifyJson(task))) return 'other';
-    if (unheard || (!isOurs && !(await leases.confirm(record.writtenBy)).alive)) {
+    // Opening failed and the store was unavailable, so the failure was not recorded.
+    const failureUnrecorded = isOurs && record.state === 'starting' && record.ref === null && !known.isOpening;
+    if (!failureUnrecorded && (record.env !== env || stringifyJson(record.task) !== stringifyJson(task))) return 'other';
+    if (failureUnrecorded || (!isOurs && !(await leases.confirm(record.writtenBy)).alive)) {
       if (record.ref !== null) return record.state === 'finished' || record.state === 'failed' ? 'other' : 'open';
-      const back = await this.#registry.advance(known, 'reserved', { ownerReplicaId: null }, 'starting');
-      return back ? 'abandoned' : 'other';
+      const isReset = await this.#registry.advance(known, 'reserved', { ownerReplicaId: null }, 'starting');
+      return isReset ? 'abandoned' : 'other';
     }
-    if (!repeated && !(await store.healCreate(record.sid))) return 'other';
-    return (await this.#opened(known)) ? 'open' : 'other';
+    if (!repeated && !(await store.clearCreateUndelivered(record.sid))) return 'other';
+    return (await this.#waitUntilOpened(known)) ? 'open' : 'other';
   }
 
-  /** The constructor may still be running for the first attempt, on another process. */
-  async #opened(known: LiveSession): Promise<boolean> {
+  /** Waits for the first attempt, whose constructor may still run, also on another process. False when it did not end in time. */
+  async #waitUntilOpened(known: LiveSession): Promise<boolean> {
     for (let waited = 0; known.record.ref === null && waited < REPEAT_WAIT_MS; waited += REPEAT_POLL_MS) {
       await this.#options.clock.sleep(REPEAT_POLL_MS, known.signal);
       await this.#registry.refresh(known);
@@ -228,49 +240,54 @@ export class SessionOpener {
 
   async #open(live: LiveSession, hosted: HostedEnvironment, create: BackendCreate, onFull: CreateRequest['onFull']): Promise<void> {
     const { setupTimeoutMs } = hosted.policy;
-    const tooLong = () =>
+    const onTimeout = () =>
       new PalestraError('setup_timeout', { detail: `The environment took longer than ${setupTimeoutMs / 1000} s to open the session.` });
-    // Past the deadline nobody waits for the episode, and whoever is opening it must not go on.
-    const givenUp = new AbortController();
-    // Another process that took this one for dead may have begun anew meanwhile: that is not ours to bind or to undo.
+    // Stops the opening after the deadline, when no request waits for it.
+    const abandoned = new AbortController();
+    // A process that wrongly considered this one dead may have started over. Its episode must not be bound or undone here.
     const { version } = live.record;
     const isOurs = (record: SessionRecord) => record.version === version;
-    live.opening = true;
+    live.isOpening = true;
     try {
-      const signal = AbortSignal.any([live.signal, givenUp.signal]);
-      const full = (refusal: PalestraError) => onFull?.(this.#registry.mask(live).hideInError(refusal) as PalestraError);
-      const ref = await withDeadline(this.#options.clock, this.#createPatiently(signal, hosted, create, full), setupTimeoutMs, tooLong);
+      const signal = AbortSignal.any([live.signal, abandoned.signal]);
+      const reportFull = (refusal: PalestraError) => onFull?.(this.#registry.mask(live).hideInError(refusal) as PalestraError);
+      const ref = await withDeadline(
+        this.#options.clock,
+        this.#createWithRetry(signal, hosted, create, reportFull),
+        setupTimeoutMs,
+        onTimeout,
+      );
       live.lastSeenAt = live.lastRequestAt = live.upstreamSeenAt = this.#options.clock.now();
       let isBound = false;
       try {
         isBound = await this.#registry.advance(live, 'starting', { ref }, isOurs);
       } finally {
-        if (!isBound) await this.#forget(live, hosted, ref);
+        if (!isBound) await this.#deleteUnbound(live, hosted, ref);
       }
       if (!isBound) throw live.signal.aborted ? (live.signal.reason as Error) : new PalestraError('session_moved');
       live.backend = hosted.backend.session(ref);
-      this.#setup.follow(live);
+      this.#setup.watch(live);
     } catch (error) {
-      givenUp.abort(error);
-      // Its slot stays its own for a moment: clients try again with other arguments.
+      abandoned.abort(error);
+      // It keeps its slot for a moment, because clients try again with other arguments.
       const heartbeatTimeoutMs = Math.min(ADMITTED_RESERVATION_TIMEOUT_MS, hosted.policy.heartbeatTimeoutMs);
       const unbound = { env: null, task: null, ownerReplicaId: null, heartbeatTimeoutMs };
       await this.#registry.advance(live, 'reserved', unbound, isOurs);
       throw this.#registry.mask(live).hideInError(error);
     } finally {
-      live.opening = false;
+      live.isOpening = false;
     }
   }
 
-  /** An episode that no session is bound to. On a server that others use, too, the SID may stand for the episode of whoever goes on with the session. */
-  async #forget(live: LiveSession, { backend, owned }: HostedEnvironment, ref: BackendSessionRef): Promise<void> {
+  /** Deletes an episode without a session. Not on a shared server when the SID may already mean the episode of another process. */
+  async #deleteUnbound(live: LiveSession, { backend, owned }: HostedEnvironment, ref: BackendSessionRef): Promise<void> {
     const { state, writtenBy } = live.record;
     if (!owned && !isDead(state) && writtenBy !== this.#options.replicaId) return;
     await forgetEpisode(backend, ref);
   }
 
-  /** The environment's own server may be full, too: then its clients wait here, where they are told so. */
-  async #createPatiently(
+  /** Opens an episode. While the environment's own server has no capacity, the client waits here. */
+  async #createWithRetry(
     signal: AbortSignal,
     { backend }: HostedEnvironment,
     create: BackendCreate,
@@ -286,21 +303,22 @@ export class SessionOpener {
         if (!(error instanceof PalestraError)) throw error;
         if (error.code === 'capacity_exhausted') onFull(error);
         if (clock.now() >= deadline) throw error;
-        // Its process died under the constructor: nothing is bound yet, a fresh one may try.
+        // The process died under the constructor. No episode is bound yet, so a new process may try.
         const died = error.code === 'session_lost' && (deaths += 1) < MAX_DEATHS && !signal.aborted;
         if (error.code !== 'capacity_exhausted' && !died) throw error;
-        // Jitter, so that all who wait do not come back at the same moment.
+        // Jitter, so that waiting requests do not retry at the same moment.
         await clock.sleep((error.retryAfterSeconds ?? 1) * 1_000 * (0.75 + Math.random() / 2), signal);
       }
     }
   }
 
   /**
-   * A new session of the same task that begins with the first calls of `request.sid`, replayed and checked. Only for environments
-   * that declare themselves deterministic. Ended sessions can be forked as well, unless they had secrets, which are erased by then.
+   * Opens a session of the same task that begins with the first calls of `request.sid`, replayed and checked, and returns its SID. Works also
+   * for ended sessions, unless they had secrets, which their end erased. Throws `not_deterministic` unless the environment declares itself
+   * deterministic, `invalid_request` for a bad `atCall`, `capacity_exhausted`, and the errors of a replay.
    */
   async fork(caller: Caller, request: ForkRequest): Promise<string> {
-    this.#assertOpen();
+    this.#assertAcceptsNew();
     const source = await this.#registry.find(request.sid, caller);
     if (source === null) throw new PalestraError('session_not_found');
     const { record } = source;

@@ -10,33 +10,34 @@ import type { SessionObserver } from '../ports/observer.port.ts';
 import { classifyOutcome, outcomeOfError } from '../registry/failure.ts';
 import type { LiveSession } from '../registry/live-session.ts';
 import type { SessionRegistry } from '../registry/session-registry.ts';
-import { CallWatch } from './call-watch.ts';
+import { CallDeadlines } from './call-deadlines.ts';
 
-export type CallWork = Pick<BackendCall, 'taskId' | 'upstreamTaskId' | 'mayHaveRun' | 'onUpstreamTaskId'>;
+/** One attempt to run a call. */
+export type CallAttempt = Pick<BackendCall, 'taskId' | 'upstreamTaskId' | 'mayHaveRun' | 'onUpstreamTaskId'>;
 export type CallEnd = Omit<CallResult, 'taskId'>;
 
-/** What the backend is asked for. */
+/** The request to the backend. */
 export interface ToolRun {
   tool: string;
-  run: (backend: BackendSession, work: CallWork) => ToolCallResult | Promise<ToolCallResult>;
+  run: (backend: BackendSession, attempt: CallAttempt) => ToolCallResult | Promise<ToolCallResult>;
 }
 
 export interface CallPerformerOptions {
   clock: Clock;
   observer: SessionObserver;
   onBackgroundError: (error: unknown, sid: string) => void;
-  /** The environment's own server told the id by which it knows the call. */
+  /** The environment's server has assigned its own id to the call. */
   onUpstream: (live: LiveSession, taskId: string, upstreamTaskId: string) => void;
 }
 
-/** A session that is restored again and again during one call has a call that kills its process. */
+/** A call that needs more restores of its session probably kills the process. */
 const MAX_RESTORES = 2;
-/** Before an idempotent tool whose outcome is unknown runs again. */
+/** Pause before an idempotent tool whose outcome is unknown runs again. */
 const REPEAT_PAUSE_MS = 500;
 
-/** Runs the tool of a call that the ledger knows, and says what became of it: a result, a tool that failed, or a failure that is nobody's reward. */
+/** Runs the tool of a stored call. The outcome is a result, a tool that raised, or a failure that must not become a reward. */
 export class CallPerformer {
-  readonly #watch: CallWatch;
+  readonly #deadlines: CallDeadlines;
 
   constructor(
     readonly registry: SessionRegistry,
@@ -44,22 +45,22 @@ export class CallPerformer {
     readonly restorer: Restorer,
     readonly options: CallPerformerOptions,
   ) {
-    this.#watch = new CallWatch(options.clock);
+    this.#deadlines = new CallDeadlines(options.clock);
   }
 
   /** Does not reject. */
-  async perform(live: LiveSession, request: ToolRun, intent: CallIntent, work: CallWork): Promise<CallEnd> {
+  async perform(live: LiveSession, request: ToolRun, intent: CallIntent, attempt: CallAttempt): Promise<CallEnd> {
     const { clock, observer } = this.options;
     const startedAt = clock.now();
     observer.callStarted?.(intent, live.record);
     live.runningCalls += 1;
     let outcome: CallOutcome;
     try {
-      outcome = await this.#runOnce(live, request, work);
+      outcome = await this.#runOnce(live, request, attempt);
     } catch (error) {
       if (!(error instanceof PalestraError)) this.#reportUnexpected(error, live);
       outcome = this.#masked(live, outcomeOfError(error));
-      await this.setup.note(live, error).catch((late: unknown) => this.options.onBackgroundError(late, live.record.sid));
+      await this.setup.recordFailure(live, error).catch((late: unknown) => this.options.onBackgroundError(late, live.record.sid));
     }
     const endedAt = clock.now();
     live.runningCalls -= 1;
@@ -69,21 +70,24 @@ export class CallPerformer {
     return { outcome, failureClass, endedAt };
   }
 
-  /** The tool runs once; again only in a session that was restored to the moment before, or when its author allows it. */
-  async #runOnce(live: LiveSession, request: ToolRun, work: CallWork): Promise<CallOutcome> {
+  /** Runs the tool once. It runs again only in a session that was restored to the moment before, or when the tool is idempotent. */
+  async #runOnce(live: LiveSession, request: ToolRun, attempt: CallAttempt): Promise<CallOutcome> {
     for (let restores = 0; ; restores += 1) {
-      if (!this.setup.isOpen(live)) await this.setup.wait(live);
+      if (!this.setup.isDone(live)) await this.setup.wait(live);
       const { policy } = live.hosted ?? (await this.registry.hosted(live));
       const backend = live.backend ?? (await this.registry.backend(live));
-      const onUpstreamTaskId = (id: string) => this.options.onUpstream(live, work.taskId, id);
-      const tooLong = () =>
+      const onUpstreamTaskId = (id: string) => this.options.onUpstream(live, attempt.taskId, id);
+      const onTimeout = () =>
         new PalestraError('call_timeout', {
           detail: `The call of ${request.tool} took longer than ${policy.callTimeoutMs / 1000} s and was given up; whether it will end is unknown.`,
         });
       try {
-        const { taskId, upstreamTaskId, mayHaveRun } = work;
+        const { taskId, upstreamTaskId, mayHaveRun } = attempt;
         const run = request.run(backend, { taskId, upstreamTaskId, mayHaveRun, onUpstreamTaskId });
-        return this.#resultOf(live, run instanceof Promise ? await this.#watch.wait(live.signal, run, policy.callTimeoutMs, tooLong) : run);
+        return this.#resultOf(
+          live,
+          run instanceof Promise ? await this.#deadlines.wait(live.signal, run, policy.callTimeoutMs, onTimeout) : run,
+        );
       } catch (error) {
         if (restores >= MAX_RESTORES) throw error;
         if (await this.restorer.mayRestore(live, error)) await this.restorer.restore(live);

@@ -8,18 +8,18 @@ import { classifyOutcome, outcomeOfError } from '../registry/failure.ts';
 import { deathError, type LiveSession } from '../registry/live-session.ts';
 import type { SessionRegistry } from '../registry/session-registry.ts';
 import { isDead } from '../state.ts';
-import { type CallEnd, CallPerformer, type CallWork, type ToolRun } from './call-performer.ts';
+import { type CallEnd, CallPerformer, type CallAttempt, type ToolRun } from './call-performer.ts';
 import { type CallStream, type OpenCall, unknownCall, unknownOutcome, settledCall } from './open-call.ts';
 
 export interface CallRequest extends ToolRun {
   kind: 'call' | 'score_group';
   /** JSON text */
   input: string;
-  /** Set by a client that resumes an earlier call; null = a new one. */
+  /** Resumes the call with this id; null for a new call. */
   taskId: string | null;
-  /** The task id of a call that its client has named: with it the call begins, or is resumed where it has begun. */
-  named?: string | null;
-  /** Its client knows that it repeats no call that another process served. */
+  /** The task id that belongs to the client's idempotency key. A call with this id is begun, or resumed if it exists. */
+  keyedTaskId?: string | null;
+  /** The client knows that it repeats no call that another process served. */
   isNew?: boolean;
 }
 
@@ -32,29 +32,36 @@ export interface CallRunnerOptions {
   onBackgroundError: (error: unknown, sid: string) => void;
 }
 
-/** So long a call waits for setup before its stream opens; a setup that fails until then is an HTTP error, later an SSE one. */
+/** How long a call waits for setup before its stream opens. A setup that fails earlier is an HTTP error, later an SSE error. */
 const SETUP_HOLD_MS = 20_000;
 const POLL_MS = 250;
+/** How long the outcome of a call that could not be stored stays in memory. */
 const UNSTORED_KEEP_MS = 600_000;
-/** A process that ended a call this shortly before its last sign of life may have died before the client read the end. */
-const LAST_WORDS_MS = 1_500;
-const MAX_DOUBTS = 5;
+/** A process that ended a call less than this before its last heartbeat may have died before the client received the end. */
+const MAYBE_UNDELIVERED_MS = 1_500;
+const MAX_UNCERTAIN_ANSWERS = 5;
+/** Ids of calls that end within this time are not stored. */
 const UPSTREAM_ID_DELAY_MS = 5;
-/** So long after the ledger said that a session is ours it is taken to be, unless its heartbeat says otherwise: another process may end it meanwhile. */
-const TRUST_MS = 5_000;
+/** How long we trust a ledger answer that this process owns the session. The heartbeat can invalidate it earlier. */
+const OWNERSHIP_TRUST_MS = 5_000;
 
 /**
- * Runs each call once. Its intent is in the ledger before the tool runs; whoever comes with its task id, here or on another
- * process, now or after a restart, joins the running call or gets the stored outcome.
+ * Runs each call once. The intent is in the ledger before the tool runs. A request with the task id, on any process, now or after a restart,
+ * joins the running call or gets the stored outcome. A request can refer to an earlier call in four ways:
+ * - by its task id (`#resumeById`);
+ * - by its idempotency key (`#resumeByKey`), from which the task id follows;
+ * - by being equal to a call whose client did not receive the end (`join`, ADR 7);
+ * - by being equal to a call that another process began a moment ago (`uncertain`), if that process died.
  */
 export class CallRunner {
+  /** Calls whose outcome is not stored yet, by task id. */
   readonly #running = new Map<string, { sid: string; request: CallRequest; call: OpenCall }>();
   readonly #streams = new Map<string, { open: number; delivered: boolean }>();
-  /** Named calls whose intent is on its way. */
+  /** Calls with an idempotency key whose intent is being stored. */
   readonly #opening = new SingleFlight<OpenCall>();
   readonly #performer: CallPerformer;
-  /** Deferred calls that run. */
-  #performing = 0;
+  /** How many deferred calls run. */
+  #runningDeferred = 0;
   #onIdle: (() => void) | null = null;
 
   constructor(
@@ -64,11 +71,11 @@ export class CallRunner {
     readonly options: CallRunnerOptions,
   ) {
     const { clock, observer, onBackgroundError } = options;
-    const onUpstream = (live: LiveSession, taskId: string, upstream: string) => this.#noteUpstream(live, taskId, upstream);
+    const onUpstream = (live: LiveSession, taskId: string, upstream: string) => this.#onUpstreamId(live, taskId, upstream);
     this.#performer = new CallPerformer(registry, setup, restorer, { clock, observer, onBackgroundError, onUpstream });
   }
 
-  /** Runs a call whose client never hears of its task id, and cannot come back for it. Rejects as `open` does. */
+  /** Runs a call whose client does not get the task id and so cannot resume it. Rejects as `open`. */
   perform(live: LiveSession, request: CallRequest): Promise<CallOutcome> {
     if (this.#mayDefer(live)) {
       const intent = this.#intentOf(live, request, newOrderedTaskId(this.options.clock.now()));
@@ -79,15 +86,15 @@ export class CallRunner {
   }
 
   async #performDeferred(live: LiveSession, request: CallRequest, intent: CallIntent, deferred: DeferredCall): Promise<CallOutcome> {
-    this.#performing += 1;
+    this.#runningDeferred += 1;
     try {
       const result = await this.#performer.perform(live, request, intent, { taskId: intent.taskId, upstreamTaskId: null });
       deferred.end(result);
-      this.#noteEnd(live, result.outcome);
+      this.#finishEpisode(live, result.outcome);
       return result.outcome;
     } finally {
-      this.#performing -= 1;
-      if (this.#performing === 0) this.#onIdle?.();
+      this.#runningDeferred -= 1;
+      if (this.#runningDeferred === 0) this.#onIdle?.();
     }
   }
 
@@ -104,41 +111,41 @@ export class CallRunner {
   }
 
   /**
-   * Answers once the intent is stored (and setup is done, or has taken long); the tool runs when `outcome` is asked. A request
-   * without a task id that equals a call whose stream broke is that call (docs/adr/0007), unless its client has named it.
+   * Resolves when the intent is stored, and setup is done or has taken 20 s. The tool runs when `outcome` is called. Throws `session_moved`
+   * when another process owns the session, the error of a dead session, and `invalid_request` for a reused idempotency key.
    */
   async open(live: LiveSession, request: CallRequest): Promise<OpenCall> {
     if (request.taskId !== null) return this.#resumeById(live, request, request.taskId);
-    const { named = null } = request;
-    if (named === null) return this.#open(live, request, newTaskId());
-    const running = this.#running.get(named);
-    if (running === undefined) return this.#opening.do(named, () => this.#open(live, request, named));
-    if (running.request.tool !== request.tool || running.request.input !== request.input) throw nameTaken();
+    const { keyedTaskId = null } = request;
+    if (keyedTaskId === null) return this.#open(live, request, newTaskId());
+    const running = this.#running.get(keyedTaskId);
+    if (running === undefined) return this.#opening.do(keyedTaskId, () => this.#open(live, request, keyedTaskId));
+    if (running.request.tool !== request.tool || running.request.input !== request.input) throw keyReused();
     return running.call;
   }
 
   async #open(live: LiveSession, request: CallRequest, taskId: string): Promise<OpenCall> {
-    if (!this.setup.isOpen(live)) await this.#holdForSetup(live);
-    const named = taskId === request.named;
-    const intent: CallIntent = { ...this.#intentOf(live, request, taskId), ...(named && { named }) };
-    const begin = () =>
+    if (!this.setup.isDone(live)) await this.#holdForSetup(live);
+    const hasClientKey = taskId === request.keyedTaskId;
+    const intent: CallIntent = { ...this.#intentOf(live, request, taskId), ...(hasClientKey && { hasClientKey }) };
+    const start = () =>
       this.#track(live, request, intent.taskId, () => this.#run(live, request, intent, { taskId: intent.taskId, upstreamTaskId: null }));
-    let sure = request.isNew === true;
-    for (let doubts = 0; doubts < MAX_DOUBTS; doubts += 1) {
-      const answer = await this.options.ledger.intent(intent, sure);
+    let isNew = request.isNew === true;
+    for (let attempt = 0; attempt < MAX_UNCERTAIN_ANSWERS; attempt += 1) {
+      const answer = await this.options.ledger.begin(intent, isNew);
       switch (answer.verdict) {
-        case 'begun':
-          live.confirmedAt = this.options.clock.now();
-          return begin();
+        case 'started':
+          live.ownershipConfirmedAt = this.options.clock.now();
+          return start();
         case 'join':
           return this.#resume(live, request, answer.taskId);
-        case 'known':
-          return this.#resumeNamed(live, request, intent);
+        case 'repeated':
+          return this.#resumeByKey(live, request, intent);
         case 'moved':
-          throw await this.#moved(live);
-        case 'doubt':
-          if (await this.#brokeWithItsProcess(answer)) return this.#resume(live, request, answer.taskId);
-          sure = true;
+          throw await this.#whyMoved(live);
+        case 'uncertain':
+          if (await this.#isUndeliveredByDeadProcess(answer)) return this.#resume(live, request, answer.taskId);
+          isNew = true;
       }
     }
     throw new PalestraError('session_moved');
@@ -146,35 +153,40 @@ export class CallRunner {
 
   /** Whether the row of a call that no client can resume may be written after the call ran (docs/adr/0002). */
   #mayDefer(live: LiveSession): boolean {
-    return live.hosted !== null && !isAwaited(live) && this.setup.isOpen(live) && this.options.clock.now() - live.confirmedAt < TRUST_MS;
+    return (
+      live.hosted !== null &&
+      !awaitsStorage(live) &&
+      this.setup.isDone(live) &&
+      this.options.clock.now() - live.ownershipConfirmedAt < OWNERSHIP_TRUST_MS
+    );
   }
 
-  /** Why the ledger takes no more calls of this session from us. */
-  async #moved(live: LiveSession): Promise<PalestraError> {
+  /** The reason why the ledger takes no calls of this session from this process. */
+  async #whyMoved(live: LiveSession): Promise<PalestraError> {
     await this.registry.refresh(live);
     if (isDead(live.record.state)) return deathError(live.record, this.options.clock.now());
     return new PalestraError('session_moved');
   }
 
-  /** Whether the client of an equal call that another process served lost its stream when that process died. */
-  async #brokeWithItsProcess({ taskId, replicaId }: { taskId: string; replicaId: string }): Promise<boolean> {
+  /** Whether an equal call ran on a process that died before the client received the end. */
+  async #isUndeliveredByDeadProcess({ taskId, replicaId }: { taskId: string; replicaId: string }): Promise<boolean> {
     const { leases, ledger } = this.options;
     const owner = await leases.confirm(replicaId);
-    // A living process has noted by now whatever stream broke on it.
+    // A living process has stored by now which clients did not receive the end.
     if (owner.alive) return false;
     const call = await ledger.find(taskId);
     if (call === null) return false;
     if (call.outcome === null) return true;
-    const lastWords = owner.lastSeenAt !== null && call.endedAt !== null && call.endedAt > owner.lastSeenAt - LAST_WORDS_MS;
-    return lastWords && ledger.takeOver(taskId, replicaId, this.options.replicaId);
+    const maybeUndelivered = owner.lastSeenAt !== null && call.endedAt !== null && call.endedAt > owner.lastSeenAt - MAYBE_UNDELIVERED_MS;
+    return maybeUndelivered && ledger.takeOver(taskId, replicaId, this.options.replicaId);
   }
 
-  /** Waits until no call runs, `graceMs` at most, then until the ledger holds everything. */
+  /** Waits until no call runs, at most `graceMs`, then until the ledger has stored everything. */
   async drain(graceMs: number): Promise<void> {
     const ends = [...this.#running.values()].map(({ call }) => call.outcome());
     const deadline = new AbortController();
     const idle = new Promise<void>((resolve) => {
-      if (this.#performing === 0) resolve();
+      if (this.#runningDeferred === 0) resolve();
       else this.#onIdle = resolve;
     });
     await Promise.race([Promise.all([idle, ...ends]), this.options.clock.sleep(graceMs, deadline.signal).catch(() => {})]);
@@ -185,14 +197,14 @@ export class CallRunner {
   async #holdForSetup(live: LiveSession): Promise<void> {
     const patience = new AbortController();
     const setup = this.setup.wait(live);
-    // Whoever runs the call meets the failure again; here it must not count as unhandled.
+    // The call itself gets this failure again. Here it must not count as an unhandled rejection.
     setup.catch(() => {});
     await Promise.race([setup, this.options.clock.sleep(SETUP_HOLD_MS, patience.signal).catch(() => {})]);
     patience.abort();
   }
 
-  /** `begun`: on another process. */
-  #track(live: LiveSession, request: CallRequest, taskId: string, run: () => Promise<CallOutcome>, begun = false): OpenCall {
+  /** `isElsewhere`: another process began the call. */
+  #track(live: LiveSession, request: CallRequest, taskId: string, run: () => Promise<CallOutcome>, isElsewhere = false): OpenCall {
     const { sid } = live.record;
     let running: Promise<CallOutcome> | null = null;
     const call: OpenCall = {
@@ -200,10 +212,10 @@ export class CallRunner {
       outcome: () => (running ??= run()),
       abandon: () => {
         if (running !== null) return;
-        // What runs elsewhere is not ours to end.
-        if (begun) return void this.#running.delete(taskId);
-        // Its client knows it, and will ask, or asks already, what became of it.
-        if (request.named === taskId) return void call.outcome();
+        // The other process runs the call on.
+        if (isElsewhere) return void this.#running.delete(taskId);
+        // The client has the key and will ask for the outcome.
+        if (request.keyedTaskId === taskId) return void call.outcome();
         const outcome = outcomeOfError(new PalestraError('call_abandoned'));
         const end = { outcome, failureClass: classifyOutcome(outcome), endedAt: this.options.clock.now() };
         running = this.#finish(live, taskId, end);
@@ -214,10 +226,10 @@ export class CallRunner {
     return call;
   }
 
-  /** One call has as many streams as clients that came for it; when the last one broke and none was read to its end, it is broken. */
-  #stream(live: LiveSession, { named }: CallRequest, taskId: string): CallStream {
-    // Its client comes back by the name: nothing that equals it is a repeat of it.
-    if (named === taskId) return { delivered: () => {}, broke: () => {} };
+  /** A call has one stream per client. If the last stream ends and no client has received the end, the call is marked as undelivered. */
+  #stream(live: LiveSession, { keyedTaskId }: CallRequest, taskId: string): CallStream {
+    // The client asks again with its key, so an equal call is never a repeat.
+    if (keyedTaskId === taskId) return { delivered: () => {}, undelivered: () => {} };
     const streams = this.#streams.get(taskId) ?? { open: 0, delivered: false };
     this.#streams.set(taskId, streams);
     streams.open += 1;
@@ -230,47 +242,47 @@ export class CallRunner {
         streams.delivered = true;
         end();
       },
-      broke: () => {
+      undelivered: () => {
         end();
         if (streams.open > 0 || streams.delivered) return;
-        this.options.ledger.broken(taskId).catch((error: unknown) => this.options.onBackgroundError(error, live.record.sid));
+        this.options.ledger.markUndelivered(taskId).catch((error: unknown) => this.options.onBackgroundError(error, live.record.sid));
       },
     };
   }
 
-  async #run(live: LiveSession, request: CallRequest, intent: CallIntent, work: CallWork): Promise<CallOutcome> {
-    return this.#finish(live, work.taskId, await this.#performer.perform(live, request, intent, work));
+  async #run(live: LiveSession, request: CallRequest, intent: CallIntent, attempt: CallAttempt): Promise<CallOutcome> {
+    return this.#finish(live, attempt.taskId, await this.#performer.perform(live, request, intent, attempt));
   }
 
   /**
-   * The client gets its outcome at once; that it reached the ledger is waited for by `drain`. Not so in a session that may be
-   * replayed, or is recorded: there no client may know a result that the journal could lose.
+   * The client gets the outcome at once, before it is stored; `drain` waits for that. In a session that may be replayed or is recorded, the
+   * client waits, because it must not see a result that the ledger could lose.
    */
   async #finish(live: LiveSession, taskId: string, end: CallEnd): Promise<CallOutcome> {
     const { outcome } = end;
     const background = (error: unknown) => this.options.onBackgroundError(error, live.record.sid);
-    const awaited = isAwaited(live);
-    const stored = this.options.ledger.result({ taskId, ...end }, awaited || outcome.type !== 'result').then(
+    const waits = awaitsStorage(live);
+    const stored = this.options.ledger.result({ taskId, ...end }, waits || outcome.type !== 'result').then(
       () => void this.#running.delete(taskId),
       (error: unknown) => {
         background(error);
-        // Not in the ledger: whoever resumes soon must still find it here.
+        // A client that resumes soon must still find the outcome here.
         this.options.clock.after(UNSTORED_KEEP_MS, () => this.#running.delete(taskId));
       },
     );
-    this.#noteEnd(live, outcome);
-    if (awaited) await stored;
+    this.#finishEpisode(live, outcome);
+    if (waits) await stored;
     return outcome;
   }
 
-  /** Whether the episode ended with it. */
-  #noteEnd(live: LiveSession, outcome: CallOutcome): void {
+  /** Takes the session to `finished` if the outcome ended the episode. */
+  #finishEpisode(live: LiveSession, outcome: CallOutcome): void {
     if (outcome.type !== 'result' || !outcome.finished || live.record.state === 'finished') return;
     this.registry.advance(live, 'finished').catch((error: unknown) => this.options.onBackgroundError(error, live.record.sid));
   }
 
-  /** Most calls end a moment after they were given an id: then nobody needs it any more. */
-  #noteUpstream(live: LiveSession, taskId: string, upstreamTaskId: string): void {
+  /** Stores the upstream id with a delay, because most calls end a moment later and then no longer need it. */
+  #onUpstreamId(live: LiveSession, taskId: string, upstreamTaskId: string): void {
     this.options.clock.after(UPSTREAM_ID_DELAY_MS, () => {
       if (this.#running.has(taskId)) this.#storeUpstream(live, taskId, upstreamTaskId);
     });
@@ -280,18 +292,18 @@ export class CallRunner {
     this.options.ledger.upstream(taskId, upstreamTaskId).catch((error: unknown) => this.options.onBackgroundError(error, live.record.sid));
   }
 
-  /** A client that names its call is not the one that a mark on it waits for any more: its next equal call is a new one. */
+  /** Removes the mark of an undelivered call, because its client has returned: its next equal call is a new one. */
   async #resumeById(live: LiveSession, request: CallRequest, taskId: string): Promise<OpenCall> {
     const call = await this.#resume(live, request, taskId);
     const background = (error: unknown) => this.options.onBackgroundError(error, live.record.sid);
-    if (call.taskId !== null) await this.options.ledger.resumed(call.taskId).catch(background);
+    if (call.taskId !== null) await this.options.ledger.clearUndelivered(call.taskId).catch(background);
     return call;
   }
 
-  /** An id stands for one call: with another tool or input it is the client's mistake, not a repeat. */
-  async #resumeNamed(live: LiveSession, request: CallRequest, { taskId, tool, input }: CallIntent): Promise<OpenCall> {
+  /** Throws `invalid_request` when the key belongs to a call with another tool or input. */
+  async #resumeByKey(live: LiveSession, request: CallRequest, { taskId, tool, input }: CallIntent): Promise<OpenCall> {
     const record = await this.options.ledger.find(taskId);
-    if (record !== null && (record.tool !== tool || record.input !== input)) throw nameTaken();
+    if (record !== null && (record.tool !== tool || record.input !== input)) throw keyReused();
     return this.#resume(live, request, taskId);
   }
 
@@ -305,7 +317,7 @@ export class CallRunner {
     return this.#running.get(taskId)?.call ?? this.#track(live, request, taskId, follow, true);
   }
 
-  /** The outcome of a call that another process began: waits for it, or goes on with it when that process is dead. */
+  /** The outcome of a call that another process began. Waits for it, or takes the call over when that process is dead. */
   async #follow(live: LiveSession, request: CallRequest, begun: CallRecord): Promise<CallOutcome> {
     const { ledger, leases, clock, replicaId } = this.options;
     try {
@@ -325,24 +337,24 @@ export class CallRunner {
   }
 
   /**
-   * Goes on with a dead process's call. Its environment's server may know it by an id; else it runs again only in a session that was
-   * restored to the moment before, or when that does no harm, and its outcome is unknown otherwise.
+   * Continues a call of a dead process. If the environment's server gave it an id, the backend resumes it. Otherwise it runs again only if
+   * the session is restored to the moment before it, or if the tool is idempotent; else its outcome is unknown.
    */
   async #takeOver(live: LiveSession, request: CallRequest, record: CallRecord): Promise<CallOutcome> {
     const { policy } = await this.registry.hosted(live);
     const { taskId, upstreamTaskId } = record;
     let mayHaveRun = upstreamTaskId === null && request.kind === 'call' && !policy.idempotentTools.includes(record.tool);
     if (mayHaveRun && policy.deterministic) {
-      // Its server may still be running it: only an episode without that call may get it again.
-      if (this.setup.isOpen(live)) await this.restorer.restore(live);
+      // The server may still be running it: only an episode without that call may run it again.
+      if (this.setup.isDone(live)) await this.restorer.restore(live);
       mayHaveRun = false;
     }
     return this.#run(live, request, record, { taskId, upstreamTaskId, mayHaveRun });
   }
 }
 
-/** Results of a session that may be replayed, or is recorded, are waited for. */
-const isAwaited = ({ hosted, record }: LiveSession): boolean => hosted?.policy.deterministic === true || record.recording !== null;
+/** Whether results must be stored before the client gets them: in sessions that may be replayed or are recorded. */
+const awaitsStorage = ({ hosted, record }: LiveSession): boolean => hosted?.policy.deterministic === true || record.recording !== null;
 
-const nameTaken = (): PalestraError =>
+const keyReused = (): PalestraError =>
   new PalestraError('invalid_request', { detail: 'The id of this call was given to another call of the session before.' });

@@ -28,7 +28,7 @@ export class Exchanges {
   async state(live: LiveSession): Promise<JsonObject> {
     const mask = this.registry.mask(live);
     try {
-      const state: JsonValue = await this.setup.whileWaiting(live, (backend) => nativeOf(backend).state(live.signal));
+      const state: JsonValue = await this.setup.runOnBackend(live, (backend) => nativeOf(backend).state(live.signal));
       return mask.hideIn(state) as JsonObject;
     } catch (error) {
       throw mask.hideInError(error);
@@ -36,7 +36,7 @@ export class Exchanges {
   }
 
   async #read(live: LiveSession, message: NativeMessage): Promise<string> {
-    const { reply } = await this.setup.whileWaiting(live, (backend) => nativeOf(backend).exchange(message, null, live.signal));
+    const { reply } = await this.setup.runOnBackend(live, (backend) => nativeOf(backend).exchange(message, null, live.signal));
     return this.registry.mask(live).hide(reply);
   }
 

@@ -2,7 +2,7 @@ import type { Backend, BackendCreate, BackendSessionRef } from '../ports/backend
 
 const FORGET_DEADLINE_MS = 60_000;
 
-/** Deletes an episode that nobody will use; its server may be gone with it. */
+/** Deletes an episode that no session uses. Ignores errors: its server may be gone. */
 export async function forgetEpisode(backend: Backend, ref: BackendSessionRef, deadlineMs = FORGET_DEADLINE_MS): Promise<void> {
   await backend
     .session(ref)
@@ -10,7 +10,7 @@ export async function forgetEpisode(backend: Backend, ref: BackendSessionRef, de
     .catch(() => {});
 }
 
-/** The backend's create; what it opens in the very moment in which it is given up is nobody's. */
+/** Opens an episode. Deletes it again if `signal` aborted in the meantime. */
 export async function openEpisode(backend: Backend, create: BackendCreate, signal: AbortSignal): Promise<BackendSessionRef> {
   const ref = await backend.create(create, signal);
   if (!signal.aborted) return ref;

@@ -6,19 +6,20 @@ import type { SessionRegistry } from '../registry/session-registry.ts';
 import { isDead } from '../state.ts';
 import type { SessionReaper } from './reaper.ts';
 
-/** Where a session's request is to be served. */
-export type Place = { here: true } | { here: false; replicaId: string; address: string };
+/** The process that serves a session. */
+export type ServingLocation = { here: true } | { here: false; replicaId: string; address: string };
 
 export interface PlacementOptions {
   leases: ReplicaLeases;
   replicaId: string;
 }
 
-const HERE: Place = { here: true };
+const HERE: ServingLocation = { here: true };
 
 /**
- * Which API process serves a session. Most can be served by any; one whose environment runs in a process beside its API process
- * belongs to that one, and the others pass its requests on. A dead owner's session is settled by whoever notices first.
+ * Decides which API process serves a session. Any process can serve most sessions. A session whose environment runs in a child process
+ * belongs to the API process that owns the child, and the others forward its requests (ADR 8). The first process that notices the death of
+ * an owner settles its sessions.
  */
 export class Placement {
   #refusesNew = false;
@@ -29,10 +30,10 @@ export class Placement {
     readonly options: PlacementOptions,
   ) {}
 
-  async of(caller: Caller, sid: string): Promise<Place> {
+  async locate(caller: Caller, sid: string): Promise<ServingLocation> {
     const live = await this.registry.find(sid, caller);
     if (live === null) return HERE;
-    // It may have been opened elsewhere since.
+    // Another process may have opened it since.
     if (live.record.state === 'reserved' && !this.options.leases.alone()) await this.registry.refresh(live);
     for (let attempt = 0; attempt < 3; attempt += 1) {
       const { state, ownerReplicaId } = live.record;
@@ -40,7 +41,7 @@ export class Placement {
       if (ownerReplicaId === null) {
         if (state !== 'restoring') return HERE;
         if (this.#refusesNew) throw new PalestraError('session_moved', { retryAfterSeconds: 1 });
-        // Handed over by a process that ended, or left by one that died: it is ours now, and replayed by its next request.
+        // A process that ended handed it over, or died. It is ours now, and its next request replays it.
         if (await this.registry.advance(live, 'restoring', { ownerReplicaId: this.options.replicaId }, 'restoring')) return HERE;
         continue;
       }
@@ -52,26 +53,26 @@ export class Placement {
     return HERE;
   }
 
-  /** This process is about to end: it takes no session over. */
+  /** Takes over no sessions from now on, because this process is about to end. */
   refuseNew(): void {
     this.#refusesNew = true;
   }
 
-  /** The session is not where we thought: looks again. */
+  /** Reads the session again, because it is not where `locate` said. */
   async refresh(caller: Caller, sid: string): Promise<void> {
     const live = await this.registry.find(sid, caller);
     if (live !== null) await this.registry.refresh(live);
   }
 
-  /** Sessions of this process that nobody else could go on with. */
-  bound(): number {
+  /** How many sessions of this process no other process can continue. */
+  countUnmovable(): number {
     return this.#owned().filter((live) => live.hosted?.policy.deterministic !== true).length;
   }
 
-  /** Lets go of the sessions that another process can restore. */
+  /** Releases the sessions that another process can restore. */
   async handOver(): Promise<void> {
     const restorable = this.#owned().filter((live) => live.hosted?.policy.deterministic === true);
-    // Nothing ran yet, and its client will ask again: whoever is asked opens it.
+    // Nothing ran yet, and the client will send its request again: the process that gets it opens the session.
     const isUnopened = ({ state, ref }: SessionRecord) => state === 'starting' && ref === null;
     await Promise.all(
       restorable.map(async (live) => {

@@ -13,19 +13,19 @@ export interface ReaperOptions {
 }
 
 const SWEEP_MS = 5_000;
-/** Sessions of a dead process are typed by the others within its lease and this. */
+/** How often sessions of dead processes are looked for. */
 const ORPHANS_MS = 1_000;
-/** Activity reaches the store at most this late; far below any idle timeout. */
+/** How late activity reaches the store, at most. Far below any idle timeout. */
 const TOUCH_MS = 10_000;
-/** What another process may have heard of a session, and has not told the store: a touch that came with the sweep after the next, and one sweep that failed. */
-const HEARD_ELSEWHERE_MS = TOUCH_MS + 2 * SWEEP_MS;
-/** The environment's server hears of a session that only pings this often (its own idle limit is 15 minutes). */
+/** How much activity on another process may be missing in the store: a touch waits for up to two sweeps, and one of them may fail. */
+const REMOTE_ACTIVITY_LAG_MS = TOUCH_MS + 2 * SWEEP_MS;
+/** How often pings of a client are forwarded to the environment's server, whose own idle limit is 15 minutes. */
 const UPSTREAM_PING_MS = 30_000;
 const PING_DEADLINE_MS = 20_000;
-const GIVE_BACK_DEADLINE_MS = 60_000;
+const DELETE_DEADLINE_MS = 60_000;
 const BATCH = 500;
 
-/** Keeps living sessions alive, in the store and upstream, and ends those that nobody asks for any more. */
+/** Keeps used sessions alive, in the store and on the environment's server, and ends idle and orphaned sessions. */
 export class SessionReaper {
   readonly #cancels = new Set<() => void>();
   #stopped = false;
@@ -34,14 +34,14 @@ export class SessionReaper {
   constructor(
     readonly registry: SessionRegistry,
     readonly options: ReaperOptions,
-    readonly teardown: (live: LiveSession, quietly?: boolean) => Promise<void>,
+    readonly teardown: (live: LiveSession, ignoresErrors?: boolean) => Promise<void>,
   ) {
-    registry.onTaken = (live, ref) => this.#keep(this.#giveBack(live, ref));
+    registry.onOwnershipLost = (live, ref) => this.#runInBackground(this.#deleteEpisode(live, ref));
   }
 
   start(): void {
-    this.#every(SWEEP_MS, () => this.sweep());
-    this.#every(ORPHANS_MS, () => this.settleOrphans());
+    this.#schedule(SWEEP_MS, () => this.sweep());
+    this.#schedule(ORPHANS_MS, () => this.settleOrphans());
   }
 
   async stop(): Promise<void> {
@@ -57,11 +57,11 @@ export class SessionReaper {
     await this.registry.store.purge(this.options.clock.now() - TOMBSTONE_MS);
   }
 
-  /** Sessions whose owner died: `lost`, or waiting to be restored by whoever gets their next request. */
+  /** Takes sessions whose owner died to `lost`, or to `restoring` until a process gets their next request. */
   async settleOrphans(): Promise<void> {
     const orphans = await this.registry.store.findOrphans(BATCH);
     const owners = [...new Set(orphans.flatMap(({ ownerReplicaId }) => ownerReplicaId ?? []))];
-    // The store knows of leases alone: a process that is late to renew its own may still answer.
+    // The store knows only the leases. A process that is late to renew its lease may still answer.
     const alive = await Promise.all(owners.map((owner) => this.options.leases.isAlive(owner)));
     const dead = orphans.filter(({ ownerReplicaId }) => ownerReplicaId === null || !alive[owners.indexOf(ownerReplicaId)]);
     await Promise.all(dead.map(async (record) => this.settleOrphan(await this.registry.adopt(record), record.ownerReplicaId)));
@@ -70,36 +70,36 @@ export class SessionReaper {
   async settleOrphan(live: LiveSession, deadOwner: string | null): Promise<void> {
     const { state, ownerReplicaId, version } = live.record;
     if (ownerReplicaId !== deadOwner) return;
-    // To find out whether its owner lives takes a while: others may have settled it since, and somebody gone on with it.
-    const isStill = (record: SessionRecord) => record.version === version;
+    // The check of the owner takes a while: another process may have settled and continued the session since.
+    const isUnchanged = (record: SessionRecord) => record.version === version;
     if (state === 'reserved')
-      return void (await this.registry.advance(live, 'reserved', { ownerReplicaId: null, admittedAt: null }, isStill));
+      return void (await this.registry.advance(live, 'reserved', { ownerReplicaId: null, admittedAt: null }, isUnchanged));
     const policy = await this.registry.hosted(live).then(
       (hosted) => hosted.policy,
       () => null,
     );
-    // Nothing ran yet, and its client will ask again: whoever is asked opens it.
+    // Nothing ran yet, and the client will send its request again: the process that gets it opens the session.
     if (state === 'starting' && live.record.ref === null)
-      return void (await this.registry.advance(live, 'reserved', { ownerReplicaId: null }, isStill));
-    if (policy?.deterministic && state !== 'failed') await this.registry.advance(live, 'restoring', { ownerReplicaId: null }, isStill);
-    else if (await this.registry.advance(live, state === 'failed' ? 'closed' : 'lost', { failureClass: 'infrastructure' }, isStill))
-      this.forsake(live);
+      return void (await this.registry.advance(live, 'reserved', { ownerReplicaId: null }, isUnchanged));
+    if (policy?.deterministic && state !== 'failed') await this.registry.advance(live, 'restoring', { ownerReplicaId: null }, isUnchanged);
+    else if (await this.registry.advance(live, state === 'failed' ? 'closed' : 'lost', { failureClass: 'infrastructure' }, isUnchanged))
+      this.releaseUpstream(live);
   }
 
-  /** What a lost session holds on its environment's server is given back, where that can still be reached. */
-  forsake(live: LiveSession): void {
+  /** Frees what a lost session holds on its environment's server, if that can still be reached. */
+  releaseUpstream(live: LiveSession): void {
     if (live.record.ref === null) return;
-    this.#keep(this.teardown(live, true));
+    this.#runInBackground(this.teardown(live, true));
   }
 
-  /** Whoever took this process for dead could not reach it. */
-  async #giveBack(live: LiveSession, ref: BackendSessionRef): Promise<void> {
+  /** Deletes an episode of this process whose session another process has ended or taken over. */
+  async #deleteEpisode(live: LiveSession, ref: BackendSessionRef): Promise<void> {
     const { backend } = await this.registry.hosted(live);
-    await backend.session(ref).delete(AbortSignal.timeout(GIVE_BACK_DEADLINE_MS));
+    await backend.session(ref).delete(AbortSignal.timeout(DELETE_DEADLINE_MS));
   }
 
-  #keep(work: Promise<void>): void {
-    // What is not there any more cannot be reached.
+  #runInBackground(work: Promise<void>): void {
+    // The server may be gone, too.
     const running = work.catch(() => {}).finally(() => this.#running.delete(running));
     this.#running.add(running);
   }
@@ -109,11 +109,11 @@ export class SessionReaper {
     if (live.backend === null || now - live.upstreamSeenAt < UPSTREAM_PING_MS) return;
     live.upstreamSeenAt = now;
     const deadline = AbortSignal.any([live.signal, AbortSignal.timeout(PING_DEADLINE_MS)]);
-    // A failed ping proves nothing: the next request that matters will say what is wrong.
+    // A failed ping does not end the session: the next request finds out what is wrong.
     live.backend.ping(deadline).catch((error: unknown) => this.options.onBackgroundError(error, live.record.sid));
   }
 
-  #every(pauseMs: number, work: () => Promise<void>): void {
+  #schedule(pauseMs: number, work: () => Promise<void>): void {
     if (this.#stopped) return;
     const cancel = this.options.clock.after(pauseMs, () => {
       this.#cancels.delete(cancel);
@@ -121,7 +121,7 @@ export class SessionReaper {
         .catch((error: unknown) => this.options.onBackgroundError(error, ''))
         .finally(() => {
           this.#running.delete(running);
-          this.#every(pauseMs, work);
+          this.#schedule(pauseMs, work);
         });
       this.#running.add(running);
     });
@@ -133,7 +133,7 @@ export class SessionReaper {
     const seen: SessionActivity[] = [];
     for (const live of this.registry.all()) {
       if (live.isBusy) live.lastSeenAt = live.lastRequestAt = now;
-      // Ended elsewhere, most likely; the store knows.
+      // Another process has probably ended it. The store knows.
       if (now - live.lastSeenAt > 2 * live.record.heartbeatTimeoutMs) {
         if (live.record.ownerReplicaId === this.registry.replicaId) await this.registry.refresh(live);
         this.registry.forget(live);
@@ -152,14 +152,14 @@ export class SessionReaper {
     );
   }
 
-  /** Sessions of environments that were deleted, waiting ones too, and what they hold on the servers of those. */
+  /** Ends sessions of deleted environments, including waiting ones, and frees what they hold on the servers. */
   async #endDeleted(): Promise<void> {
     const { directory, replicaId } = this.registry;
     const versions = new Set([...this.registry.all()].flatMap(({ record }) => record.versionId ?? []));
     const gone = new Map<string, PalestraError>();
     for (const versionId of versions) {
       await directory.version(versionId).catch((error: unknown) => {
-        // Anything else says that nobody knows.
+        // Other errors do not mean that the environment was deleted.
         if (error instanceof PalestraError && error.code === 'session_lost') gone.set(versionId, error);
       });
     }
@@ -170,7 +170,7 @@ export class SessionReaper {
       if (ownerReplicaId !== null && ownerReplicaId !== replicaId) continue;
       const { code, status, message: detail } = gone.get(versionId!)!;
       const failure = live.record.failure ?? { code, status, detail };
-      if (await this.registry.advance(live, state === 'failed' ? 'closed' : 'lost', { failure })) this.forsake(live);
+      if (await this.registry.advance(live, state === 'failed' ? 'closed' : 'lost', { failure })) this.releaseUpstream(live);
     }
   }
 
@@ -181,14 +181,14 @@ export class SessionReaper {
       idle.map(async (record) => {
         const live = await this.registry.adopt(record);
         const { ownerReplicaId } = live.record;
-        // Its owner ends it, and has the process that must be told. Requests and pings of a session without an owner may be anywhere.
+        // The owner ends its sessions, because it has their processes. Any process may get requests of a session without an owner.
         if (ownerReplicaId !== null && ownerReplicaId !== this.registry.replicaId) return;
-        const allowance = ownerReplicaId === null && !this.options.leases.alone() ? HEARD_ELSEWHERE_MS : 0;
-        const quiet = (here: number, stored: number) => now - Math.max(here, stored) - allowance;
-        const silent =
-          quiet(live.lastSeenAt, record.lastSeenAt) >= record.heartbeatTimeoutMs ||
-          quiet(live.lastRequestAt, record.lastRequestAt) >= record.idleTimeoutMs;
-        if (!silent) return;
+        const allowance = ownerReplicaId === null && !this.options.leases.alone() ? REMOTE_ACTIVITY_LAG_MS : 0;
+        const idleMs = (here: number, stored: number) => now - Math.max(here, stored) - allowance;
+        const isIdle =
+          idleMs(live.lastSeenAt, record.lastSeenAt) >= record.heartbeatTimeoutMs ||
+          idleMs(live.lastRequestAt, record.lastRequestAt) >= record.idleTimeoutMs;
+        if (!isIdle) return;
         if ((await this.registry.advance(live, 'expired')) && live.record.ref !== null) await this.teardown(live);
       }),
     );

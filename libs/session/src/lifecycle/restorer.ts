@@ -9,7 +9,7 @@ import { outcomeOfError } from '../registry/failure.ts';
 import { failureError, type LiveSession } from '../registry/live-session.ts';
 import type { SessionRegistry } from '../registry/session-registry.ts';
 import { isDead, isSetUp } from '../state.ts';
-import { withDeadline } from './deadline.ts';
+import { withDeadline } from './with-deadline.ts';
 import { forgetEpisode, openEpisode } from './open-episode.ts';
 
 export interface RestorerOptions {
@@ -20,28 +20,28 @@ export interface RestorerOptions {
   onBackgroundError: (error: unknown, sid: string) => void;
 }
 
-/** A fresh process is waited for this long, then the session is lost. */
+/** How long a replay waits for a new process before the session is lost. */
 const PROCESS_WAIT_MS = 60_000;
 const PROCESS_POLL_MS = 200;
-/** A replay whose process dies, too, is begun again this often. */
+/** How often a replay is tried when its process dies, too. */
 const ATTEMPTS = 3;
 const FORGET_DEADLINE_MS = 10_000;
 
 function divergence(call: CallRecord, position: number, replayed: CallOutcome): string {
   return (
     `Session diverged: replayed in a fresh process, call ${position} (${call.tool}, task id ${call.taskId}) gave ` +
-    `${inWords(replayed)} where it had given ${inWords(call.outcome!)}. Its environment declares itself deterministic but is not.`
+    `${describeOutcome(replayed)} where it had given ${describeOutcome(call.outcome!)}. Its environment declares itself deterministic but is not.`
   );
 }
 
-const inWords = (outcome: CallOutcome): string => {
+const describeOutcome = (outcome: CallOutcome): string => {
   const text = outcome.type === 'result' ? outcome.text : outcome.type === 'tool_failed' ? `the error ${outcome.message}` : outcome.detail;
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
 };
 
 /**
- * Brings the session of a deterministic environment back after its process died: a fresh process gets the same task and the same
- * calls, and each result is checked against the ledger. A difference ends the session as `diverged`.
+ * Restores the session of a deterministic environment after its process died (ADR 9). A new process gets the same task and the same calls, and
+ * each result is compared with the ledger. A difference ends the session as `diverged`.
  */
 export class Restorer {
   constructor(
@@ -55,7 +55,7 @@ export class Restorer {
     return (await this.registry.hosted(live)).policy.deterministic;
   }
 
-  /** Replays, once for all who wait. Rejects with what the session then is. */
+  /** Replays the calls, once for all waiting requests. Rejects with the error of the session when that fails. */
   async restore(live: LiveSession): Promise<void> {
     live.restoring ??= this.#restore(live).finally(() => {
       live.restoring = null;
@@ -63,20 +63,20 @@ export class Restorer {
     await abortable(live.restoring, live.signal);
   }
 
-  /** For a session that is `restoring` in the store: goes on with it here. */
+  /** Restores a session that is `restoring` in the store; does nothing for others. */
   async finish(live: LiveSession): Promise<void> {
     if (live.record.state === 'restoring' || live.restoring !== null) await this.restore(live);
   }
 
-  /** Opens a fresh episode for `record` and gives it these calls. Throws `session_diverged` when a result differs, timeouts as the first time. */
+  /** Opens a new episode and runs these calls in it. Throws `session_diverged` when a result differs, and timeouts like the first run. */
   async replay(live: LiveSession, calls: CallRecord[]): Promise<{ ref: JsonObject; finished: boolean }> {
     const { backend: server, policy } = await this.registry.hosted(live);
-    const givenUp = new AbortController();
-    const signal = AbortSignal.any([live.signal, givenUp.signal]);
-    const inTime = <T>(work: Promise<T>, ms: number, code: 'setup_timeout' | 'call_timeout', what: string) =>
+    const timedOut = new AbortController();
+    const signal = AbortSignal.any([live.signal, timedOut.signal]);
+    const inTime = <T>(work: Promise<T>, ms: number, code: 'setup_timeout' | 'call_timeout', subject: string) =>
       withDeadline(this.options.clock, work, ms, () => {
-        const late = new PalestraError(code, { detail: `Replayed in a fresh process, ${what} took longer than ${ms / 1000} s.` });
-        givenUp.abort(late);
+        const late = new PalestraError(code, { detail: `Replayed in a fresh process, ${subject} took longer than ${ms / 1000} s.` });
+        timedOut.abort(late);
         return late;
       });
     const ref = await inTime(
@@ -91,8 +91,8 @@ export class Restorer {
       await inTime(setup, policy.setupTimeoutMs, 'setup_timeout', 'its setup');
       let finished = false;
       for (const [index, call] of calls.entries()) {
-        const again = this.#again(live, backend, call, signal);
-        const outcome = await inTime(again, policy.callTimeoutMs, 'call_timeout', `call ${index + 1} (${call.tool})`);
+        const replayed = this.#replayCall(live, backend, call, signal);
+        const outcome = await inTime(replayed, policy.callTimeoutMs, 'call_timeout', `call ${index + 1} (${call.tool})`);
         if (!sameOutcome(outcome, call.outcome!)) {
           throw new PalestraError('session_diverged', { detail: divergence(call, index + 1, outcome) });
         }
@@ -105,7 +105,7 @@ export class Restorer {
     }
   }
 
-  /** An episode that nobody will use; the server may be gone with it. */
+  /** Deletes an episode that no session uses. */
   async #forget(live: LiveSession, ref: JsonObject): Promise<void> {
     const { backend } = await this.registry.hosted(live);
     await forgetEpisode(backend, ref, FORGET_DEADLINE_MS);
@@ -114,7 +114,7 @@ export class Restorer {
   async #restore(live: LiveSession): Promise<void> {
     const { clock, ledger, observer, replicaId, onBackgroundError } = this.options;
     live.backend = null;
-    live.setUp = false;
+    live.isSetUp = false;
     if (!(await this.#claim(live))) return;
     const startedAt = clock.now();
     const isOurs = ({ state, ownerReplicaId }: SessionRecord) => state === 'restoring' && ownerReplicaId === replicaId;
@@ -124,17 +124,17 @@ export class Restorer {
     const end = (outcome: 'restored' | 'diverged' | 'failed') =>
       observer.restored?.(live.record, { calls: calls.length, tookMs: clock.now() - startedAt, outcome });
     try {
-      // Results that are on their way to the ledger belong to the journal.
+      // Include results that are still being written.
       await ledger.drain();
       calls = await ledger.journal(live.record.sid);
-      const { ref, finished } = await this.#replayPatiently(live, calls);
+      const { ref, finished } = await this.#replayWithRetry(live, calls);
       const { owned } = await this.registry.hosted(live);
       const facts = { ref, ownerReplicaId: owned ? replicaId : null };
       let isBound = false;
       try {
         isBound = await this.registry.advance(live, finished ? 'finished' : 'ready', facts, isOurs);
       } finally {
-        // On a server that others use, too, the SID may stand for the episode of whoever goes on with the session.
+        // On a shared server, the SID may already mean the episode of the process that continues the session.
         if (!isBound && (owned || isDead(live.record.state) || isOurs(live.record))) await this.#forget(live, ref);
       }
       if (!isBound) throw new PalestraError('session_moved');
@@ -142,11 +142,11 @@ export class Restorer {
     } catch (error) {
       if (live.signal.aborted) throw live.signal.reason;
       if (error instanceof PalestraError && error.code === 'session_moved') throw error;
-      const known = error instanceof PalestraError ? error : new PalestraError('session_lost', { cause: error });
-      if (known !== error) onBackgroundError(error, live.record.sid);
-      const diverged = known.code === 'session_diverged';
-      const detail = this.registry.mask(live).hide(known.message);
-      const failure = diverged ? { code: known.code, status: known.status, detail } : lostBecause(detail);
+      const reason = error instanceof PalestraError ? error : new PalestraError('session_lost', { cause: error });
+      if (reason !== error) onBackgroundError(error, live.record.sid);
+      const diverged = reason.code === 'session_diverged';
+      const detail = this.registry.mask(live).hide(reason.message);
+      const failure = diverged ? { code: reason.code, status: reason.status, detail } : lostBecause(detail);
       await this.registry.advance(live, diverged ? 'diverged' : 'lost', { failure }, isOurs);
       end(diverged ? 'diverged' : 'failed');
       throw failureError(failure);
@@ -154,8 +154,8 @@ export class Restorer {
   }
 
   /**
-   * Whoever the session belongs to later: while it is replayed, it is ours alone. Waits where another process replays it; false when that one has
-   * brought it back.
+   * Makes the session ours for the time of the replay. If another process replays it, waits for that; false when that process has restored
+   * it. Throws `session_moved` when the session went elsewhere.
    */
   async #claim(live: LiveSession): Promise<boolean> {
     const { clock, replicaId } = this.options;
@@ -163,8 +163,8 @@ export class Restorer {
       state === 'restoring' && ownerReplicaId !== null && ownerReplicaId !== replicaId;
     for (;;) {
       const { version } = live.record;
-      const isKnown = (record: SessionRecord) => !isElsewhere(record) && (record.version === version || record.writtenBy === replicaId);
-      if (await this.registry.advance(live, 'restoring', { ownerReplicaId: replicaId }, isKnown)) return true;
+      const isUnchanged = (record: SessionRecord) => !isElsewhere(record) && (record.version === version || record.writtenBy === replicaId);
+      if (await this.registry.advance(live, 'restoring', { ownerReplicaId: replicaId }, isUnchanged)) return true;
       while (isElsewhere(live.record)) {
         await clock.sleep(PROCESS_POLL_MS, live.signal);
         await this.registry.refresh(live);
@@ -175,7 +175,7 @@ export class Restorer {
     }
   }
 
-  async #replayPatiently(live: LiveSession, calls: CallRecord[]): Promise<{ ref: JsonObject; finished: boolean }> {
+  async #replayWithRetry(live: LiveSession, calls: CallRecord[]): Promise<{ ref: JsonObject; finished: boolean }> {
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await this.replay(live, calls);
@@ -186,7 +186,7 @@ export class Restorer {
     }
   }
 
-  /** The backend's create, waiting for its process to be back. */
+  /** Opens an episode; waits until the process of the environment runs again. */
   async #open(backend: Backend, create: BackendCreate, signal: AbortSignal): Promise<JsonObject> {
     const { clock } = this.options;
     const deadline = clock.now() + PROCESS_WAIT_MS;
@@ -194,8 +194,9 @@ export class Restorer {
       try {
         return await openEpisode(backend, create, signal);
       } catch (error) {
-        const away = error instanceof PalestraError && (error.code === 'environment_starting' || error.code === 'backend_unreachable');
-        if (!away || clock.now() > deadline) throw error;
+        const isStarting =
+          error instanceof PalestraError && (error.code === 'environment_starting' || error.code === 'backend_unreachable');
+        if (!isStarting || clock.now() > deadline) throw error;
         await clock.sleep(PROCESS_POLL_MS, signal);
       }
     }
@@ -213,14 +214,14 @@ export class Restorer {
     };
   }
 
-  async #again(live: LiveSession, backend: BackendSession, call: CallRecord, signal: AbortSignal): Promise<CallOutcome> {
+  async #replayCall(live: LiveSession, backend: BackendSession, call: CallRecord, signal: AbortSignal): Promise<CallOutcome> {
     const mask = this.registry.mask(live);
     const input = parseJson(mask.reveal(call.input)) as JsonObject;
     try {
       const { text, ok, reason, reward, finished } = await backend.call({ tool: call.tool, input, taskId: call.taskId }, signal);
       return { type: 'result', text: mask.hide(text), ok, reason, reward, finished };
     } catch (error) {
-      // Anything else than the tool's own error says nothing about the result.
+      // Only an error of the tool is a result.
       if (!(error instanceof ToolFailedError)) throw error;
       const outcome = outcomeOfError(error);
       return outcome.type === 'tool_failed' ? { ...outcome, message: mask.hide(outcome.message) } : outcome;

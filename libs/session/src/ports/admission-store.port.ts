@@ -1,8 +1,8 @@
-/** Limits that a session must fit into; null = none. */
+/** The limits that apply to a session. Null: no limit. */
 export interface SlotLimits {
-  /** Of one replica of the environment. */
+  /** Sessions on one replica of the environment. */
   capacity: number | null;
-  /** Each API process runs a replica of the environment; else there is one, wherever it is. */
+  /** True when each API process runs a replica of the environment; false when there is one replica for all. */
   owned: boolean;
   key: number | null;
   org: number | null;
@@ -11,7 +11,7 @@ export interface SlotLimits {
 export interface WaitingSession {
   sid: string;
   versionId: string;
-  /** Who is to be treated fairly: the API key, or the user of a browser. */
+  /** The unit of fairness: an API key, or the user of a browser. */
   holder: string;
   orgId: string;
   limits: SlotLimits;
@@ -20,7 +20,7 @@ export interface WaitingSession {
   queuedAt: number;
 }
 
-/** How many sessions of a kind hold slots. */
+/** How many sessions with these properties hold slots. */
 export interface HeldSlots {
   versionId: string;
   ownerReplicaId: string | null;
@@ -29,30 +29,30 @@ export interface HeldSlots {
   count: number;
 }
 
-/** How many sessions of a key and an organisation have not ended, those without a slot included. */
-export interface LivingSessions {
+/** How many sessions of a key and an organisation have not ended, including those without a slot. */
+export interface OpenSessionCount {
   holder: string;
   orgId: string;
   count: number;
 }
 
-export interface AdmissionFacts {
+export interface AdmissionSnapshot {
   waiting: WaitingSession[];
   held: HeldSlots[];
   /** API processes that take new sessions. */
   replicas: string[];
 }
 
-/** `ownerReplicaId`: the process whose slot it is; null where any can serve it. */
+/** `ownerReplicaId`: the process whose slot it got; null where any process can serve the session. */
 export interface AdmittedSession {
   sid: string;
   ownerReplicaId: string | null;
 }
 
 export interface AdmissionStore {
-  /** One round: under a lock of all processes, reads the facts, and stores what `decide` answers. */
-  round(decide: (facts: AdmissionFacts) => AdmittedSession[]): Promise<void>;
-  living(): Promise<LivingSessions[]>;
-  /** Of these sessions, those that wait no longer. */
-  settled(sids: string[]): Promise<string[]>;
+  /** Reads a snapshot and stores the result of `decide`, under a lock that all processes share. */
+  round(decide: (snapshot: AdmissionSnapshot) => AdmittedSession[]): Promise<void>;
+  countOpen(): Promise<OpenSessionCount[]>;
+  /** Those of these sessions that no longer wait. */
+  findAdmittedOrEnded(sids: string[]): Promise<string[]>;
 }

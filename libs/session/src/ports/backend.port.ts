@@ -12,15 +12,15 @@ import type { NativeServer, NativeSession } from './native.port.ts';
 import type { TaskCatalogue } from './task-catalogue.port.ts';
 
 /**
- * An environment that somebody runs: an ORS or OpenEnv server at a URL, an MCP server, a child process. One object per
- * environment version, cheap to hold, safe to share between requests. Every method takes a signal; a deadline is the
- * caller's. Errors are `PalestraError`s of the catalogue; `backend_unreachable` promises that nothing ran.
+ * A running environment: an ORS or OpenEnv server at a URL, an MCP server, a child process. One object per environment version, cheap to
+ * hold, safe to share between requests. Every method takes a signal; callers set deadlines. Errors are `PalestraError`s of the catalogue;
+ * `backend_unreachable` means that nothing ran.
  */
 export interface Backend extends TaskCatalogue {
   tools(env: string | null, signal: AbortSignal): Promise<ToolsAnswer>;
   /**
-   * Opens an episode: answers when the environment's constructor (and toolset) succeeded; `setup()` goes on in the
-   * background. The returned reference is plain JSON and works on any API replica.
+   * Opens an episode. Resolves when the environment's constructor (and toolset) succeeded; `setup()` continues in the background. The
+   * returned reference is plain JSON and works on any API replica.
    */
   create(request: BackendCreate, signal: AbortSignal): Promise<BackendSessionRef>;
   /** A handle on an open episode; does no I/O. */
@@ -45,36 +45,36 @@ export interface BackendCreate {
   task: EpisodeTask | { kind: 'none' };
   toolsetName: string | null;
   secrets: SecretMap;
-  /** A process that died may have opened an episode under this SID: it is to be forgotten first. */
+  /** A process that died may have opened an episode under this SID. Delete that one first. */
   again?: boolean;
 }
 
-/** Decoded `X-Secrets` (openreward-wire.md 2.10); empty when the client sent none. */
+/** Decoded `X-Secrets` (docs/reference/ors.md); empty when the client sent none. */
 export type SecretMap = { [key: string]: { value: string; allowed_domains?: string[] } };
 
-/** Whatever the backend needs to find the episode again; stored with the session. */
+/** What the backend needs to find the episode again. Stored with the session. */
 export type BackendSessionRef = JsonObject;
 
 export interface BackendSession {
   /**
-   * Waits for setup and nothing else; rejects as `prompt`. Left out where the environment's server has no such question: the
-   * engine then asks for the prompt.
+   * Waits for setup and nothing else; rejects as `prompt`. Absent where the environment's server cannot be asked this; the engine then asks
+   * for the prompt.
    */
   ready?(signal: AbortSignal): Promise<void>;
-  /** Waits for setup. Rejects with `setup_failed` (detail as the environment's server words it) on a failed one. */
+  /** Waits for setup. Rejects with `setup_failed`, with the server's text as detail, when setup failed. */
   prompt(signal: AbortSignal): Promise<MessageBlock[]>;
-  /** As prompt; `messages_unsupported` when the environment's server has no such route. */
+  /** Waits for setup, as `prompt`. Rejects with `messages_unsupported` when the environment's server has no such route. */
   messages(signal: AbortSignal): Promise<Message[]>;
-  /** Shared tools + task tools + toolset. Need not wait for setup. */
+  /** Shared tools, task tools and the toolset. Need not wait for setup. */
   taskTools(signal: AbortSignal): Promise<ToolsAnswer>;
   /**
-   * Waits for setup, runs the tool once. A tool that raised rejects with `ToolFailedError`. One that answers at once needs no promise; what fails is
-   * always a promise that rejects.
+   * Waits for setup and runs the tool once. Rejects with `ToolFailedError` when the tool raised. A result that is available at once may be
+   * returned without a promise; a failure is always a rejected promise.
    */
   call(request: BackendCall, signal: AbortSignal): ToolCallResult | Promise<ToolCallResult>;
   scoreGroup(candidates: GroupCandidate[], taskId: string, signal: AbortSignal): Promise<string>;
   ping(signal: AbortSignal): Promise<void>;
-  /** Cancels a running setup, runs teardown; idempotent. */
+  /** Cancels a running setup and runs teardown. Idempotent. */
   delete(signal: AbortSignal): Promise<void>;
   /** Present where `Backend.native` is. */
   native?: NativeSession;

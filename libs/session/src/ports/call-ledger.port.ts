@@ -1,32 +1,33 @@
 import type { ErrorCode, FailureClass } from '@palestra/protocol';
 import type { ToolCallResult } from './backend-call.ts';
 
-/** Written, and safe against a crash of the API, before the tool runs; unless nobody can come back for the call (`note`). */
+/** A call before it runs. It is stored, and survives a crash of the API process, before the tool runs; see `defer` for the exception. */
 export interface CallIntent {
-  /** 32 hex characters; what a client resumes by. */
+  /** 32 hex characters. A client resumes the call by it. */
   taskId: string;
   sid: string;
   kind: 'call' | 'score_group';
   tool: string;
-  /** JSON text as the client sent it, secrets hidden. */
+  /** JSON text as the client sent it, without secrets. */
   input: string;
   /** The API process that runs it. */
   replicaId: string;
   startedAt: number;
-  /** Its client made up the id: it is a call of its own, whatever equals it. */
-  named?: boolean;
+  /** The client gave the call an idempotency key: only a request with the same key repeats it, however equal others are. */
+  hasClientKey?: boolean;
 }
 
 /**
- * What became of an intent. `begun`: it is stored, run it. `join`: an equal call of this session broke before its end was delivered, and
- * this is its client again: that call's outcome is wanted. `doubt`: an equal call began on another process a moment ago; whether
- * its stream broke depends on whether that process lives. `known`: this named call began before. `moved`: the session has ended or belongs to another process.
+ * The answer to `begin` (ADR 7). `started`: the intent is stored; run the tool. `join`: an equal call of this session ended or runs, and its
+ * client did not receive the end: this is that client, and it gets that call's outcome. `uncertain`: an equal call began on another process
+ * a moment ago; if that process is dead, its client did not receive the end. `repeated`: a call with this idempotency key began before.
+ * `moved`: the session has ended or belongs to another process.
  */
-export type IntentAnswer =
-  | { verdict: 'begun' }
+export type BeginAnswer =
+  | { verdict: 'started' }
   | { verdict: 'join'; taskId: string }
-  | { verdict: 'doubt'; taskId: string; replicaId: string }
-  | { verdict: 'known' }
+  | { verdict: 'uncertain'; taskId: string; replicaId: string }
+  | { verdict: 'repeated' }
   | { verdict: 'moved' };
 
 /** How a call ended, as every reader of its stream gets it. */
@@ -34,7 +35,7 @@ export type CallOutcome =
   | ({ type: 'result' } & ToolCallResult)
   /** The tool (or the judge) raised. */
   | { type: 'tool_failed'; message: string }
-  /** The tool did not run, or nobody can know whether it did (`session_lost`). */
+  /** The tool did not run, or its outcome is unknown (`session_lost`). */
   | { type: 'refused'; code: ErrorCode; status: number; detail: string };
 
 export interface CallResult {
@@ -51,9 +52,9 @@ export interface DeferredCall {
 }
 
 export interface CallRecord extends CallIntent {
-  /** Order of the calls of a session. */
+  /** Orders the calls of a session. */
   seq: number;
-  /** Id under which the environment's server runs it; null when it gave none. */
+  /** The id under which the environment's server runs it; null when it gave none. */
   upstreamTaskId: string | null;
   /** null while it runs. */
   outcome: CallOutcome | null;
@@ -62,38 +63,41 @@ export interface CallRecord extends CallIntent {
 }
 
 export interface CallLedger {
-  /** Resolves when the intent would survive a crash of this process. `sure`: a doubt has been cleared. */
-  intent(call: CallIntent, sure: boolean): Promise<IntentAnswer>;
+  /** Resolves when the intent would survive a crash of this process. `isNew`: it is known to repeat no call of another process. */
+  begin(call: CallIntent, isNew: boolean): Promise<BeginAnswer>;
   /**
    * Begins a call that no client can resume, in a session that this process owns. Its row is written with its outcome, or as running when it
    * takes long. A crash of this process can lose the row. null: too many rows wait; use `intent`.
    */
   defer(call: CallIntent): DeferredCall | null;
   upstream(taskId: string, upstreamTaskId: string): Promise<void>;
-  /** The first outcome of a call stays. `soon`: at once; what nobody waits for may be collected for a few milliseconds. */
+  /** Stores the outcome. The first outcome of a call stays. `soon`: write at once; otherwise writes may be batched for a few milliseconds. */
   result(result: CallResult, soon: boolean): Promise<void>;
-  /** The stream of a call broke before its end was delivered: the next equal call of its session is its client again. */
-  broken(taskId: string): Promise<void>;
-  /** The client of a call whose stream broke came back by its id: the next equal call of its session is another one. */
-  resumed(taskId: string): Promise<void>;
+  /** The client of the call did not receive its end. The next equal call of the session is that client again. */
+  markUndelivered(taskId: string): Promise<void>;
+  /** The client has resumed the call by its task id. The next equal call of the session is a new call. */
+  clearUndelivered(taskId: string): Promise<void>;
   find(taskId: string): Promise<CallRecord | null>;
-  /** The calls of a session whose tool ran to an end, in order, at most the first `limit`. */
+  /** The calls of a session whose tool ran to its end, in order; at most the first `limit`. */
   journal(sid: string, limit?: number): Promise<CallRecord[]>;
   /** Stores copies of ended calls for another session, under new ids and in the given order. */
   copy(calls: CallRecord[], sid: string): Promise<void>;
-  /** Makes a dead replica's call ours; false when another one was faster. */
+  /** Assigns a dead replica's call to another replica. False when a third one was faster. */
   takeOver(taskId: string, fromReplicaId: string, toReplicaId: string): Promise<boolean>;
-  /** Resolves when all that was asked for before is stored. */
+  /** Resolves when everything that was written before this call is stored. */
   drain(): Promise<void>;
 }
 
-/** Which API processes are alive, and where: each renews its lease while it runs. */
+/** Which API processes are alive, and at which addresses. Each process renews its lease while it runs. */
 export interface ReplicaLeases {
   isAlive(replicaId: string): Promise<boolean>;
-  /** No other process is known: what is in memory here cannot have been changed elsewhere. */
+  /** True when no other process is known: no other process can have changed what this one holds in memory. */
   alone(): boolean;
-  /** Address of a living process; null when it is dead. */
+  /** The address of a process; null when it is dead. */
   locate(replicaId: string): Promise<string | null>;
-  /** Asks the process itself: all that it noticed before this question is in the store by the answer. Waits for the lease of a silent one. */
+  /**
+   * Asks the process itself. When it answers, everything that it had noticed before is in the store. Waits for the end of the lease of a
+   * process that does not answer.
+   */
   confirm(replicaId: string): Promise<{ alive: true } | { alive: false; lastSeenAt: number | null }>;
 }

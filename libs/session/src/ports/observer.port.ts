@@ -2,15 +2,15 @@ import type { FailureClass } from '@palestra/protocol';
 import type { CallOutcome, CallIntent } from './call-ledger.port.ts';
 import type { SessionRecord } from './session-store.port.ts';
 
-/** Told of what happens, as it happens, on this process: for metrics, traces, logs and recordings. Must not throw and not block. */
+/** Receives the events of sessions on this process, for metrics, traces, logs and recordings. Its methods must not throw or block. */
 export interface SessionObserver {
-  /** A session was stored in another state, or with other facts. `before` is null for a new one. */
+  /** A session was stored with changes. `before` is null for a new session. */
   sessionChanged?(record: SessionRecord, before: SessionRecord | null): void;
   callStarted?(call: CallIntent, record: SessionRecord): void;
-  /** `ranMs`: from start to end of the tool. `joined`: how many more clients were given this outcome. */
+  /** `ranMs`: from start to end of the tool, milliseconds. */
   callEnded?(call: CallIntent, record: SessionRecord, end: { outcome: CallOutcome; failureClass: FailureClass; ranMs: number }): void;
-  /** A replay of a deterministic session's calls. */
+  /** The calls of a deterministic session were replayed. */
   restored?(record: SessionRecord, end: { calls: number; tookMs: number; outcome: 'restored' | 'diverged' | 'failed' }): void;
-  /** A session got a slot, or did not. */
+  /** A session got a slot, was refused one, or its client left. */
   admitted?(record: SessionRecord, end: { waitedMs: number; outcome: 'admitted' | 'refused' | 'left' }): void;
 }

@@ -1,14 +1,14 @@
 import type { SecretMap } from './backend.port.ts';
 
-/** The session that secrets belong to: sealed for one, they open for no other. */
+/** The session that secrets belong to. Secrets that are sealed for one session cannot be opened for another. */
 export interface SealedRow {
   orgId: string;
   sid: string;
 }
 
-/** Seals secrets for the store. Its key is not in the database. */
+/** Encrypts secrets for the store. The key is not in the database. */
 export interface SecretBox {
   seal(secrets: SecretMap, row: SealedRow): Uint8Array;
-  /** Throws when it was sealed by another key or for another session, or altered. */
+  /** Throws when they were sealed by another key, for another session, or changed since. */
   open(sealed: Uint8Array, row: SealedRow): SecretMap;
 }

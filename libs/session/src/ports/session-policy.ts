@@ -1,25 +1,25 @@
-/** What an environment's owner decides about its sessions, or what the environment's author declared. Times are milliseconds. */
+/** Settings of an environment's sessions, set by its owner or declared by its author. Times are milliseconds. */
 export interface SessionPolicy {
-  /** A session ends after this long without a ping or any other request: its client is gone. */
+  /** A session ends after this long without a ping or any other request: its client has gone. */
   heartbeatTimeoutMs: number;
-  /** A session ends after this long without a request other than ping: its client lives but has forgotten it. */
+  /** A session ends after this long without a request other than pings: its client no longer uses it. */
   idleTimeoutMs: number;
-  /** A constructor or a setup that takes longer has failed; a prompt that is asked for later is waited for as long. */
+  /** A constructor or a setup that takes longer has failed. Also the deadline of a request for the prompt. */
   setupTimeoutMs: number;
-  /** A call that takes longer is given up: its outcome is unknown and the session is lost. */
+  /** A call that takes longer is abandoned: its outcome is unknown and the session is lost. */
   callTimeoutMs: number;
-  /** Sessions open at the same time on one replica of the environment; null = as many as come. */
+  /** How many sessions may be open at the same time on one replica of the environment. Null: no limit. */
   capacity: number | null;
-  /** Same task, same calls, same results: a session survives the death of its process by replaying its calls. */
+  /** The same task and calls always give the same results: a session survives the death of its process by a replay of its calls. */
   deterministic: boolean;
-  /** Tools that may run again when nobody can know whether they ran. */
+  /** Tools that may run again when it is unknown whether they ran. */
   idempotentTools: readonly string[];
 }
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** Silence of 15 minutes is what the reference server takes for a lost client (openreward-wire.md 2.7, rule 5). */
+/** Like the reference server (docs/reference/ors.md), we consider a client lost after 15 minutes without a request. */
 export const defaultSessionPolicy: SessionPolicy = {
   heartbeatTimeoutMs: 15 * MINUTE_MS,
   idleTimeoutMs: 24 * HOUR_MS,
@@ -30,7 +30,7 @@ export const defaultSessionPolicy: SessionPolicy = {
   idempotentTools: [],
 };
 
-/** A SID that was never used is given up after this; half of a client's attempts to create a session end here. */
+/** A reservation that is not used ends after this long. */
 export const RESERVATION_TIMEOUT_MS = 5 * MINUTE_MS;
-/** One that holds a slot meanwhile keeps somebody else waiting. */
+/** A reservation with a slot ends sooner, because other sessions wait for the slot. */
 export const ADMITTED_RESERVATION_TIMEOUT_MS = MINUTE_MS;

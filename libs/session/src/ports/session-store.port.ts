@@ -2,59 +2,59 @@ import type { ErrorCode, FailureClass, JsonObject, SessionState } from '@palestr
 import type { SlotLimits } from './admission-store.port.ts';
 import type { BackendSessionRef } from './backend.port.ts';
 
-/** Why a session failed; thrown again on every later request. */
+/** Why a session failed. Every later request throws it again. */
 export interface SessionFailure {
   code: ErrorCode;
   status: number;
   detail: string;
 }
 
-/** What is stored of a session. Times are milliseconds since the epoch. */
+/** A stored session. Times are milliseconds since the epoch. */
 export interface SessionRecord {
   sid: string;
   orgId: string;
   userId: string;
   keyId: string | null;
-  /** Version of the environment it is pinned to; null until `/create` when the reservation named no deployment. */
+  /** The version of the environment to which the session is pinned; null until `/create` when the reservation named no deployment. */
   versionId: string | null;
-  /** Variant as the client named it, lower case; null = the default one. */
+  /** The variant as the client named it, in lower case; null for the default. */
   env: string | null;
-  /** What `/create` asked for, without secrets; null while reserved. */
+  /** The task of the `/create` request, without secrets; null while reserved. */
   task: JsonObject | null;
   state: SessionState;
-  /** Rises by one with every change; a change based on an older one is refused. */
+  /** Rises by one with every change. The store refuses a change of an older version. */
   version: number;
   /** null until the backend's create succeeded. */
   ref: BackendSessionRef | null;
   failure: SessionFailure | null;
-  /** Set when it has ended, or failed. */
+  /** Set when the session has ended or failed. */
   failureClass: FailureClass | null;
   /** `owner/name` of the environment; null like `versionId`. */
   environment: string | null;
-  /** The API process that holds its live connection; null where any process can serve it. */
+  /** The API process that serves the session; null when any process can. */
   ownerReplicaId: string | null;
   /** The API process that wrote this version. */
   writtenBy: string;
-  /** Sealed by `SecretBox`; null when there are none, and once it has ended. */
+  /** Sealed by `SecretBox`; null when there are none and after the session ended. */
   secrets: Uint8Array | null;
-  /** Set when the session is to be written as a rollout. */
+  /** Set when the session is recorded as a rollout. */
   recording: Recording | null;
   forkedFrom: string | null;
-  /** How many calls of `forkedFrom` it began with. */
+  /** With how many calls of `forkedFrom` the session began. */
   forkedAtCall: number | null;
-  /** When it first asked for a slot. */
+  /** When the session first asked for a slot. */
   queuedAt: number | null;
-  /** The API process on which its client waits for a slot right now. */
+  /** The API process on which the client waits for a slot now. */
   waitingOn: string | null;
-  /** What its slot must fit into; null until it asked for one. */
+  /** The limits that apply to its slot; null until the session asked for one. */
   slotLimits: SlotLimits | null;
-  /** It holds a slot from here until it ends. */
+  /** The session holds a slot from this time until it ends. */
   admittedAt: number | null;
   heartbeatTimeoutMs: number;
   idleTimeoutMs: number;
   createdAt: number;
   lastSeenAt: number;
-  /** As `lastSeenAt`, pings not counted. */
+  /** As `lastSeenAt`, without pings. */
   lastRequestAt: number;
   endedAt: number | null;
 }
@@ -65,10 +65,10 @@ export interface SessionActivity {
   requestAt: number;
 }
 
-/** How a session is written as a rollout, as its client asked for it. */
+/** How a session is recorded as a rollout. */
 export interface Recording {
   run: string;
-  /** Id of the rollout; minted by us. */
+  /** Id of the rollout; the service generates it. */
   rolloutId: string;
   name: string | null;
   step: number | null;
@@ -81,20 +81,20 @@ export interface SessionStore {
   find(sid: string): Promise<SessionRecord | null>;
   /** False when the SID is taken. */
   insert(record: SessionRecord): Promise<boolean>;
-  /** Writes `record` over version `record.version - 1`; false when that is not the stored one any more. */
+  /** Writes `record` over version `record.version - 1`. False when the stored version is another one. */
   update(record: SessionRecord): Promise<boolean>;
-  /** Notes activity; answers the stored version of each, so that the caller sees what others changed. */
+  /** Stores activity. Returns the stored version of each session, so that the caller notices changes by other processes. */
   touch(seen: SessionActivity[]): Promise<{ sid: string; version: number }[]>;
-  /** Live sessions that were silent for longer than their timeouts allow, at most `limit`. */
+  /** Live sessions without activity for longer than their timeouts, at most `limit`. */
   findIdle(now: number, limit: number): Promise<SessionRecord[]>;
-  /** Live sessions whose owner is dead, at most `limit`. */
+  /** Live sessions whose owner's lease has ended, at most `limit`. */
   findOrphans(limit: number): Promise<SessionRecord[]>;
   /** Live sessions that `replicaId` owns. */
   findOwned(replicaId: string): Promise<SessionRecord[]>;
-  /** The answer of `/create` broke before its client had read it. */
-  noteCreateBroken(sid: string): Promise<void>;
-  /** Answers whether it had broken, and that it is healed now. */
-  healCreate(sid: string): Promise<boolean>;
-  /** Forgets reservations that ended before `before` without ever reaching an environment. */
+  /** The client of `/create` did not receive the answer. */
+  markCreateUndelivered(sid: string): Promise<void>;
+  /** Removes that mark. True when there was one. */
+  clearCreateUndelivered(sid: string): Promise<boolean>;
+  /** Deletes reservations that ended before `before` and never reached an environment. */
   purge(before: number): Promise<void>;
 }

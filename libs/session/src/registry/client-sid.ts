@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 
 /**
- * The SID under which a session is kept whose id its client chose. Each organisation has its own: what one of them chooses neither collides
- * with the sessions of another one nor shows that they exist. A UUID, as the SIDs that the service chooses.
+ * The SID of a session whose id its client chose: a UUID, like other SIDs. It differs between organisations, so that their ids neither
+ * collide nor show which sessions others have (ADR 26).
  */
 export function scopedSid(orgId: string, chosen: string): string {
   const hex = createHash('sha256')

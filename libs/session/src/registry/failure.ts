@@ -9,7 +9,7 @@ export function classifyOutcome(outcome: CallOutcome): FailureClass {
 }
 
 const OF_ENVIRONMENT: ReadonlySet<ErrorCode> = new Set(['setup_failed', 'environment_failed', 'session_diverged', 'answer_too_large']);
-/** The request itself was wrong. */
+/** The request was wrong. */
 const OF_POLICY: ReadonlySet<ErrorCode> = new Set([
   'invalid_body',
   'invalid_request',
@@ -26,16 +26,16 @@ export function classifyCode(code: ErrorCode): FailureClass {
   return OF_POLICY.has(code) ? 'policy' : 'infrastructure';
 }
 
-/** Of a session that ends: an end that its client asked for is no failure, unless setup had failed before. */
+/** The failure class of an ended session. An end that the client requested is `ok`, unless the session had failed before. */
 export function classifyEnd(to: SessionState, before: FailureClass | null): FailureClass {
   if (before !== null) return before;
   if (to === 'closed') return 'ok';
   return to === 'diverged' ? 'environment' : 'infrastructure';
 }
 
-/** The outcome of a call whose backend rejected. */
+/** The outcome of a call that the backend rejected with `error`. */
 export function outcomeOfError(error: unknown): Exclude<CallOutcome, { type: 'result' }> {
-  // Python's `assert` says nothing, and clients take an empty error for one of the connection.
+  // Python's bare `assert` has no message, and clients take an empty error for a connection error.
   if (error instanceof ToolFailedError) return { type: 'tool_failed', message: error.message || 'The tool failed and gave no reason.' };
   if (error instanceof PalestraError) return { type: 'refused', code: error.code, status: error.status, detail: error.message };
   return { type: 'refused', code: 'internal_error', status: 500, detail: 'Internal Server Error' };

@@ -5,41 +5,41 @@ import type { HostedEnvironment } from '../ports/directory.port.ts';
 import type { SessionFailure, SessionRecord } from '../ports/session-store.port.ts';
 import { SecretMask } from './secrets.ts';
 
-/** A session as this process holds it: the stored record plus what only makes sense in memory. */
+/** A session in the memory of this process: the stored record and state that is not stored. */
 export class LiveSession {
   record: SessionRecord;
-  /** Aborts, with the error that callers get, when the session dies. */
+  /** Aborts when the session dies, with the error that callers get. */
   readonly #abort = new AbortController();
-  /** Hides the session's secrets in what leaves; null until somebody needed it. */
+  /** Hides the session's secrets in answers; null until it is needed. */
   mask: SecretMask | null = null;
   hosted: HostedEnvironment | null = null;
   backend: BackendSession | null = null;
-  /** Settles when setup has; shared by everybody who waits. */
+  /** Settles with setup. All waiting requests share it. */
   settingUp: Promise<void> | null = null;
-  /** Settles when its calls have been replayed; shared by everybody who waits. */
+  /** Settles with the replay of its calls. All waiting requests share it. */
   restoring: Promise<void> | null = null;
-  /** Setup has succeeded, also when that has not reached the store yet. */
-  setUp = false;
+  /** Setup has succeeded, also while that is not stored yet. */
+  isSetUp = false;
   runningCalls = 0;
-  /** Requests that wait for what the environment says, or for its setup; and since when the first of them waits for that. */
-  asking = 0;
-  setupSince: number | null = null;
-  /** The environment's constructor runs, or waits for its server to have room. */
-  opening = false;
+  /** How many requests wait for the environment or its setup, and since when the first of them waits for setup. */
+  pendingRequests = 0;
+  setupStartedAt: number | null = null;
+  /** The environment's constructor runs, or waits until its server has capacity. */
+  isOpening = false;
   lastSeenAt: number;
-  /** As `lastSeenAt`, pings not counted. */
+  /** As `lastSeenAt`, without pings. */
   lastRequestAt: number;
-  /** When the store was last told that the session is alive. */
+  /** When activity was last written to the store. */
   touchedAt: number;
-  /** When the environment's server last heard of it. */
+  /** When the environment's server last got a request of the session. */
   upstreamSeenAt: number;
-  /** When the ledger last said that its calls are this process's to run; 0 = never yet. */
-  confirmedAt = 0;
+  /** When the ledger last confirmed that this process owns the session; 0 for never. */
+  ownershipConfirmedAt = 0;
   /** Changes of one session are stored one after another. */
   writes: Promise<unknown> = Promise.resolve();
 
   constructor(record: SessionRecord) {
-    // Each request that waits listens.
+    // Every waiting request adds a listener.
     setMaxListeners(0, this.signal);
     this.record = record;
     this.lastSeenAt = record.lastSeenAt;
@@ -48,9 +48,9 @@ export class LiveSession {
     this.upstreamSeenAt = record.lastSeenAt;
   }
 
-  /** Its client waits for the environment, which has deadlines of its own: that is no silence of the client. */
+  /** The client waits for the environment, so it does not count as idle. Such waits have their own deadlines. */
   get isBusy(): boolean {
-    return this.runningCalls > 0 || this.opening || this.asking > 0 || this.restoring !== null;
+    return this.runningCalls > 0 || this.isOpening || this.pendingRequests > 0 || this.restoring !== null;
   }
 
   get signal(): AbortSignal {
@@ -64,7 +64,7 @@ export class LiveSession {
 
 const DAY_MS = 86_400_000;
 
-/** What a request on a dead session answers: 410 for a day, 404 from then on. */
+/** The error of a request on a dead session: 410 for a day, then 404. */
 export function deathError(record: SessionRecord, now: number): PalestraError {
   if (record.endedAt !== null && now - record.endedAt > DAY_MS) return new PalestraError('session_not_found');
   if (record.state === 'expired') return new PalestraError('session_expired');

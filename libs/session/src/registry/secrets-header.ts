@@ -1,7 +1,7 @@
 import { PalestraError } from '@palestra/protocol';
 import type { SecretMap } from '../ports/backend.port.ts';
 
-/** Decodes `X-Secrets`: base64 of `{"<KEY>": {"value": "...", "allowed_domains"?: [...]}}`. null without the header. */
+/** Decodes `X-Secrets`: base64 of `{"<KEY>": {"value": "...", "allowed_domains"?: [...]}}`. null without the header. Throws `secrets_invalid`. */
 export function decodeSecrets(header: string | null): SecretMap | null {
   if (header === null || header.trim() === '') return null;
   let decoded: unknown;

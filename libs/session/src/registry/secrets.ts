@@ -1,12 +1,12 @@
 import { type JsonValue, PalestraError, parseJson, stringifyJson } from '@palestra/protocol';
 import type { SecretMap } from '../ports/backend.port.ts';
 
-/** Shorter values occur by chance: hiding them would garble results. */
+/** Shorter values occur by chance, so hiding them would damage results. */
 const MIN_LENGTH = 8;
 
 /**
- * Hides the values of a session's secrets in JSON texts: results, errors and stored inputs show `[secret:NAME]` instead. Looks for
- * the value as JSON strings write it.
+ * Replaces the values of a session's secrets in JSON texts: results, errors and stored inputs show `[secret:NAME]` instead (ADR 12). Finds a
+ * value also in the form in which JSON strings escape it.
  */
 export class SecretMask {
   readonly #values: { name: string; value: string; escaped: string }[];
@@ -15,7 +15,7 @@ export class SecretMask {
     this.#values = Object.entries(secrets)
       .filter(([, { value }]) => value.length >= MIN_LENGTH)
       .map(([name, { value }]) => ({ name, value, escaped: JSON.stringify(value).slice(1, -1) }))
-      // A value that contains another one goes first.
+      // A value that contains another value is replaced first.
       .toSorted((a, b) => b.value.length - a.value.length);
   }
 
@@ -23,7 +23,7 @@ export class SecretMask {
     return this.#values.length === 0;
   }
 
-  /** `value` with the secrets hidden in all of its texts. */
+  /** `value` without the secrets. */
   hideIn<T extends JsonValue>(value: T): T {
     if (this.isEmpty) return value;
     const text = stringifyJson(value);
@@ -31,7 +31,7 @@ export class SecretMask {
     return hidden === text ? value : (parseJson(hidden) as T);
   }
 
-  /** An error whose words may go to a client. */
+  /** The error without the secrets. */
   hideInError(error: unknown): unknown {
     if (this.isEmpty || !(error instanceof PalestraError)) return error;
     const text = JSON.stringify(error.detail);
@@ -50,7 +50,7 @@ export class SecretMask {
     return hidden;
   }
 
-  /** Undoes `hide` in a JSON text, for an environment that has to see the same input again. */
+  /** Undoes `hide` in a JSON text, for a replay, in which the environment must get the same input. */
   reveal(text: string): string {
     let shown = text;
     for (const { name, escaped } of this.#values) shown = shown.replaceAll(marker(name), () => escaped);

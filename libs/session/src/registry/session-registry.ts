@@ -12,26 +12,27 @@ import { deathError, LiveSession } from './live-session.ts';
 import { scopedSid } from './client-sid.ts';
 import { SecretMask } from './secrets.ts';
 
-/** Ended sessions never change: a client that ends a session and asks for it again causes no read of the store. */
+/** How many ended sessions stay in memory. They never change, so requests for them need not read the store. */
 const REMEMBERED_DEAD = 1_024;
 
-/** What an HTTP header carries as it is: environments' servers are told the SID in one. */
+/** A SID must fit into an HTTP header, because environments' servers get it in one. */
 export const SID = /^[\x21-\x7e](?:[\x20-\x7e]{0,498}[\x21-\x7e])?$/;
 
 type Patch = Partial<Omit<SessionRecord, 'state' | 'version' | 'endedAt'>>;
-type From = SessionState | ((record: SessionRecord) => boolean);
+/** A state, or a condition on the record, that must hold before a change. */
+type Condition = SessionState | ((record: SessionRecord) => boolean);
 
 /**
- * The live sessions that this process has seen, over the store that all processes share. Reads cost no I/O while a session is
- * known here; what others changed is noticed by the version that every `touch` brings back.
+ * The live sessions that this process has seen, in front of the store that all processes share. Reads of a session in memory cost no I/O.
+ * The version that every `touch` returns shows changes by other processes.
  */
 export class SessionRegistry {
   readonly #live = new Map<string, LiveSession>();
-  /** Records only: the secrets that a live session has in memory go with it. */
+  /** Records only: secrets of a session do not stay in memory after its end. */
   readonly #dead = new LRUCache<string, SessionRecord>({ max: REMEMBERED_DEAD });
   readonly #loads = new SingleFlight<LiveSession | null>();
-  /** Told of an episode beside this process whose session another one has ended or taken over. */
-  onTaken: (live: LiveSession, ref: BackendSessionRef) => void = () => {};
+  /** Called when another process has ended or taken over a session whose episode runs beside this process. */
+  onOwnershipLost: (live: LiveSession, ref: BackendSessionRef) => void = () => {};
 
   constructor(
     readonly store: SessionStore,
@@ -42,51 +43,52 @@ export class SessionRegistry {
     readonly observer: SessionObserver,
   ) {}
 
-  /** The SID that `given` stands for when this caller sends it: that of a session of its organisation, or the one for an id that it chose. */
-  sidOf(given: string, caller: Caller): string | Promise<string> {
-    if (!SID.test(given) || this.#isOwn(given, caller)) return given;
-    const scoped = scopedSid(caller.orgId, given);
-    if (this.#isOwn(scoped, caller)) return scoped;
-    return this.find(given, caller).then((own) => (own === null ? scoped : given));
+  /** See `SessionEngine.sidOf`. */
+  sidOf(id: string, caller: Caller): string | Promise<string> {
+    if (!SID.test(id) || this.#isOfCaller(id, caller)) return id;
+    const scoped = scopedSid(caller.orgId, id);
+    if (this.#isOfCaller(scoped, caller)) return scoped;
+    return this.find(id, caller).then((found) => (found === null ? scoped : id));
   }
 
-  #isOwn(sid: string, { orgId }: Caller): boolean {
+  #isOfCaller(sid: string, { orgId }: Caller): boolean {
     return this.#live.get(sid)?.record.orgId === orgId;
   }
 
-  /** A session of the caller's organisation, dead ones included; null for an unknown SID and for another tenant's. */
+  /** A session of the caller's organisation, alive or dead; null for an unknown SID and for sessions of other organisations. */
   async find(sid: string, caller: Caller): Promise<LiveSession | null> {
     const live = await this.#lookUp(sid);
     return live !== null && live.record.orgId === caller.orgId ? live : null;
   }
 
-  /** A session that `/create` has bound and that is not dead, or the error that says why not. */
-  async bound(sid: string, caller: Caller, by: 'request' | 'ping' = 'request'): Promise<LiveSession> {
+  /** A session with an open episode. Throws `session_not_found`, `session_moved`, or the error of a dead session. */
+  async requireOpen(sid: string, caller: Caller, by: 'request' | 'ping' = 'request'): Promise<LiveSession> {
     const live = this.#live.get(sid) ?? (await this.#lookUp(sid));
     if (live === null || live.record.orgId !== caller.orgId) throw new PalestraError('session_not_found');
     if (isDead(live.record.state)) throw deathError(live.record, this.clock.now());
-    if (live.record.ref === null) await this.#opened(live);
+    if (live.record.ref === null) await this.#assertOpenedHere(live);
     live.lastSeenAt = this.clock.now();
     if (by === 'request') live.lastRequestAt = live.lastSeenAt;
     return live;
   }
 
-  /** As `bound`, where neither the store nor an error is needed for the answer; null elsewhere. */
-  known(sid: string, caller: Caller): LiveSession | null {
+  /** As `requireOpen`, without I/O; null when that needs the store or throws. */
+  openInMemory(sid: string, caller: Caller): LiveSession | null {
     const live = this.#live.get(sid);
     if (live === undefined || live.record.orgId !== caller.orgId || live.record.ref === null || isDead(live.record.state)) return null;
     live.lastSeenAt = live.lastRequestAt = this.clock.now();
     return live;
   }
 
-  /** Another process may have opened it: then this one has to look again where it is. */
-  async #opened(live: LiveSession): Promise<void> {
+  /** Reads a session that is not open in memory. Throws unless this process can serve it. */
+  async #assertOpenedHere(live: LiveSession): Promise<void> {
     await this.refresh(live);
     const { ref, state, ownerReplicaId } = live.record;
     if (ref === null && state !== 'restoring') throw new PalestraError('session_not_found');
     if (ownerReplicaId !== null && ownerReplicaId !== this.replicaId) throw new PalestraError('session_moved', { retryAfterSeconds: 1 });
   }
 
+  /** Stores a new session. null when the SID is taken. */
   async insert(record: SessionRecord): Promise<LiveSession | null> {
     if (!(await this.store.insert(record))) return null;
     this.observer.sessionChanged?.(record, null);
@@ -95,7 +97,7 @@ export class SessionRegistry {
     return live;
   }
 
-  /** The handle on the backend's session; looked up once per process. */
+  /** The backend's handle on the episode. Throws `session_not_found` for a session without one. */
   async backend(live: LiveSession): Promise<BackendSession> {
     if (live.backend !== null) return live.backend;
     const { ref } = live.record;
@@ -105,7 +107,7 @@ export class SessionRegistry {
     return live.backend;
   }
 
-  /** The environment version that the session is pinned to. */
+  /** The environment version to which the session is pinned. Throws `session_lost` when it was deleted. */
   async hosted(live: LiveSession): Promise<HostedEnvironment> {
     const { versionId } = live.record;
     if (versionId === null) throw new PalestraError('session_not_found');
@@ -113,12 +115,12 @@ export class SessionRegistry {
     return live.hosted;
   }
 
-  /** The session's secrets as its client sent them; empty when there are none. */
+  /** The session's secrets; empty when there are none. Throws `secrets_invalid` when this process lacks their key. */
   secrets(live: LiveSession): SecretMap {
     return live.record.secrets === null ? {} : this.box.open(live.record.secrets, live.record);
   }
 
-  /** What hides the session's secrets; made once. One whose key we lack hides nothing, because nobody here can give them away. */
+  /** Hides the session's secrets. Without their key it hides nothing, because this process cannot reveal them. */
   mask(live: LiveSession): SecretMask {
     if (live.mask !== null) return live.mask;
     try {
@@ -130,24 +132,24 @@ export class SessionRegistry {
   }
 
   /**
-   * Takes the session to another state, in the store and here. False when the table does not allow it from the state that the
-   * session turns out to be in, so that a late event (setup ended, tool finished) never revives a dead session. `from` narrows
-   * that to one state, or to what it says of the record: others may have changed more than the state meanwhile.
+   * Takes the session to another state, in the store and in memory. False when the session is in a state from which the table does not allow
+   * it, or `condition` does not hold. So a late event (setup ended, tool finished) never revives a dead session. Other processes may have
+   * changed the session since, so both are checked against the stored record.
    */
-  async advance(live: LiveSession, to: SessionState, patch: Patch = {}, from: From = () => true): Promise<boolean> {
-    const isFrom = typeof from === 'string' ? ({ state }: SessionRecord) => state === from : from;
-    const write = live.writes.then(() => this.#advance(live, to, patch, isFrom));
+  async advance(live: LiveSession, to: SessionState, patch: Patch = {}, condition: Condition = () => true): Promise<boolean> {
+    const holds = typeof condition === 'string' ? ({ state }: SessionRecord) => state === condition : condition;
+    const write = live.writes.then(() => this.#advance(live, to, patch, holds));
     live.writes = write.catch(() => {});
     return write;
   }
 
-  async #advance(live: LiveSession, to: SessionState, patch: Patch, isFrom: (record: SessionRecord) => boolean): Promise<boolean> {
+  async #advance(live: LiveSession, to: SessionState, patch: Patch, holds: (record: SessionRecord) => boolean): Promise<boolean> {
     for (;;) {
-      if (!mayFollow(live.record.state, to) || !isFrom(live.record)) return false;
+      if (!mayFollow(live.record.state, to) || !holds(live.record)) return false;
       const { lastSeenAt, lastRequestAt } = live;
       const failureClass = isDead(to) ? classifyEnd(to, patch.failureClass ?? live.record.failureClass) : undefined;
-      const facts = { ...patch, lastSeenAt, lastRequestAt, writtenBy: this.replicaId, ...(failureClass && { failureClass }) };
-      const next = transition(live.record, to, this.clock.now(), facts);
+      const changes = { ...patch, lastSeenAt, lastRequestAt, writtenBy: this.replicaId, ...(failureClass && { failureClass }) };
+      const next = transition(live.record, to, this.clock.now(), changes);
       if (await this.store.update(next)) {
         const before = live.record;
         this.#adopt(live, next);
@@ -155,7 +157,7 @@ export class SessionRegistry {
         return true;
       }
       const stored = await this.store.find(live.record.sid);
-      // A crash of the store may have swallowed what had not opened yet.
+      // A crash of the store may have lost a session that was not open yet.
       if (stored === null && live.record.ref === null && (await this.store.insert(next))) {
         this.#adopt(live, next);
         return true;
@@ -165,7 +167,7 @@ export class SessionRegistry {
     }
   }
 
-  /** Reads a session again that somebody else has changed. */
+  /** Reads a session again that another process may have changed. */
   async refresh(live: LiveSession): Promise<void> {
     const write = live.writes.then(async () => {
       const stored = await this.store.find(live.record.sid);
@@ -175,7 +177,7 @@ export class SessionRegistry {
     await write;
   }
 
-  /** The live session of a record that the store has just answered; one that was known before is read again when that is newer. */
+  /** The live session of a record that was just read. A session in memory is read again if the record is newer. */
   async adopt(record: SessionRecord): Promise<LiveSession> {
     const live = this.#live.get(record.sid) ?? new LiveSession(record);
     this.#live.set(record.sid, live);
@@ -183,7 +185,7 @@ export class SessionRegistry {
     return live;
   }
 
-  /** Keeps it no longer in memory; the next request reads it again. */
+  /** Removes the session from memory. The next request reads it again. */
   forget(live: LiveSession): void {
     this.#live.delete(live.record.sid);
   }
@@ -198,11 +200,11 @@ export class SessionRegistry {
 
   #adopt(live: LiveSession, record: SessionRecord): void {
     const { ref, ownerReplicaId } = live.record;
-    const isTaken = record.writtenBy !== this.replicaId && (isDead(record.state) || record.ownerReplicaId !== this.replicaId);
-    if (ref !== null && ownerReplicaId === this.replicaId && isTaken) this.onTaken(live, ref);
-    // Another process has opened or restored it elsewhere: what we held leads nowhere.
+    const isTakenOver = record.writtenBy !== this.replicaId && (isDead(record.state) || record.ownerReplicaId !== this.replicaId);
+    if (ref !== null && ownerReplicaId === this.replicaId && isTakenOver) this.onOwnershipLost(live, ref);
+    // Another process has opened or restored it: our handle is stale.
     if (record.ref !== live.record.ref && JSON.stringify(record.ref) !== JSON.stringify(live.record.ref)) live.backend = null;
-    // Erased with its end, they must stay hidden in what is still on its way.
+    // The end of a session erases its secrets, but answers that are still being sent must not show them.
     if (record.secrets !== null && record.secrets !== live.record.secrets) live.mask = null;
     live.record = record;
     if (!isDead(record.state)) return;
@@ -222,7 +224,7 @@ export class SessionRegistry {
     const record = await this.store.find(sid);
     if (record === null) return null;
     const live = this.#live.get(sid) ?? new LiveSession(record);
-    // Those that died elsewhere, or long ago, are read from the store each time.
+    // Sessions that another process ended are read from the store each time.
     if (!isDead(record.state)) this.#live.set(sid, live);
     return live;
   }

@@ -1,7 +1,7 @@
 import { type Message, PalestraError, type Split, type TaskSpec, type ToolsAnswer } from '@palestra/protocol';
 import type { Backend, BackendCreate, BackendSession, BackendSessionRef } from '../ports/backend.port.ts';
 import type { NativeServer, UploadedTasks } from '../ports/native.port.ts';
-import type { TaskPlace, TaskSource } from './task-source.ts';
+import type { TaskPosition, TaskSource } from './task-source.ts';
 
 /** Above this a split is read by index, a page at a time. */
 const LISTABLE_TASKS = 100_000;
@@ -89,7 +89,7 @@ export class TaskSetBackend implements Backend, UploadedTasks {
   }
 
   /** Negative positions count from the end, as in Python. */
-  async #place(env: string | null, split: string, index: number, signal: AbortSignal): Promise<TaskPlace> {
+  async #place(env: string | null, split: string, index: number, signal: AbortSignal): Promise<TaskPosition> {
     const count = await this.numTasks(env, split, signal);
     const position = index < 0 ? count + index : index;
     if (!Number.isInteger(position) || position < 0 || position >= count) throw new PalestraError('invalid_index');
@@ -98,7 +98,7 @@ export class TaskSetBackend implements Backend, UploadedTasks {
 }
 
 /** The session with the prompt of its task, if that brings one; setup is waited for all the same. */
-function promptedSession(inner: BackendSession, source: TaskSource, place: TaskPlace): BackendSession {
+function promptedSession(inner: BackendSession, source: TaskSource, place: TaskPosition): BackendSession {
   const told = async (signal: AbortSignal): Promise<Message[] | null> => {
     const prompt = await source.prompt(place, signal);
     if (prompt !== null) await (inner.ready ? inner.ready(signal) : inner.prompt(signal));

@@ -1,7 +1,7 @@
 import type { Message, Split, TaskSpec } from '@palestra/protocol';
 
 /** Where a task stands: a split, and its position there. */
-export interface TaskPlace {
+export interface TaskPosition {
   split: string;
   index: number;
 }
@@ -13,9 +13,9 @@ export interface TaskSource {
   /** Positions `start` to `stop` (exclusive), both within the split. */
   specs(split: string, start: number, stop: number, signal: AbortSignal): Promise<TaskSpec[]>;
   /** The conversation that the task brings along; null: the environment words its prompt. */
-  prompt(place: TaskPlace, signal: AbortSignal): Promise<Message[] | null>;
+  prompt(place: TaskPosition, signal: AbortSignal): Promise<Message[] | null>;
   /** The first task of this specification that brings a prompt: most clients open their sessions by specification. */
-  find(spec: TaskSpec, signal: AbortSignal): Promise<TaskPlace | null>;
+  find(spec: TaskSpec, signal: AbortSignal): Promise<TaskPosition | null>;
   /** The task of this id, in the first split that has it. */
-  findById(id: string, signal: AbortSignal): Promise<TaskPlace | null>;
+  findById(id: string, signal: AbortSignal): Promise<TaskPosition | null>;
 }

@@ -1,4 +1,4 @@
-import type { TaskPlace, TaskSource } from '@palestra/session';
+import type { TaskPosition, TaskSource } from '@palestra/session';
 import { SingleFlight } from '@palestra/kit';
 import { type Message, PalestraError, type TaskSpec } from '@palestra/protocol';
 import type { Database } from '../../platform/database/database.ts';
@@ -25,15 +25,15 @@ export class StoredTaskSource implements TaskSource {
     return readSpecs(this.#database.pool, await this.#idOf(split), start, stop);
   }
 
-  async prompt({ split, index }: TaskPlace): Promise<Message[] | null> {
+  async prompt({ split, index }: TaskPosition): Promise<Message[] | null> {
     return readPrompt(this.#database.pool, await this.#idOf(split), index);
   }
 
-  find(spec: TaskSpec): Promise<TaskPlace | null> {
+  find(spec: TaskSpec): Promise<TaskPosition | null> {
     return findBySpec(this.#database.pool, this.#taskSetId, spec);
   }
 
-  findById(id: string): Promise<TaskPlace | null> {
+  findById(id: string): Promise<TaskPosition | null> {
     return findByTaskId(this.#database.pool, this.#taskSetId, id);
   }
 

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type pg from 'pg';
 import { type Message, PalestraError, parseJson, type Split, type SplitType, type TaskSpec } from '@palestra/protocol';
-import type { TaskPlace } from '@palestra/session';
+import type { TaskPosition } from '@palestra/session';
 import { specDigest } from './canonical-json.ts';
 import { taskFileError } from './task-record.ts';
 import type { ParsedTaskRow } from './task-rows.file.ts';
@@ -118,12 +118,12 @@ export async function readPrompt(pool: pg.Pool, splitId: number, index: number):
 }
 
 /** Plan: Index Scan using task_rows_split_id_spec_hash_idx for each of the few splits; Limit. */
-export async function findBySpec(pool: pg.Pool, taskSetId: string, spec: TaskSpec): Promise<TaskPlace | null> {
+export async function findBySpec(pool: pg.Pool, taskSetId: string, spec: TaskSpec): Promise<TaskPosition | null> {
   return findTask(pool, 'spec_hash', taskSetId, specDigest(spec));
 }
 
 /** Plan: Index Scan using task_rows_split_id_task_id_key for each of the few splits; Limit. */
-export async function findByTaskId(pool: pg.Pool, taskSetId: string, taskId: string): Promise<TaskPlace | null> {
+export async function findByTaskId(pool: pg.Pool, taskSetId: string, taskId: string): Promise<TaskPosition | null> {
   return taskId.includes('\0') ? null : findTask(pool, 'task_id', taskSetId, taskId);
 }
 
@@ -132,8 +132,8 @@ async function findTask(
   column: 'spec_hash' | 'task_id',
   taskSetId: string,
   value: string | Buffer,
-): Promise<TaskPlace | null> {
-  const { rows } = await pool.query<TaskPlace>({
+): Promise<TaskPosition | null> {
+  const { rows } = await pool.query<TaskPosition>({
     name: `task-by-${column}`,
     text: `SELECT s.name AS split, r.index FROM task_splits s JOIN task_rows r ON r.split_id = s.id
            WHERE s.task_set_id = $1 AND r.${column} = $2 ORDER BY s.id, r.index LIMIT 1`,

@@ -6,7 +6,7 @@ const SUSPICIOUS_MS = 2_000;
 /** The official clients' HTTP library, which keeps its connections open for later requests. */
 const POOLING_CLIENT = /aiohttp/i;
 
-type Told = (how: 'delivered' | 'broke') => void;
+type Told = (how: 'delivered' | 'undelivered') => void;
 
 interface Connection {
   requests: number;
@@ -16,7 +16,7 @@ interface Connection {
 
 const connections = new WeakMap<Socket, Connection>();
 
-function settle(connection: Connection, how: 'delivered' | 'broke'): void {
+function settle(connection: Connection, how: 'delivered' | 'undelivered'): void {
   const { unread } = connection;
   connection.unread = null;
   if (unread === null) return;
@@ -37,7 +37,7 @@ export function countRequest(request: FastifyRequest): void {
   connections.set(socket, connection);
   socket.once('close', (hadError) => {
     const broke = connection.unread !== null && (hadError || connection.unread.pooling);
-    settle(connection, broke ? 'broke' : 'delivered');
+    settle(connection, broke ? 'undelivered' : 'delivered');
   });
 }
 
@@ -50,12 +50,12 @@ export function onDelivery(request: FastifyRequest, reply: FastifyReply, told: T
   const { socket } = request.raw;
   const stream = reply.raw;
   const connection = connections.get(socket);
-  if (socket.destroyed || connection === undefined) return told('broke');
+  if (socket.destroyed || connection === undefined) return told('undelivered');
   let open = true;
   stream.once('finish', () => {
     if (!open) return;
     open = false;
-    if (socket.destroyed) return told('broke');
+    if (socket.destroyed) return told('undelivered');
     const pooling = connection.requests > 1 || POOLING_CLIENT.test(request.headers['user-agent'] ?? '');
     const timer = setTimeout(() => settle(connection, 'delivered'), SUSPICIOUS_MS);
     timer.unref();
@@ -65,6 +65,6 @@ export function onDelivery(request: FastifyRequest, reply: FastifyReply, told: T
   stream.once('close', () => {
     if (!open) return;
     open = false;
-    told('broke');
+    told('undelivered');
   });
 }

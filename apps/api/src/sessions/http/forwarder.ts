@@ -90,7 +90,7 @@ export class Forwarder {
       return 'moved';
     }
     const { [CALL_HEADER]: taskId, ...headers } = answer.headers;
-    if (typeof taskId === 'string') onDelivery(request, reply, (how) => how === 'broke' && this.onUndelivered(taskId));
+    if (typeof taskId === 'string') onDelivery(request, reply, (how) => how === 'undelivered' && this.onUndelivered(taskId));
     reply.hijack();
     reply.raw.on('error', () => {});
     reply.raw.writeHead(

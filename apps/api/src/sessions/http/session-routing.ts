@@ -58,13 +58,13 @@ export class SessionRouting {
     send: (address: string) => Promise<Answer | Exclude<Forwarding, 'answered'>>,
   ): Promise<Answer | 'here'> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      const place = await this.engine.place(caller, sid);
+      const place = await this.engine.locate(caller, sid);
       if (place.here) return 'here';
       const answer = await send(place.address);
       if (answer !== 'moved' && answer !== 'unanswered') return answer as Answer;
       // An owner that does not answer is dead when its lease has ended. If it lives, it has stored what it began for us when this returns.
       if (answer === 'unanswered') await this.leases.confirm(place.replicaId);
-      await this.engine.relocate(caller, sid);
+      await this.engine.refreshLocation(caller, sid);
     }
     throw sessionMoved();
   }

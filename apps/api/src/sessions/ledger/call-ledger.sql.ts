@@ -1,11 +1,9 @@
 import type pg from 'pg';
 import { MicroBatcher, newTaskId } from '@palestra/kit';
-import type { CallIntent, CallLedger, CallRecord, CallResult, DeferredCall, IntentAnswer } from '@palestra/session';
+import type { CallIntent, CallLedger, CallRecord, CallResult, DeferredCall, BeginAnswer } from '@palestra/session';
 import { isDatabaseUnavailable, isRefusedValue } from '../../platform/database/database-errors.ts';
 import { retryDatabase } from '../../platform/database/database-retry.ts';
 import {
-  BROKEN,
-  BROKEN_AGAIN,
   type CallRow,
   COPY,
   DEFERRED,
@@ -14,10 +12,12 @@ import {
   INTENT,
   intentColumns,
   JOINED,
+  CLEAR_UNDELIVERED,
   JOURNAL,
+  MARK_UNDELIVERED,
+  MARK_UNDELIVERED_AGAIN,
   RESULT,
   resultColumns,
-  RESUMED,
   REWRITE,
   TAKE_OVER,
   toAnswer,
@@ -48,24 +48,29 @@ interface Unconfirmed {
   upstreams: [string, string][];
   results: CallResult[];
   deferred: DeferredRow[];
-  broken: string[];
+  undelivered: string[];
 }
-const nothing = (): Unconfirmed => ({ intents: [], upstreams: [], results: [], deferred: [], broken: [] });
+const nothing = (): Unconfirmed => ({ intents: [], upstreams: [], results: [], deferred: [], undelivered: [] });
+
+interface BeginRequest {
+  call: CallIntent;
+  isNew: boolean;
+}
 
 /** The call ledger in PostgreSQL. */
 export class SqlCallLedger implements CallLedger {
   readonly #pool: pg.Pool;
-  readonly #intents: MicroBatcher<{ call: CallIntent; sure: boolean }, IntentAnswer>;
+  readonly #intents: MicroBatcher<BeginRequest, BeginAnswer>;
   readonly #results: MicroBatcher<CallResult, void>;
   readonly #deferred: DeferredCalls;
   readonly #upstreams: MicroBatcher<[string, string], void>;
   /** Calls whose upstream id waits to be written, and that have not ended. */
   readonly #unended = new Set<string>();
-  readonly #broken: MicroBatcher<string, void>;
+  readonly #undelivered: MicroBatcher<string, void>;
   #unconfirmed = nothing();
   #mayHaveCrashed = false;
   /** Monotonic time before which no new call begins. */
-  #settledAt = 0;
+  #acceptsAt = 0;
 
   /** `onLost`: outcomes that no client waits for could not be written for so long that they were given up. */
   constructor(
@@ -77,12 +82,12 @@ export class SqlCallLedger implements CallLedger {
     this.#results = new MicroBatcher({ ...LATER, flush: (results) => this.#writeResults(results) });
     this.#deferred = new DeferredCalls((rows) => this.#writeDeferred(rows), onLost);
     this.#upstreams = new MicroBatcher({ ...LATER, flush: (ids) => this.#writeUpstreams(ids) });
-    this.#broken = new MicroBatcher({ ...BATCH, flush: (taskIds) => this.#writeBroken(taskIds) });
+    this.#undelivered = new MicroBatcher({ ...BATCH, flush: (taskIds) => this.#writeUndelivered(taskIds) });
     pool.on('error', () => this.#suspectCrash());
   }
 
-  intent(call: CallIntent, sure: boolean): Promise<IntentAnswer> {
-    return this.#intents.add({ call, sure });
+  begin(call: CallIntent, isNew: boolean): Promise<BeginAnswer> {
+    return this.#intents.add({ call, isNew });
   }
 
   defer(call: CallIntent): DeferredCall | null {
@@ -99,15 +104,15 @@ export class SqlCallLedger implements CallLedger {
     return this.#results.add(result, soon);
   }
 
-  broken(taskId: string): Promise<void> {
-    return this.#broken.add(taskId);
+  markUndelivered(taskId: string): Promise<void> {
+    return this.#undelivered.add(taskId);
   }
 
-  async resumed(taskId: string): Promise<void> {
+  async clearUndelivered(taskId: string): Promise<void> {
     // Marks that are on their way come first.
-    await this.#broken.drain();
-    this.#unconfirmed.broken = this.#unconfirmed.broken.filter((marked) => marked !== taskId);
-    await this.#query('call_resumed', RESUMED, [taskId]);
+    await this.#undelivered.drain();
+    this.#unconfirmed.undelivered = this.#unconfirmed.undelivered.filter((marked) => marked !== taskId);
+    await this.#query('call_resumed', CLEAR_UNDELIVERED, [taskId]);
   }
 
   async find(taskId: string): Promise<CallRecord | null> {
@@ -131,7 +136,7 @@ export class SqlCallLedger implements CallLedger {
   }
 
   async drain(): Promise<void> {
-    await Promise.all([this.#intents, this.#results, this.#deferred, this.#upstreams, this.#broken].map((queue) => queue.drain()));
+    await Promise.all([this.#intents, this.#results, this.#deferred, this.#upstreams, this.#undelivered].map((queue) => queue.drain()));
   }
 
   /**
@@ -149,13 +154,13 @@ export class SqlCallLedger implements CallLedger {
       await commit();
     } catch (error) {
       this.#mayHaveCrashed = true;
-      const { intents, upstreams, results, deferred, broken } = this.#unconfirmed;
+      const { intents, upstreams, results, deferred, undelivered } = this.#unconfirmed;
       this.#unconfirmed = {
         intents: [...before.intents, ...intents],
         upstreams: [...before.upstreams, ...upstreams],
         results: [...before.results, ...results],
         deferred: [...before.deferred, ...deferred],
-        broken: [...before.broken, ...broken],
+        undelivered: [...before.undelivered, ...undelivered],
       };
       throw error;
     }
@@ -163,47 +168,48 @@ export class SqlCallLedger implements CallLedger {
 
   #suspectCrash(): void {
     this.#mayHaveCrashed = true;
-    this.#settledAt = performance.now() + SETTLE_AFTER_CRASH_MS;
+    this.#acceptsAt = performance.now() + SETTLE_AFTER_CRASH_MS;
   }
 
-  async #rewrite({ intents, upstreams, results, deferred, broken }: Unconfirmed): Promise<void> {
+  async #rewrite({ intents, upstreams, results, deferred, undelivered }: Unconfirmed): Promise<void> {
     if (intents.length > 0) await this.#query('call_rewrite', REWRITE, intentColumns(intents));
     if (upstreams.length > 0) await this.#query('call_upstream', UPSTREAM, upstreamColumns(upstreams));
     if (results.length > 0) await this.#query('call_result', RESULT, resultColumns(results));
     if (deferred.length > 0) await this.#query('call_deferred', DEFERRED, deferredColumns(latestPerCall(deferred)));
-    if (broken.length > 0) await this.#query('call_broken_again', BROKEN_AGAIN, [broken.toSorted()]);
+    if (undelivered.length > 0) await this.#query('call_broken_again', MARK_UNDELIVERED_AGAIN, [undelivered.toSorted()]);
   }
 
-  async #writeIntents(asked: { call: CallIntent; sure: boolean }[]): Promise<IntentAnswer[]> {
-    const rows = await this.#decide(asked);
+  async #writeIntents(requests: BeginRequest[]): Promise<BeginAnswer[]> {
+    const rows = await this.#decide(requests);
     const verdicts = new Map(rows.map((row) => [row.task_id, row]));
-    return asked.map(({ call }) => {
+    return requests.map(({ call }) => {
       const verdict = verdicts.get(call.taskId);
       if (verdict !== undefined) return toAnswer(verdict);
       this.#unconfirmed.intents.push(call);
-      return { verdict: 'begun' };
+      return { verdict: 'started' };
     });
   }
 
   /** A statement whose answer was lost may have been carried out: then what it decided stands. */
-  async #decide(asked: { call: CallIntent; sure: boolean }[]): Promise<Verdict[]> {
+  async #decide(requests: BeginRequest[]): Promise<Verdict[]> {
     let attempts = 0;
     return retryDatabase(async () => {
       attempts += 1;
       try {
-        await this.#settled();
+        await this.#waitAfterCrash();
         // A mark that is on its way decides what an equal call is.
-        await this.#broken.drain();
-        const calls = asked.map(({ call }) => call);
-        const joined = attempts === 1 ? [] : await this.#ask('call_joined', JOINED, [calls.map((c) => c.taskId), calls.map((c) => c.sid)]);
+        await this.#undelivered.drain();
+        const calls = requests.map(({ call }) => call);
+        const joined =
+          attempts === 1 ? [] : await this.#queryVerdicts('call_joined', JOINED, [calls.map((c) => c.taskId), calls.map((c) => c.sid)]);
         const done = new Set(joined.map((row) => row.task_id));
-        const open = asked.filter(({ call }) => !done.has(call.taskId));
+        const open = requests.filter(({ call }) => !done.has(call.taskId));
         const columns = [
           ...intentColumns(open.map(({ call }) => call)),
-          open.map(({ sure }) => sure),
-          open.map(({ call }) => call.named === true),
+          open.map(({ isNew }) => isNew),
+          open.map(({ call }) => call.hasClientKey === true),
         ];
-        return [...joined, ...(await this.#ask('call_intent', INTENT, columns))];
+        return [...joined, ...(await this.#queryVerdicts('call_intent', INTENT, columns))];
       } catch (error) {
         if (isDatabaseUnavailable(error)) this.#suspectCrash();
         throw error;
@@ -211,12 +217,12 @@ export class SqlCallLedger implements CallLedger {
     });
   }
 
-  async #ask(name: string, text: string, values: unknown[]): Promise<Verdict[]> {
+  async #queryVerdicts(name: string, text: string, values: unknown[]): Promise<Verdict[]> {
     return (await this.#pool.query<Verdict>({ name, text, values })).rows;
   }
 
-  async #settled(): Promise<void> {
-    for (let left = this.#settledAt - performance.now(); left > 0; left = this.#settledAt - performance.now()) {
+  async #waitAfterCrash(): Promise<void> {
+    for (let left = this.#acceptsAt - performance.now(); left > 0; left = this.#acceptsAt - performance.now()) {
       await new Promise((resolve) => setTimeout(resolve, left));
     }
   }
@@ -233,20 +239,20 @@ export class SqlCallLedger implements CallLedger {
     this.#unconfirmed.deferred.push(...rows);
   }
 
-  async #writeUpstreams(asked: [string, string][]): Promise<void[]> {
+  async #writeUpstreams(upstreams: [string, string][]): Promise<void[]> {
     // Whoever asks for a call that has ended gets its result: where it ran is of no use any more.
-    const ids = asked.filter(([taskId]) => this.#unended.delete(taskId));
+    const ids = upstreams.filter(([taskId]) => this.#unended.delete(taskId));
     if (ids.length > 0) {
       await this.#query('call_upstream', UPSTREAM, upstreamColumns(ids));
       this.#unconfirmed.upstreams.push(...ids);
     }
-    return asked.map(() => undefined);
+    return upstreams.map(() => undefined);
   }
 
-  async #writeBroken(taskIds: string[]): Promise<void[]> {
+  async #writeUndelivered(taskIds: string[]): Promise<void[]> {
     // In order, as results are: two statements that wait for each other's rows would deadlock, and a mark would be lost.
-    await this.#query('call_broken', BROKEN, [taskIds.toSorted()]);
-    this.#unconfirmed.broken.push(...taskIds);
+    await this.#query('call_broken', MARK_UNDELIVERED, [taskIds.toSorted()]);
+    this.#unconfirmed.undelivered.push(...taskIds);
     return taskIds.map(() => undefined);
   }
 

@@ -1,4 +1,4 @@
-import type { CallIntent, CallOutcome, CallRecord, CallResult, IntentAnswer } from '@palestra/session';
+import type { CallIntent, CallOutcome, CallRecord, CallResult, BeginAnswer } from '@palestra/session';
 import type { DeferredRow } from './deferred-calls.ts';
 import { matchedArgs, matchKey } from '../../store/derive/verify/match-key.ts';
 import { withoutNul } from './postgres-text.ts';
@@ -124,12 +124,12 @@ export const COPY = `
     c.match_key
   FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS n(task_id, original, ord)
   JOIN session_calls AS c ON c.task_id = n.original ORDER BY n.ord`;
-export const BROKEN = `UPDATE session_calls SET broken_at = now() WHERE task_id = ANY($1::text[])`;
+export const MARK_UNDELIVERED = `UPDATE session_calls SET broken_at = now() WHERE task_id = ANY($1::text[])`;
 
 /** A mark that was used up before the crash is not set again. */
-export const BROKEN_AGAIN = `UPDATE session_calls SET broken_at = now() WHERE task_id = ANY($1::text[]) AND broken_at IS NULL AND joined_by IS NULL`;
+export const MARK_UNDELIVERED_AGAIN = `UPDATE session_calls SET broken_at = now() WHERE task_id = ANY($1::text[]) AND broken_at IS NULL AND joined_by IS NULL`;
 /** Index Scan using session_calls_pkey. */
-export const RESUMED = `UPDATE session_calls SET broken_at = NULL WHERE task_id = $1 AND broken_at IS NOT NULL`;
+export const CLEAR_UNDELIVERED = `UPDATE session_calls SET broken_at = NULL WHERE task_id = $1 AND broken_at IS NOT NULL`;
 
 export const TAKE_OVER = `UPDATE session_calls SET replica_id = $3 WHERE task_id = $1 AND replica_id = $2`;
 
@@ -236,9 +236,9 @@ export function deferredColumns(rows: DeferredRow[]): unknown[] {
   ];
 }
 
-export function toAnswer({ moved, known, joined, doubted, doubted_replica_id: replicaId }: Verdict): IntentAnswer {
+export function toAnswer({ moved, known, joined, doubted, doubted_replica_id: replicaId }: Verdict): BeginAnswer {
   if (moved) return { verdict: 'moved' };
-  if (known) return { verdict: 'known' };
+  if (known) return { verdict: 'repeated' };
   if (joined !== null) return { verdict: 'join', taskId: joined };
-  return { verdict: 'doubt', taskId: doubted!, replicaId: replicaId! };
+  return { verdict: 'uncertain', taskId: doubted!, replicaId: replicaId! };
 }

@@ -42,9 +42,9 @@ function leaving(request: FastifyRequest, reply: FastifyReply, sid: string, serv
   const gone = new AbortController();
   countRequest(request);
   onDelivery(request, reply, (how) => {
-    if (how !== 'broke') return;
+    if (how !== 'undelivered') return;
     gone.abort(new PalestraError('call_abandoned'));
-    void server.engine.noteCreateBroken(sid);
+    void server.engine.markCreateUndelivered(sid);
   });
   return gone.signal;
 }

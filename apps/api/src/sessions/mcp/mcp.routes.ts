@@ -180,7 +180,7 @@ async function call(
 
 function watchDelivery(request: FastifyRequest, reply: FastifyReply, { open }: McpCall): void {
   const view = open.stream();
-  onDelivery(request, reply, (how) => (how === 'broke' ? view.broke() : view.delivered()));
+  onDelivery(request, reply, (how) => (how === 'undelivered' ? view.undelivered() : view.delivered()));
   if (request.headers[FORWARDED] !== undefined && open.taskId !== null) reply.raw.setHeader(CALL_HEADER, open.taskId);
 }
 

@@ -54,7 +54,7 @@ function urlsOf({ path, scoped }: OrsRoute): string[] {
 /** Clients send their secrets for an episode and none for discovery, which needs no slot (openreward-wire.md 2.7, rules 1 and 2). */
 async function reserve(request: FastifyRequest, reply: FastifyReply, ors: OrsRequest, { server, routing }: OrsContext): Promise<void> {
   const { sid, clientSid } = await server.createSession(ors);
-  const admit: Admit = (signal, onPlace) => routing.engine.admit(ors.caller, sid, signal, onPlace);
+  const admit: Admit = (signal, onPosition) => routing.engine.admit(ors.caller, sid, signal, onPosition);
   await streamReservation(reply, clientSid, ors.secrets === null ? null : admit, header(request, 'x-palestra-queue') !== null);
 }
 
@@ -92,9 +92,9 @@ async function create(request: FastifyRequest, reply: FastifyReply, ors: OrsRequ
   const { sid, caller } = ors;
   const gone = new AbortController();
   onDelivery(request, reply, (how) => {
-    if (how !== 'broke') return;
+    if (how !== 'undelivered') return;
     gone.abort(new PalestraError('call_abandoned'));
-    if (sid !== null) void routing.engine.noteCreateBroken(sid);
+    if (sid !== null) void routing.engine.markCreateUndelivered(sid);
   });
   try {
     await reply.type('application/json').send(stringifyJson(await server.create(ors, gone.signal)));
@@ -122,6 +122,6 @@ function readRequest(request: FastifyRequest, caller: Caller): OrsRequest {
     owner: params.owner ?? null,
     segment: params.env ?? null,
     body: Buffer.isBuffer(request.body) ? request.body : null,
-    callName: header(request, 'idempotency-key'),
+    idempotencyKey: header(request, 'idempotency-key'),
   };
 }

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { encodeSseEvent, encodeSseHeartbeat, encodeSseResult, SSE_HEADERS, SSE_HEARTBEAT_MS } from '@palestra/kit/sse';
 import { PalestraError } from '@palestra/protocol';
-import { type CallOutcome, errorOfOutcome, type OpenCall, type QueuePlace } from '@palestra/session';
+import { type CallOutcome, errorOfOutcome, type OpenCall, type QueuePosition } from '@palestra/session';
 import { onDelivery } from '../http/delivery.ts';
 import { CALL_HEADER, FORWARDED } from '../http/forwarder.ts';
 
@@ -11,7 +11,7 @@ import { CALL_HEADER, FORWARDED } from '../http/forwarder.ts';
 const QUEUE_HOLD_MS = 10_000;
 
 /** Waits for a slot of the session; tells the client's place whenever it changes. */
-export type Admit = (signal: AbortSignal, onPlace: (place: QueuePlace) => void) => Promise<void>;
+export type Admit = (signal: AbortSignal, onPosition: (place: QueuePosition) => void) => Promise<void>;
 
 /**
  * The SID as `task_id`, then, when it has a slot, an empty `end`. A client that waits hears heartbeats, and with `showPlace` events
@@ -62,7 +62,7 @@ export async function streamReservation(reply: FastifyReply, sid: string, admit:
   stream.end(head + encodeSseEvent('end', ''));
 }
 
-const placeText = ({ position, waiting, estimatedWaitMs }: QueuePlace): string =>
+const placeText = ({ position, waiting, estimatedWaitMs }: QueuePosition): string =>
   JSON.stringify({ position, waiting, estimated_wait_s: estimatedWaitMs === null ? null : Math.ceil(estimatedWaitMs / 1_000) });
 
 export interface StreamOptions {
@@ -85,7 +85,7 @@ export async function streamCall(request: FastifyRequest, reply: FastifyReply, c
   reply.hijack();
   const stream = reply.raw;
   const view = call.stream();
-  onDelivery(request, reply, (how) => (how === 'broke' ? view.broke() : view.delivered()));
+  onDelivery(request, reply, (how) => (how === 'undelivered' ? view.undelivered() : view.delivered()));
   // A client that vanishes must not become an uncaught error; its call goes on and can be resumed.
   stream.on('error', () => {});
   const forwarded = request.headers[FORWARDED] !== undefined && call.taskId !== null;

@@ -224,11 +224,11 @@ export class SqlSessionStore implements SessionStore {
     return (await this.#query<Row>('session_find_owned', FIND_OWNED, [replicaId])).map(toSessionRecord);
   }
 
-  async noteCreateBroken(sid: string): Promise<void> {
+  async markCreateUndelivered(sid: string): Promise<void> {
     await this.#query('session_create_broken', 'UPDATE sessions SET create_broken = true WHERE sid = $1', [sid]);
   }
 
-  async healCreate(sid: string): Promise<boolean> {
+  async clearCreateUndelivered(sid: string): Promise<boolean> {
     const healed = 'UPDATE sessions SET create_broken = false WHERE sid = $1 AND create_broken RETURNING sid';
     return (await this.#query('session_heal_create', healed, [sid])).length > 0;
   }

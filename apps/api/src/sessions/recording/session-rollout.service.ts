@@ -37,7 +37,7 @@ export class SessionRolloutService {
     const stored = await beginRecording(this.database.pool, caller.orgId, sid, stringifyJson(wanted));
     if (stored === null) throw new PalestraError('session_not_found', { detail: 'No such session.' });
     // Here at once; another process notices by the version, and its sweep writes what it overlooked.
-    await this.server.engine.relocate(caller, sid);
+    await this.server.engine.refreshLocation(caller, sid);
     await this.recorder.note(sid);
     const { run, rolloutId, name } = parseJson(stored) as Recording;
     return { sid, run, rollout_id: rolloutId, rollout: name };

@@ -68,7 +68,7 @@ export class SessionServer {
       onBackgroundError,
     });
     this.#forwarder = new Forwarder(replicaId, (taskId) => {
-      this.engine.noteCallBroken(taskId).catch((error: unknown) => onBackgroundError(error, ''));
+      this.engine.markCallUndelivered(taskId).catch((error: unknown) => onBackgroundError(error, ''));
     });
     this.routing = new SessionRouting(this.engine, this.leases, this.#forwarder);
   }
@@ -105,7 +105,7 @@ export class SessionServer {
     this.engine.refuseNew();
     await this.leases.drain();
     const deadline = Date.now() + ((await this.leases.hasSiblings()) ? this.#options.drainMs : 0);
-    while (this.engine.bound() > 0 && Date.now() < deadline) await systemClock.sleep(DRAIN_POLL_MS);
+    while (this.engine.countUnmovable() > 0 && Date.now() < deadline) await systemClock.sleep(DRAIN_POLL_MS);
     await this.engine.stop(Math.max(CALL_GRACE_MS, deadline - Date.now()));
     await this.leases.stop();
   }

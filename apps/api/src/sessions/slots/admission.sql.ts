@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { AdmissionFacts, AdmissionStore, AdmittedSession, LivingSessions, SlotLimits } from '@palestra/session';
+import type { AdmissionSnapshot, AdmissionStore, AdmittedSession, OpenSessionCount, SlotLimits } from '@palestra/session';
 import { ADMITTED_RESERVATION_TIMEOUT_MS } from '@palestra/session';
 import { atMost } from '../../platform/limits.ts';
 import { retryDatabase } from '../../platform/database/database-retry.ts';
@@ -62,13 +62,13 @@ export class SqlAdmissionStore implements AdmissionStore {
     readonly orgQuota: number | null,
   ) {}
 
-  round(decide: (facts: AdmissionFacts) => AdmittedSession[]): Promise<void> {
+  round(decide: (snapshot: AdmissionSnapshot) => AdmittedSession[]): Promise<void> {
     return retryDatabase(async () => {
       const client = await this.pool.connect();
       try {
         await client.query('BEGIN');
         await client.query(LOCK);
-        const admitted = decide(await this.#facts(client));
+        const admitted = decide(await this.#snapshot(client));
         if (admitted.length > 0) {
           await client.query(ADMIT, [admitted.map(({ sid }) => sid), admitted.map(({ ownerReplicaId }) => ownerReplicaId)]);
         }
@@ -82,11 +82,11 @@ export class SqlAdmissionStore implements AdmissionStore {
     });
   }
 
-  async living(): Promise<LivingSessions[]> {
-    return retryDatabase(async () => (await this.pool.query<LivingSessions>(LIVING)).rows);
+  async countOpen(): Promise<OpenSessionCount[]> {
+    return retryDatabase(async () => (await this.pool.query<OpenSessionCount>(LIVING)).rows);
   }
 
-  async settled(sids: string[]): Promise<string[]> {
+  async findAdmittedOrEnded(sids: string[]): Promise<string[]> {
     if (sids.length === 0) return [];
     return retryDatabase(async () => (await this.pool.query<{ sid: string }>(SETTLED, [sids])).rows.map(({ sid }) => sid));
   }
@@ -96,7 +96,7 @@ export class SqlAdmissionStore implements AdmissionStore {
     return org === null ? limits : { ...limits, org: atMost(this.orgQuota, org.max_sessions) };
   }
 
-  async #facts(client: pg.PoolClient): Promise<AdmissionFacts> {
+  async #snapshot(client: pg.PoolClient): Promise<AdmissionSnapshot> {
     const waiting = await client.query<WaitingRow>(WAITING, [this.leaseMs]);
     const held = await client.query<HeldRow>(HELD);
     const replicas = await client.query<{ id: string }>(REPLICAS, [this.leaseMs]);

@@ -96,7 +96,7 @@ export class SessionConnection {
 
   async #call(caller: Caller, { id, tool, input }: SessionClientFrame & { type: 'call' }): Promise<string> {
     const { engine, events, sid } = this.#options;
-    const call = await engine.call(caller, sid, { tool, input: input as JsonObject, taskId: null, name: id });
+    const call = await engine.call(caller, sid, { tool, input: input as JsonObject, taskId: null, idempotencyKey: id });
     const taskId = call.taskId ?? '';
     this.#send(frame({ type: 'accepted', id, task_id: taskId }));
     const running = call.outcome();

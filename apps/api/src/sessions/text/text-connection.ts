@@ -57,7 +57,7 @@ export class TextConnection {
     socket.on('close', () => {
       clearInterval(keepAlive);
       this.#gone.abort(new PalestraError('call_abandoned'));
-      for (const sid of this.#opening) void options.server.engine.noteCreateBroken(sid);
+      for (const sid of this.#opening) void options.server.engine.markCreateUndelivered(sid);
     });
   }
 

@@ -34,10 +34,10 @@ export async function openTextHere({ caller, body, request, reply, texts, server
   const gone = new AbortController();
   countRequest(request);
   onDelivery(request, reply, (how) => {
-    if (how !== 'broke') return;
+    if (how !== 'undelivered') return;
     // One that did not read the answer and sends the request again is to get its session.
     gone.abort(new PalestraError('call_abandoned'));
-    void server.engine.noteCreateBroken(sid);
+    void server.engine.markCreateUndelivered(sid);
   });
   try {
     const opened = await texts.openAs(caller, sid, wanted, gone.signal);

@@ -2,48 +2,48 @@ import type { Clock } from '@palestra/kit';
 import type { AdmissionStore } from '../ports/admission-store.port.ts';
 import type { Caller } from '../ports/directory.port.ts';
 
-/** Counts are read this often at most while somebody has much of what they may, and at least while sessions are opened. */
+/** How old a count may be near a quota, and far from it. */
 const SHORT_MS = 1_000;
 const LONG_MS = 10_000;
-/** Beyond it, a refusal asks again this soon. */
+/** A count that leads to a refusal must not be older than this. */
 const REFUSAL_MS = 250;
 
 type Quota = Caller['maxSessions'];
 type Counts = Map<string, number>;
 
 /**
- * About how many sessions live of a key and of an organisation, over all processes, reserved ones included; never fewer than this process
- * knows. Far from a quota that is enough, and an opened session costs no query.
+ * Estimates how many sessions of a key and of an organisation are open on all processes, including reserved ones. The estimate is never
+ * lower than what this process knows. Far from a quota it is good enough, and opening a session costs no query.
  */
-export class RoomEstimate {
+export class SessionCountEstimate {
   #stored: Counts = new Map();
-  /** Opened here since the counts were asked for, and in the span before: those may not have been stored by then. */
+  /** Sessions that this process opened since it last read the counts, and in the period before, which the counts may not include. */
   #since: Counts = new Map();
   #before: Counts = new Map();
   #loadedAt = -Infinity;
   #loading: Promise<void> | null = null;
 
   constructor(
-    readonly admission: Pick<AdmissionStore, 'living'>,
+    readonly admission: Pick<AdmissionStore, 'countOpen'>,
     readonly clock: Clock,
     readonly onError: (error: unknown) => void,
   ) {}
 
-  /** A session is about to be stored. */
-  note(caller: Caller): void {
+  /** Call before a session is stored. */
+  add(caller: Caller): void {
     for (const name of namesOf(caller)) this.#since.set(name, (this.#since.get(name) ?? 0) + 1);
   }
 
-  /** Whether both have at least `spare(quota)` sessions fewer than their quota. A negative number is how far they may be beyond it. */
-  async has(caller: Caller, quota: Quota, spare: (quota: number) => number): Promise<boolean> {
+  /** Whether both counts are at least `spare(quota)` below their quota. A negative number allows them to be that far above it. */
+  async isBelow(caller: Caller, quota: Quota, spare: (quota: number) => number): Promise<boolean> {
     const fits = (share = 1) =>
       [quota.key, quota.org].every((most, index) => most === null || this.#count(namesOf(caller)[index]!) < (most - spare(most)) * share);
-    // So near to none that only the queue can tell.
+    // The quota is so small that only the queue, which is exact, can tell.
     if ([quota.key, quota.org].some((most) => most !== null && most <= spare(most))) return false;
     const age = this.clock.now() - this.#loadedAt;
     if (age > LONG_MS || (!fits(0.25) && age > SHORT_MS)) {
       const loading = this.#load();
-      // The first count is waited for; later ones only matter near the quota.
+      // Wait for the first count. Later ones matter only near the quota.
       if (this.#loadedAt === -Infinity) await loading;
     }
     if (fits()) return true;
@@ -68,11 +68,11 @@ export class RoomEstimate {
     this.#before = sum(this.#before, opened);
     const at = this.clock.now();
     const stored: Counts = new Map();
-    for (const { holder, orgId, count } of await this.admission.living()) {
+    for (const { holder, orgId, count } of await this.admission.countOpen()) {
       for (const name of [`key ${holder}`, `org ${orgId}`]) stored.set(name, (stored.get(name) ?? 0) + count);
     }
     this.#stored = stored;
-    // The last of them may be on their way to the store: until the next count they count twice rather than not at all.
+    // The newest may not be stored yet. Until the next read they count twice rather than not at all.
     this.#before = opened;
     this.#loadedAt = at;
   }

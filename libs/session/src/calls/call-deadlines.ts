@@ -3,36 +3,36 @@ import { type Clock, onAbort } from '@palestra/kit';
 interface Wait {
   dueAt: number;
   reject: (error: unknown) => void;
-  tooLong: () => Error;
+  onTimeout: () => Error;
 }
 
-/** The first that was added is the first that is due. */
+/** Waits with the same limit: the first that was added is the first that is due. */
 interface Queue {
   waits: Set<Wait>;
-  isTimed: boolean;
+  hasTimer: boolean;
 }
 
 /**
- * Ends the wait for calls that take too long, or whose session dies; what ran goes on unheard. One timer for all calls of the same limit: most
- * calls end long before, and cost no more than their place in a set.
+ * Ends the wait for calls that take too long or whose session dies. The work itself is not stopped. All calls of the same limit share one
+ * timer, because most calls end long before it.
  */
-export class CallWatch {
+export class CallDeadlines {
   /** By limit, milliseconds. */
   readonly #queues = new Map<number, Queue>();
 
   constructor(readonly clock: Clock) {}
 
-  /** Settles as `work`, with `tooLong` after `limitMs`, or with the signal's reason when it aborts. */
-  wait<T>(signal: AbortSignal, work: Promise<T>, limitMs: number, tooLong: () => Error): Promise<T> {
+  /** Settles as `work`. Rejects with `onTimeout()` after `limitMs`, or with the reason of `signal` when that aborts. */
+  wait<T>(signal: AbortSignal, work: Promise<T>, limitMs: number, onTimeout: () => Error): Promise<T> {
     if (signal.aborted) {
       work.catch(() => {});
       return Promise.reject(signal.reason as Error);
     }
     const queue = this.#queueOf(limitMs);
     return new Promise<T>((resolve, reject) => {
-      const wait: Wait = { dueAt: this.clock.now() + limitMs, reject, tooLong };
+      const wait: Wait = { dueAt: this.clock.now() + limitMs, reject, onTimeout };
       queue.waits.add(wait);
-      if (!queue.isTimed) this.#time(queue, limitMs);
+      if (!queue.hasTimer) this.#startTimer(queue, limitMs);
       const forget = onAbort(signal, reject);
       work.then(
         (value) => {
@@ -52,23 +52,23 @@ export class CallWatch {
   #queueOf(limitMs: number): Queue {
     const known = this.#queues.get(limitMs);
     if (known !== undefined) return known;
-    const queue = { waits: new Set<Wait>(), isTimed: false };
+    const queue = { waits: new Set<Wait>(), hasTimer: false };
     this.#queues.set(limitMs, queue);
     return queue;
   }
 
-  #time(queue: Queue, delayMs: number): void {
-    queue.isTimed = true;
-    this.clock.after(delayMs, () => this.#look(queue));
+  #startTimer(queue: Queue, delayMs: number): void {
+    queue.hasTimer = true;
+    this.clock.after(delayMs, () => this.#rejectDue(queue));
   }
 
-  #look(queue: Queue): void {
-    queue.isTimed = false;
+  #rejectDue(queue: Queue): void {
+    queue.hasTimer = false;
     const now = this.clock.now();
     for (const wait of queue.waits) {
-      if (wait.dueAt > now) return this.#time(queue, wait.dueAt - now);
+      if (wait.dueAt > now) return this.#startTimer(queue, wait.dueAt - now);
       queue.waits.delete(wait);
-      wait.reject(wait.tooLong());
+      wait.reject(wait.onTimeout());
     }
   }
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '@palestra/kit';
 import { describe, expect, test } from 'vitest';
-import { CallWatch } from './call-watch.ts';
+import { CallDeadlines } from './call-deadlines.ts';
 
 /** A clock that is moved by hand; `timers` counts those that were ever set. */
 function handClock() {
@@ -37,7 +37,7 @@ const settled = async (work: Promise<unknown>) => {
 describe('the wait for a call', () => {
   test('ends as the call does, with one timer for all of them', async () => {
     const { clock, counts } = handClock();
-    const watch = new CallWatch(clock);
+    const watch = new CallDeadlines(clock);
     const { signal } = new AbortController();
     const results = Array.from({ length: 100 }, (_, n) => watch.wait(signal, Promise.resolve(n), 50, tooLong));
     expect(await Promise.all(results)).toEqual(Array.from({ length: 100 }, (_, n) => n));
@@ -47,7 +47,7 @@ describe('the wait for a call', () => {
 
   test('ends at its own limit, whatever ended before', async () => {
     const { clock, move } = handClock();
-    const watch = new CallWatch(clock);
+    const watch = new CallDeadlines(clock);
     const { signal } = new AbortController();
     await watch.wait(signal, Promise.resolve(), 50, tooLong);
     move(30);
@@ -63,7 +63,7 @@ describe('the wait for a call', () => {
 
   test('ends with its session, before and after', async () => {
     const { clock } = handClock();
-    const watch = new CallWatch(clock);
+    const watch = new CallDeadlines(clock);
     const dies = new AbortController();
     const waits = [1, 2].map(() => watch.wait(dies.signal, never, 50, tooLong));
     dies.abort(new Error('the session died'));
