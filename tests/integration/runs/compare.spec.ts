@@ -255,6 +255,6 @@ describe('one tool', () => {
     expect((await get(path('/check?tool=divide%2Fby', C))).body).toMatchObject({ calls: 1, checked: 0, without_schema: 1, violations: [] });
     const { violations, unparsable } = (await get(path('/check?tool=add', C))).body;
     expect(unparsable).toBe(1);
-    expect(violations).toContainEqual({ path: '', rule: 'json', message: 'is no JSON', count: 1, examples: [{ rollout: id, index: 1 }] });
+    expect(violations).toContainEqual({ path: '', rule: 'json', message: 'is not JSON', count: 1, examples: [{ rollout: id, index: 1 }] });
   });
 });

@@ -8,7 +8,7 @@ import { Api } from '../platform/http/api.decorator.ts';
 import { Database } from '../platform/database/database.ts';
 import { countLiveSessions, selectRunsOf, selectUsage } from './environment-usage.sql.ts';
 
-/** Who uses which environment, in the caller's organisation. */
+/** How the caller's organisation uses environments. */
 @Controller('v1')
 @RequireScope('rollouts')
 export class EnvironmentUsageController {

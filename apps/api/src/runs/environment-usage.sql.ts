@@ -1,9 +1,6 @@
 import type pg from 'pg';
 
-/**
- * What an organisation's rollouts say of environments, from rollups: rollouts themselves are never read. A run keeps the row of an environment of
- * which all its rollouts are gone.
- */
+/** Use of environments, from rollups: no statement reads rollouts. A run keeps the row of an environment whose rollouts are all erased. */
 
 interface Figures {
   rollouts: number;
@@ -11,9 +8,9 @@ interface Figures {
   reward_mean: number | null;
 }
 export interface EnvironmentUsageRow extends Figures {
-  /** Null where the rollouts name an environment that was unknown here when they came. */
+  /** Null when the environment was not registered when the rollouts arrived. */
   environment_id: string | null;
-  /** As the rollouts name it. */
+  /** The name in the rollouts. */
   environment: string | null;
   runs: number;
   last_at: Date | null;
@@ -29,7 +26,7 @@ const FIGURES = `COALESCE(sum(f.rollouts), 0)::int AS rollouts, COALESCE(sum(f.s
   sum(f.reward_sum) / NULLIF(sum(f.scored), 0) AS reward_mean`;
 
 /**
- * Plan: Index Scan of rollout_environments_org_id_name_hash_key (the organisation's few), joined with run_environments (small: one row a run
+ * Plan: Index Scan of rollout_environments_org_id_name_hash_key (the organisation's few), joined with run_environments (small: one row per run
  * and environment), per pair an Index Scan of step_rollups_pkey.
  */
 const USAGE = `

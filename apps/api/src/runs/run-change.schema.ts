@@ -1,7 +1,7 @@
 import { runChangeSchema } from '@palestra/protocol/schemas';
 import { compileRegex } from '@palestra/query';
 
-/** `runChangeSchema` of the wire; also refuses a `nameRegex` that RE2 does not compile, which takes libs/query. */
+/** `runChangeSchema` of the wire that also rejects a `nameRegex` which RE2 does not compile; the check needs libs/query. */
 export const checkedRunChangeSchema = runChangeSchema.check(({ value, issues }) => {
   const input = value.settings?.nameRegex;
   if (typeof input === 'string' && !isRegex(input))

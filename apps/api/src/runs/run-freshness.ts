@@ -26,5 +26,5 @@ class RunFreshness extends Freshness {
   }
 }
 
-/** The route reads one run, by the parameter of that name, which the handler gets as `@OfRun()`. */
+/** Marks a route that reads one run. `parameter` names its id or name in the path; the handler gets the run as `@OfRun()`. */
 export const ReadsRun = (parameter = 'run') => applyDecorators(SetMetadata(PARAMETER, parameter), UseInterceptors(RunFreshness));

@@ -24,7 +24,7 @@ import { SearchService } from './search/search.service.ts';
 import { StreamController } from './stream/stream.controller.ts';
 import { StepFiguresService } from '../store/figures/step-figures.service.ts';
 
-/** What the dashboard reads of runs. */
+/** The reads of runs for the dashboard. */
 @Module({
   imports: [StoreModule, RolloutsModule, RunsModule],
   controllers: [

@@ -2,12 +2,12 @@ import { type Phase, PHASES } from '@palestra/protocol';
 import type pg from 'pg';
 import type { StoredFigure } from '../store/figures/step-rollup.ts';
 
-/** Steps that "recent" means, and as many before them to compare with. */
+/** Number of recent steps. As many steps before them are read for comparison. */
 export const RECENT_STEPS = 10;
 
-/** What the list of runs reads of a step. */
+/** A step as the list of runs reads it. */
 export interface RecentStep {
-  /** -1: the rollouts whose step is not known, all together. */
+  /** -1: all rollouts whose step is not known. */
   step: number;
   rollouts: number;
   scored: number;
@@ -18,8 +18,8 @@ export interface RecentStep {
 }
 
 /**
- * The newest steps of each run, training where there is any, the newest first; behind them what has none. Plan: per run a backward Index Scan using step_rollups_pkey
- * over the rows of all environments together, at most 20 of them; rollouts are not read.
+ * The newest steps of each run, newest first, the unknown step last: of training if the run has any, else of evaluation. Plan: per run a backward
+ * Index Scan using step_rollups_pkey over the rows of all environments together, at most 20 of them; no rollout is read.
  */
 export async function selectRecentSteps(pool: pg.Pool, runSeqs: readonly number[]): Promise<Map<number, RecentStep[]>> {
   const { rows } = await pool.query<{ run_seq: number; steps: RecentStep[] | null }>({
@@ -38,7 +38,7 @@ export async function selectRecentSteps(pool: pg.Pool, runSeqs: readonly number[
 }
 
 /**
- * Which phases each run has rollouts of, by code. Plan: per run and phase one probe of step_rollups_pkey, all environments together.
+ * The phases that each run has rollouts of. Plan: per run and phase one probe of step_rollups_pkey, all environments together.
  */
 export async function selectPhases(pool: pg.Pool, runSeqs: readonly number[]): Promise<Map<number, Phase[]>> {
   const { rows } = await pool.query<{ run_seq: number; phases: number[] }>({
@@ -54,15 +54,15 @@ export async function selectPhases(pool: pg.Pool, runSeqs: readonly number[]): P
 export interface RunOrigin {
   source: string | null;
   model: string | null;
-  /** The program that played it, as its uploader named it. */
+  /** The agent program, as the uploader names it. */
   agent: string | null;
-  /** Who played it: user and key of the session that it names. */
+  /** User and key of the session that the rollout names. */
   user: string | null;
   key: string | null;
 }
 
 /**
- * Trainer, model and people of the newest rollout of each run. Plan: per run a backward Index Scan using rollouts_run_seq_idx, one row, then one probe each of
+ * Trainer, model, agent and user of the newest rollout of each run. Plan: per run a backward Index Scan using rollouts_run_seq_idx, one row, then one probe each of
  * rollout_meta_pkey, runs_seq_key, sessions_pkey, users_pkey and api_keys_pkey.
  */
 export async function selectOrigins(pool: pg.Pool, runSeqs: readonly number[]): Promise<Map<number, RunOrigin>> {

@@ -5,18 +5,18 @@ export interface RunState {
   seq: number;
   id: string;
   name: string;
-  /** Of its figures; counts up. */
+  /** Version of its figures; increases. */
   version: string;
   settings: Record<string, unknown>;
   inference: Record<string, unknown> | null;
   retention_days: number | null;
   created_at: Date;
   updated_at: Date;
-  /** Newest event that is in its figures; null without any. */
+  /** Time of the newest event in its figures; null without events. */
   as_of: Date | null;
 }
 
-/** Plan: runs_seq_key; rollouts_run_seq_idx backwards, at most a hundred rows: old rollouts seldom go on when a hundred newer ones are there. */
+/** Throws `run_not_found`. Plan: runs_seq_key; rollouts_run_seq_idx backwards, at most 100 rows: older rollouts rarely get new events. */
 export async function selectRunState(pool: pg.Pool, seq: number): Promise<RunState> {
   const { rows } = await pool.query<RunState>({
     name: 'run-state',

@@ -8,12 +8,12 @@ import { type RunState, selectRunState } from './run-scope.sql.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Of a route marked `@ReadsRun()`: the run that its path names, settled. */
+    /** The settled run of a route marked `@ReadsRun()`. */
     run?: RunScope;
   }
 }
 
-/** A run as one read sees it: everything that was acknowledged before is in its figures, as far as that can be had quickly. */
+/** A run as one read sees it. Its figures contain all events that were acknowledged before, unless deriving them takes too long. */
 export interface RunScope extends RunState {
   orgId: string;
   /** Rollouts whose newest events its figures do not show yet; null = the figures are complete. */
@@ -27,7 +27,7 @@ export const OfRun = createParamDecorator((_data: unknown, context: ExecutionCon
   return run;
 });
 
-/** Where every read of a run begins. */
+/** Opens a run for a read. */
 @Injectable()
 export class RunScopes {
   constructor(

@@ -40,7 +40,7 @@ export class RunService {
     const [updatedAt, afterId] = cursor === undefined ? [] : decodeCursor(cursor, TIME, isUuid);
     const after = updatedAt === undefined ? undefined : { updatedAt, id: afterId! };
     const filter = { orgId: caller.orgId, ...query, limit: query.limit + 1, after };
-    // Which runs, then their figures: figures that were read before others had settled them would be old.
+    // Settle the runs of the page before reading their figures.
     const pending = await this.settler.settle(await selectPageSeqs(this.database.pool, filter));
     const rows = await selectRuns(this.database.pool, filter);
     const shown = rows.slice(0, query.limit);
@@ -77,7 +77,7 @@ export class RunService {
     return this.lists.list({ ...query, runSeqs: [runSeq] });
   }
 
-  /** New settings are applied to what is stored, too. */
+  /** New settings also apply to stored rollouts. */
   async change(caller: Caller, idOrName: string, change: RunChange): Promise<RunView> {
     const seq = await this.seqOf(caller, idOrName);
     await updateRun(this.database.pool, seq, change);
@@ -91,7 +91,7 @@ export class RunService {
     this.ingest.forgetRuns();
   }
 
-  /** The short key of a run, which routes take by id or by name. Throws `run_not_found`. */
+  /** The short key of a run, by id or name. Throws `run_not_found`. */
   async seqOf(caller: Caller, idOrName: string): Promise<number> {
     const { pool } = this.database;
     const byId = isUuid(idOrName) ? await selectRunSeq(pool, caller.orgId, idOrName) : null;

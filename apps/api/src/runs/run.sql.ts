@@ -30,7 +30,7 @@ export interface RunFilter {
   tag?: string;
   limit: number;
   offset: number;
-  /** Where the page before ended. */
+  /** End of the previous page. */
   after?: { updatedAt: string; id: string };
 }
 
@@ -44,7 +44,7 @@ const PAGE = `
 
 /**
  * A page of runs, newest activity first, with the figures of each from its rollups. Plan: index scan of runs_org_id_updated_at_id_idx, then
- * per run an index scan of step_rollups_pkey (env_id 0) and of run_environments_pkey: rollouts are never read.
+ * per run an index scan of step_rollups_pkey (env_id 0) and of run_environments_pkey: no rollout is read.
  */
 const RUNS = `
 SELECT r.id, r.seq, r.name, r.settings, r.inference, r.retention_days, r.tags, r.version::text, r.created_at, r.updated_at, f.*,
@@ -75,18 +75,18 @@ export async function selectRuns(pool: pg.Pool, filter: RunFilter): Promise<RunR
   return rows;
 }
 
-/** Which runs are on that page. */
+/** The runs of a page. */
 export async function selectPageSeqs(pool: pg.Pool, filter: RunFilter): Promise<number[]> {
   const { rows } = await pool.query<{ seq: number }>(`SELECT seq FROM (${PAGE}) r`, valuesOf(filter));
   return rows.map(({ seq }) => seq);
 }
 
-/** Points of a run's sparkline at most. */
+/** Maximum of points in a sparkline. */
 const SPARKLINE = 100;
 
 /**
- * Mean rewards over the steps of each run, training where there is any, in at most 100 stretches of as many steps each. Plan: per run an Index Scan using
- * step_rollups_pkey over the rows of all environments together.
+ * Mean rewards over the steps of each run, in at most 100 equal stretches of steps: of training if the run has any, else of evaluation.
+ * Plan: per run an Index Scan using step_rollups_pkey over the rows of all environments together.
  */
 export async function selectSparklines(pool: pg.Pool, runSeqs: readonly number[]): Promise<Map<number, (number | null)[]>> {
   const { rows } = await pool.query<{ run_seq: number; points: (number | null)[] | null }>({
@@ -103,7 +103,7 @@ export async function selectSparklines(pool: pg.Pool, runSeqs: readonly number[]
   return new Map(rows.map(({ run_seq, points }) => [run_seq, points ?? []]));
 }
 
-/** All runs that match, also when the page is behind the last one. */
+/** Counts all matching runs, also when the page is past the last one. */
 export async function countRuns(pool: pg.Pool, filter: Omit<RunFilter, 'limit' | 'offset'>): Promise<number> {
   const { rows } = await pool.query<{ total: number }>(
     `SELECT count(*)::int AS total FROM runs WHERE org_id = $1 AND deleted_at IS NULL AND ($2::text IS NULL OR position(lower($2) in lower(name)) > 0)
@@ -113,7 +113,7 @@ export async function countRuns(pool: pg.Pool, filter: Omit<RunFilter, 'limit' |
   return rows[0]!.total;
 }
 
-/** The short key of a run that the organisation has; by id. */
+/** The short key of a run of the organisation, by id. */
 export async function selectRunSeq(pool: pg.Pool, orgId: string, id: string): Promise<number | null> {
   const { rows } = await pool.query<{ seq: number }>('SELECT seq FROM runs WHERE org_id = $1 AND id = $2 AND deleted_at IS NULL', [
     orgId,

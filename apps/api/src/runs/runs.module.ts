@@ -9,7 +9,7 @@ import { RunController } from './run.controller.ts';
 import { RunService } from './run.service.ts';
 import { TaskDifficultyController } from './task-difficulty.controller.ts';
 
-/** Runs, and what their rollouts say of environments and tasks. */
+/** Runs, and statistics of their rollouts by environment and task. */
 @Module({
   imports: [EnvironmentsModule, StoreModule, IngestModule, RolloutsModule],
   controllers: [RunController, TaskDifficultyController, EnvironmentUsageController],

@@ -4,7 +4,7 @@ import { SOLVED } from './solved.sql.ts';
 export interface DifficultyFilter {
   orgId: string;
   environmentId: string;
-  /** `owner/name`, for rollouts that were uploaded before the environment was known here. */
+  /** `owner/name`, for rollouts that were uploaded before the environment was registered. */
   environment: string;
   variant?: string;
   split?: string;
@@ -26,7 +26,7 @@ export interface DifficultyRow {
   variant: string | null;
 }
 
-/** As uploaded, which may be anything: null where it is no number, `7B` say. */
+/** The uploaded value may be anything; null when it is not a number, like `7B`. */
 const PARAMS = "meta.start->'run_info'->>'model_params'";
 const MODEL_PARAMS = `(CASE WHEN ${PARAMS} ~ '^\\d{1,30}(\\.\\d{1,30})?([eE][+-]?\\d{1,2})?$' THEN (${PARAMS})::float8 END)`;
 

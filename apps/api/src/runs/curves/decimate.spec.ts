@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { decimate } from './decimate.ts';
 
-test('keeps everything that fits', () => expect(decimate([1, null, 3], 3)).toEqual([0, 1, 2]));
+test('keeps all points that fit', () => expect(decimate([1, null, 3], 3)).toEqual([0, 1, 2]));
 
-test('never keeps more than asked, and never loses an extreme, the first or the last point', () => {
+test('keeps at most the requested number, with every extreme, the first and the last point', () => {
   fc.assert(
     fc.property(
       fc.array(fc.option(fc.double({ noNaN: true })), { minLength: 1, maxLength: 400 }),

@@ -1,7 +1,6 @@
 /**
- * Which of the points to keep so that there are at most `max` of them: the first, the last, and of each of equal stretches between them
- * the least and the largest value, so that no extreme is lost. Null values are kept out of the comparison, not out of the curve: a
- * stretch without any value keeps its first point. Ascending positions.
+ * Indexes of at most `max` points to keep, ascending: the first, the last, and the least and largest value of each of equal stretches between
+ * them, so that no extreme is lost. Nulls are not compared: a stretch without a value keeps its first point.
  */
 export function decimate(values: readonly (number | null)[], max: number): number[] {
   const { length } = values;

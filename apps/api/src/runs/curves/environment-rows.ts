@@ -2,18 +2,18 @@ import { groupBy } from '@palestra/metrics';
 import { weakerProvenance } from '../../store/figures/step-columns.ts';
 import { isWindow, type StepRow } from '../../store/figures/step-figures.sql.ts';
 
-/** Of what a row is: all environments (0), or the environment of that name, which has an id for each of its variants. */
+/** What a row counts: all environments (0), or the environment of this name, whose variants have an id each. */
 export const environmentOf = ({ env_id }: StepRow, names: ReadonlyMap<number, string | null>): string | null | 0 =>
   env_id === 0 ? 0 : (names.get(env_id) ?? null);
 
-/** One row a step, phase and environment, whatever its variants, in the order of `rows`. Figures of several variants together are to be made (`withFigures`). */
+/** One row per step, phase and environment, with all variants together, in the order of `rows`. `withFigures` computes figures of several variants. */
 export function rowsOfEnvironments(rows: readonly StepRow[], names: ReadonlyMap<number, string | null>): StepRow[] {
-  const places = groupBy(rows, (row) => JSON.stringify([row.phase, row.step, environmentOf(row, names)]));
-  return [...places.values()].map((own) => (own.length === 1 ? own[0]! : together(own)));
+  const environments = groupBy(rows, (row) => JSON.stringify([row.phase, row.step, environmentOf(row, names)]));
+  return [...environments.values()].map((variants) => (variants.length === 1 ? variants[0]! : mergeVariants(variants)));
 }
 
-/** Of the figures only what is counted for curves. */
-function together(rows: readonly StepRow[]): StepRow {
+/** Merges counts. Of the figures it keeps only what curves read. */
+function mergeVariants(rows: readonly StepRow[]): StepRow {
   const first = rows[0]!;
   const sum = (of: (row: StepRow) => number) => rows.reduce((total, row) => total + of(row), 0);
   const figures = { ...first.figures, canonical: {}, incomplete_groups: sum((row) => row.figures.incomplete_groups) };

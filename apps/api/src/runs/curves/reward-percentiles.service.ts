@@ -14,17 +14,18 @@ import { codeOf } from '../../store/vocabulary-codes.ts';
 import { histogramOf, StepFiguresService } from '../../store/figures/step-figures.service.ts';
 import { selectPercentiles } from './run-summary.sql.ts';
 import type { StepRow } from '../../store/figures/step-figures.sql.ts';
+import { readFigure } from '../../store/figures/step-rollup.ts';
 
-/** Of the canonical figures `reward_p10` and so on. */
+/** Those of the canonical figures `reward_p10` and so on. */
 export const PERCENTILES = [10, 25, 50, 75, 90] as const;
-/** Rollouts of which one statement has the percentiles in a few hundredths of a second. */
+/** Up to this number of rollouts one statement computes percentiles in some 10 ms. */
 const MAX_READ = 20_000;
-const BROKEN_OFF = [...NOT_THE_POLICY].map((stop) => codeOf(STOP_REASONS, stop)!);
+const FAILED_STOPS = [...NOT_THE_POLICY].map((stop) => codeOf(STOP_REASONS, stop)!);
 
 export interface Percentiles {
   /** One for each of `PERCENTILES`. */
   values: (number | null)[];
-  /** How they were had, where they are not exact. */
+  /** How they were estimated; null when they are exact. */
   note: string | null;
   incomplete: boolean;
 }
@@ -36,8 +37,8 @@ export interface StepSpan {
 }
 
 /**
- * Percentiles of the rewards of several steps together. Exact where every step's rewards are few different ones (rollups hold how many there
- * are of each), and where so few rollouts are meant that they can be read; else from the steps' histograms, which the note says.
+ * Percentiles of the rewards of several steps together. Exact where every step has few different rewards (rollups count each), or where the
+ * steps have few enough rollouts to read; else estimated from the steps' histograms, and the note says so.
  */
 @Injectable()
 export class RewardPercentiles {
@@ -57,7 +58,7 @@ export class RewardPercentiles {
           this.database.pool,
           span,
           den,
-          BROKEN_OFF,
+          FAILED_STOPS,
           PERCENTILES.map((p) => p / 100),
         ),
       );
@@ -66,18 +67,18 @@ export class RewardPercentiles {
   }
 
   async #fromHistograms(rows: readonly StepRow[], runSeq: number, den: Denominator): Promise<Percentiles> {
-    const made = den === 'effective' ? await this.figures.withHistograms(runSeq, rows, 'effective') : { rows, incomplete: false };
-    const parts = made.rows.map((row) => histogramOf(row, den === 'effective' ? 'effective' : 'reward'));
+    const read = den === 'effective' ? await this.figures.withHistograms(runSeq, rows, 'effective') : { rows, incomplete: false };
+    const parts = read.rows.map((row) => histogramOf(row, den === 'effective' ? 'effective' : 'reward'));
     const nulls = den === 'all' ? rows.reduce((total, row) => total + row.rollouts - row.scored, 0) : 0;
     const merged = [...parts, ...(nulls > 0 ? [zeros(nulls)] : [])].reduce(mergeHistograms, histogram([]));
-    // The ends of all scored rewards: those of the effective ones may lie within.
-    const ends = (key: string) => rows.flatMap((row) => row.figures.canonical[key]?.[0] ?? []);
+    // The range of all scored rewards; that of the effective ones can be smaller.
+    const ends = (key: string) => rows.flatMap((row) => readFigure(row.figures.canonical[key])?.value ?? []);
     const least = [...ends('reward_min'), ...(nulls > 0 ? [0] : [])].reduce((a, b) => Math.min(a, b), Infinity);
     const most = [...ends('reward_max'), ...(nulls > 0 ? [0] : [])].reduce((a, b) => Math.max(a, b), -Infinity);
     return {
       values: PERCENTILES.map((p) => percentileOfHistogram(merged, p / 100, least, most)),
       note: `from histograms: within ${Number(binWidth(merged).toPrecision(3))} of the exact value`,
-      incomplete: made.incomplete,
+      incomplete: read.incomplete,
     };
   }
 }

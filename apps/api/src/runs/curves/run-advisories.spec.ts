@@ -12,7 +12,7 @@ const advised = (figures: Record<string, number>) =>
     now: 0,
   });
 
-test('groups without spread are told apart by how they came out', () => {
+test('the zero-variance advisory splits groups by kind', () => {
   const [one] = advised({ zero_variance: 0.58, zero_variance_all_pass: 0.41, zero_variance_all_fail: 0.17, zero_variance_equal_other: 0 });
   expect(one).toMatchObject({
     rule: 'zero_variance',

@@ -1,19 +1,20 @@
 import type { Advisory } from '@palestra/protocol';
 import type { StepRow } from '../../store/figures/step-figures.sql.ts';
+import { readFigure } from '../../store/figures/step-rollup.ts';
 
-/** Advisories of a run (dashboard.md 5.2): a rule, its value, and the query that shows the rollouts behind it. Pure. */
-export interface AdvisoryFacts {
-  /** Of one phase, ascending. */
+/** What the rules of advisories read (docs/reference/metrics.md, Advisories). */
+export interface AdvisoryInput {
+  /** Rows of one phase, by step. */
   rows: readonly StepRow[];
   /** Merged figures by canonical key. */
   value(key: string): number | null;
-  /** What the step inference said of itself; null when steps were told. */
+  /** Confidence of the step inference; null when the uploads contain the steps. */
   confidence: number | null;
   /** Rollouts of the last 30 minutes. */
   recent: { rollouts: number; aborted: number };
-  /** First arrivals of the last steps, ascending, milliseconds since the epoch. */
+  /** First arrivals of the last steps, ascending, in milliseconds since the epoch. */
   stepTimes: readonly number[];
-  /** Of the newest event. */
+  /** Time of the newest event. */
   lastAt: number | null;
   now: number;
 }
@@ -21,8 +22,8 @@ export interface AdvisoryFacts {
 const HALF_HOUR_MS = 1_800_000;
 const percent = (value: number) => `${Math.round(value * 1000) / 10} %`;
 
-export function advisoriesOf(facts: AdvisoryFacts): Advisory[] {
-  return [...rates(facts), ...counts(facts), aborted(facts), silence(facts), inference(facts), hollowReward(facts)].filter(
+export function advisoriesOf(input: AdvisoryInput): Advisory[] {
+  return [...rates(input), ...counts(input), aborted(input), silence(input), inference(input), rewardWithoutSuccess(input)].filter(
     (one) => one !== null,
   );
 }
@@ -38,7 +39,7 @@ function above(
   return value !== null && value > threshold ? { rule, level, text: `${percent(value)} ${what}`, value, threshold, q } : null;
 }
 
-function rates({ value }: AdvisoryFacts): (Advisory | null)[] {
+function rates({ value }: AdvisoryInput): (Advisory | null)[] {
   const kinds = [
     ['all-pass', value('zero_variance_all_pass')],
     ['all-fail', value('zero_variance_all_fail')],
@@ -59,7 +60,7 @@ function rates({ value }: AdvisoryFacts): (Advisory | null)[] {
   ];
 }
 
-function counts({ rows }: AdvisoryFacts): (Advisory | null)[] {
+function counts({ rows }: AdvisoryInput): (Advisory | null)[] {
   const sum = (of: (row: StepRow) => number) => rows.reduce((total, row) => total + of(row), 0);
   const [rollouts, gaps, groups] = [sum((r) => r.rollouts), sum((r) => r.figures.gaps), sum((r) => r.figures.groups)];
   const share = (part: number, whole: number) => (whole === 0 ? null : part / whole);
@@ -98,7 +99,7 @@ function counts({ rows }: AdvisoryFacts): (Advisory | null)[] {
   ];
 }
 
-function aborted({ recent }: AdvisoryFacts): Advisory | null {
+function aborted({ recent }: AdvisoryInput): Advisory | null {
   if (recent.rollouts < 100) return null;
   return above(
     'aborted',
@@ -110,15 +111,15 @@ function aborted({ recent }: AdvisoryFacts): Advisory | null {
   );
 }
 
-/** Nothing for five times the median time of a step, once three steps are closed; stalled at six times and half an hour. */
-function silence({ stepTimes, lastAt, now }: AdvisoryFacts): Advisory | null {
+/** Quiet: no rollout for five times the median step time, once three steps have ended. Stalled: six times and half an hour. */
+function silence({ stepTimes, lastAt, now }: AdvisoryInput): Advisory | null {
   const durations = stepTimes.slice(1).map((at, position) => at - stepTimes[position]!);
   if (durations.length < 3 || lastAt === null) return null;
   const median = durations.toSorted((a, b) => a - b)[Math.floor(durations.length / 2)]!;
   const quiet = now - lastAt;
   if (median <= 0 || quiet <= 5 * median) return null;
   const stalled = quiet > 6 * median && quiet >= HALF_HOUR_MS;
-  const text = `${stalled ? 'Stalled or over: no' : 'No'} rollout for ${inWords(quiet)}; a step takes ${inWords(median)} (median).`;
+  const text = `${stalled ? 'Stalled or over: no' : 'No'} rollout for ${formatDuration(quiet)}; a step takes ${formatDuration(median)} (median).`;
   return {
     rule: stalled ? 'stalled' : 'quiet',
     level: stalled ? 'warning' : 'hint',
@@ -129,20 +130,20 @@ function silence({ stepTimes, lastAt, now }: AdvisoryFacts): Advisory | null {
   };
 }
 
-function inference({ confidence }: AdvisoryFacts): Advisory | null {
+function inference({ confidence }: AdvisoryInput): Advisory | null {
   if (confidence === null || confidence >= 0.9) return null;
   const text = `Steps were inferred, with a confidence of ${percent(confidence)}.`;
   return { rule: 'inferred_steps', level: 'hint', text, value: confidence, threshold: 0.9, q: 'prov.step:inferred,unknown' };
 }
 
-/** The last quarter of at least 20 steps against the first: reward up by a standard deviation's tenth or more, success by less than a point. */
-function hollowReward({ rows }: AdvisoryFacts): Advisory | null {
+/** Compares the last quarter of at least 20 steps with the first: reward rises by more than 0.1 standard deviations, success by less than 0.01. */
+function rewardWithoutSuccess({ rows }: AdvisoryInput): Advisory | null {
   if (rows.length < 20) return null;
   const quarter = Math.floor(rows.length / 4);
   const meanOf = (key: string, part: readonly StepRow[]) => {
-    const figures = part.map((row) => row.figures.canonical[key] ?? null).filter((figure) => figure !== null);
-    const counted = figures.reduce((total, figure) => total + figure[1], 0);
-    return counted === 0 ? null : figures.reduce((total, figure) => total + (figure[0] ?? 0) * figure[1], 0) / counted;
+    const figures = part.map((row) => readFigure(row.figures.canonical[key])).filter((figure) => figure !== null);
+    const counted = figures.reduce((total, { denominator }) => total + denominator, 0);
+    return counted === 0 ? null : figures.reduce((total, { value, denominator }) => total + (value ?? 0) * denominator, 0) / counted;
   };
   const [first, last] = [rows.slice(0, quarter), rows.slice(-quarter)];
   const change = (key: string) => (meanOf(key, last) ?? 0) - (meanOf(key, first) ?? 0);
@@ -159,8 +160,8 @@ function hollowReward({ rows }: AdvisoryFacts): Advisory | null {
   };
 }
 
-/** `4 s`, `58 min`, `3 h 5 min`: what a reader compares at a glance. */
-function inWords(ms: number): string {
+/** `4 s`, `58 min`, `3 h 5 min`. */
+function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 120_000) return `${Math.round(ms / 1_000)} s`;
   const minutes = Math.round(ms / 60_000);

@@ -6,16 +6,16 @@ import { axisOf } from './axis.ts';
 import { mainPhase } from './main-phase.ts';
 import { histogramOf, StepFiguresService } from '../../store/figures/step-figures.service.ts';
 
-/** Steps × bins. Histograms of steps are on one ladder of ranges, so that adding them up is exact. */
+/** Counts by step and bin. The ranges of all histograms are on one ladder, so that merging them is exact. */
 @Injectable()
 export class RunHeatmapService {
   constructor(private readonly figures: StepFiguresService) {}
 
-  async heatmap(runSeq: number, { x, y, bins, max, ...scope }: RunHeatmapQuery) {
-    const read = await this.figures.steps({ runSeq, ...scope });
-    const main = mainPhase(read.rows, scope.phase);
+  async heatmap(runSeq: number, { x, y, bins, max, ...selection }: RunHeatmapQuery) {
+    const read = await this.figures.steps({ runSeq, ...selection });
+    const main = mainPhase(read.rows, selection.phase);
     const { phase } = main;
-    const windows = x === 'window' || main.rows.length === 0 ? await this.figures.windows({ runSeq, ...scope }) : [];
+    const windows = x === 'window' || main.rows.length === 0 ? await this.figures.windows({ runSeq, ...selection }) : [];
     const arrived = windows.filter((row) => row.phase === codeOf(PHASES, phase));
     const known = arrived.length > 0 ? arrived : main.rows;
     const { rows, incomplete } = y === 'reward' ? { rows: known, incomplete: false } : await this.figures.withHistograms(runSeq, known, y);

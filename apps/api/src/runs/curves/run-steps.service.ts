@@ -5,24 +5,24 @@ import { mainPhase } from './main-phase.ts';
 import { StepFiguresService } from '../../store/figures/step-figures.service.ts';
 import { isWindow, type StepRow } from '../../store/figures/step-figures.sql.ts';
 
-/** What was counted at each step, from rollups. Counts of steps add up, so a column may stand for several. */
+/** Counts by step, from rollups. Counts of several steps add up to one column. */
 @Injectable()
 export class RunStepsService {
   constructor(private readonly figures: StepFiguresService) {}
 
-  async steps(runSeq: number, { max, ...scope }: RunStepsQuery) {
-    const read = await this.figures.steps({ runSeq, ...scope });
-    const main = mainPhase(read.rows, scope.phase);
+  async steps(runSeq: number, { max, ...selection }: RunStepsQuery) {
+    const read = await this.figures.steps({ runSeq, ...selection });
+    const main = mainPhase(read.rows, selection.phase);
     const { phase } = main;
-    const windows = main.rows.length === 0 ? await this.figures.windows({ runSeq, ...scope }) : [];
+    const windows = main.rows.length === 0 ? await this.figures.windows({ runSeq, ...selection }) : [];
     const arrived = windows.filter((row) => row.phase === codeOf(PHASES, phase));
     const rows = arrived.length > 0 ? arrived : main.rows;
     const columns = columnsOf(rows, max);
-    const sums = (of: (row: StepRow) => number) => columns.map((own) => own.reduce((sum, row) => sum + of(row), 0));
+    const sums = (of: (row: StepRow) => number) => columns.map((column) => column.reduce((sum, row) => sum + of(row), 0));
     return {
       phase,
       from: columns.map(([first]) => (isWindow(first!) ? first.window.from : first!.step)),
-      to: columns.map((own) => lastOf(own.at(-1)!)),
+      to: columns.map((column) => lastOf(column.at(-1)!)),
       rollouts: sums((row) => row.rollouts),
       scored: sums((row) => row.scored),
       errors: sums((row) => row.errors),
@@ -37,13 +37,13 @@ export class RunStepsService {
 
 const lastOf = (row: StepRow): number => (isWindow(row) ? row.window.to : row.step);
 
-/** Rows of the same steps together, in at most `max` columns. A step has a row for each variant of a chosen environment. */
+/** Divides the rows into at most `max` columns. A step has a row for each variant of a chosen environment; they stay together. */
 function columnsOf(rows: readonly StepRow[], max: number): StepRow[][] {
   const steps = [...new Set(rows.map(({ step }) => step))];
   const width = Math.max(1, Math.ceil(steps.length / max));
-  const place = new Map(steps.map((step, at) => [step, Math.floor(at / width)]));
+  const columnOf = new Map(steps.map((step, at) => [step, Math.floor(at / width)]));
   const columns: StepRow[][] = Array.from({ length: Math.ceil(steps.length / width) }, () => []);
-  for (const row of rows) columns[place.get(row.step)!]!.push(row);
+  for (const row of rows) columns[columnOf.get(row.step)!]!.push(row);
   return columns;
 }
 

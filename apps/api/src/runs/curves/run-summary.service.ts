@@ -6,7 +6,7 @@ import { codeOf } from '../../store/vocabulary-codes.ts';
 import { axisOf } from './axis.ts';
 import { rowsOfEnvironments } from './environment-rows.ts';
 import { mainPhase } from './main-phase.ts';
-import { intervalOfMeans, type Kpi, mergeFigures, passKpis, percentileKpis, stepsIn } from './merge-figures.ts';
+import { countSteps, intervalOfMeans, type Kpi, mergeFigures, passKpis, percentileKpis } from './merge-figures.ts';
 import { RewardPercentiles } from './reward-percentiles.service.ts';
 import { RunAdvisoriesService } from './run-advisories.service.ts';
 import type { RunScope } from '../run-scope.ts';
@@ -24,19 +24,19 @@ export class RunSummaryService {
     private readonly advisories: RunAdvisoriesService,
   ) {}
 
-  async summary(run: RunScope, { lens, den, ...scope }: RunSummaryQuery) {
-    const read = await this.figures.steps({ runSeq: run.seq, ...scope });
-    const { phase, rows: known } = mainPhase(read.rows, scope.phase);
-    // Where no step is known there still are figures, of everything together.
-    const rows = known.length > 0 || scope.steps ? known : read.rows.filter((row) => row.phase === codeOf(PHASES, phase));
+  async summary(run: RunScope, { lens, den, ...selection }: RunSummaryQuery) {
+    const read = await this.figures.steps({ runSeq: run.seq, ...selection });
+    const { phase, rows: known } = mainPhase(read.rows, selection.phase);
+    // Where no step is known, the figures are of all rollouts together.
+    const rows = known.length > 0 || selection.steps ? known : read.rows.filter((row) => row.phase === codeOf(PHASES, phase));
     const windows =
-      known.length > 0 ? [] : (await this.figures.windows({ runSeq: run.seq, ...scope })).filter((row) => row.phase === rows[0]?.phase);
+      known.length > 0 ? [] : (await this.figures.windows({ runSeq: run.seq, ...selection })).filter((row) => row.phase === rows[0]?.phase);
     const set: FigureSet = { lens, den: lens === 'canonical' ? den : 'scored', keys: [] };
-    // What a trainer prints of an environment does not follow from what it would print of each variant.
+    // A trainer's figure of an environment cannot be computed from its figures of each variant.
     const counted = lens === 'canonical' ? rows : rowsOfEnvironments(rows, read.names);
-    const made = await this.figures.withFigures(run.seq, counted, set);
-    const envIds = scope.env === undefined ? null : [...read.names.keys()];
-    const { kpis, incomplete } = await this.#kpis(run.seq, made.rows, set, envIds);
+    const computed = await this.figures.withFigures(run.seq, counted, set);
+    const envIds = selection.env === undefined ? null : [...read.names.keys()];
+    const { kpis, incomplete } = await this.#kpis(run.seq, computed.rows, set, envIds);
     const sum = (of: (row: StepRow) => number) => rows.reduce((total, row) => total + of(row), 0);
     return {
       lens,
@@ -59,7 +59,7 @@ export class RunSummaryService {
       provenance: provenanceMix(rows),
       lag_ms: run.as_of === null ? null : Math.max(0, Date.now() - run.as_of.getTime()),
       advisories: await this.advisories.of(run, rows),
-      incomplete: made.incomplete || incomplete,
+      incomplete: computed.incomplete || incomplete,
     };
   }
 
@@ -72,7 +72,7 @@ export class RunSummaryService {
     const kpis = mergeFigures(rows, set);
     if (set.lens !== 'canonical' || rows.length === 0) return { kpis, incomplete: false };
     const percentiles = rows.length === 1 ? null : await this.percentiles.of(rows, { runSeq, envIds, den: set.den });
-    const all = percentiles ? after('reward_max', kpis, percentileKpis(rows, set, percentiles)) : kpis;
+    const all = percentiles ? insertAfter('reward_max', kpis, percentileKpis(rows, set, percentiles)) : kpis;
     const incomplete = percentiles?.incomplete ?? false;
     if (set.den !== 'scored') return { kpis: all, incomplete };
     const phase = rows[0]!.phase;
@@ -80,12 +80,12 @@ export class RunSummaryService {
     const interval = intervalOfMeans(classes);
     const average = all.find(({ key }) => key === 'avg@n');
     if (average && interval) Object.assign(average, interval);
-    const passes = passKpis(classes).map((kpi) => ({ ...kpi, steps: stepsIn(rows) }));
+    const passes = passKpis(classes).map((kpi) => ({ ...kpi, steps: countSteps(rows) }));
     return { kpis: [...all.filter(({ key }) => !/^pass@\d+$|^avg@n_ci/.test(key)), ...passes], incomplete };
   }
 }
 
-function after(key: string, kpis: readonly Kpi[], more: readonly Kpi[]): Kpi[] {
+function insertAfter(key: string, kpis: readonly Kpi[], more: readonly Kpi[]): Kpi[] {
   const at = kpis.findIndex((kpi) => kpi.key === key) + 1;
   return [...kpis.slice(0, at), ...more, ...kpis.slice(at)];
 }

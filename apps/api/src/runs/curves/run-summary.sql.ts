@@ -1,17 +1,17 @@
 import type { Denominator } from '@palestra/protocol';
 import type pg from 'pg';
 
-/** Groups that agree in what figures over groups need. */
+/** Groups with the same number of scored and successful rollouts. */
 export interface GroupClass {
   scored: number;
   successes: number;
   groups: number;
-  /** Of the groups' mean rewards. */
+  /** Sums over the mean rewards of the groups. */
   sum_means: number;
   sum_squared_means: number;
 }
 
-/** Plan: Index Scan using rollout_groups_step_idx over the steps; a few classes come out. */
+/** Returns a few classes. Plan: Index Scan using rollout_groups_step_idx over the steps. */
 export const GROUP_CLASSES = `
 SELECT scored, successes, count(*)::int AS groups, COALESCE(sum(sum / NULLIF(scored, 0)), 0) AS sum_means, COALESCE(sum((sum / NULLIF(scored, 0)) ^ 2), 0) AS sum_squared_means
 FROM rollout_groups WHERE run_seq = $1 AND step >= $2 AND step <= $3 AND phase = $4 AND ($5::int[] IS NULL OR env_id = ANY($5)) GROUP BY 1, 2`;
@@ -30,30 +30,30 @@ export async function selectGroupClasses(
 
 /**
  * Percentiles of rewards, linear between closest ranks, one for each of `at` in [0, 1]; null without any reward.
- * Plan: Index Scan using rollouts_run_step_idx over the steps: for as many rollouts as one may read.
+ * Reads every rollout of the steps. Plan: Index Scan using rollouts_run_step_idx.
  */
 export const REWARD_PERCENTILES = `
 SELECT percentile_cont($6::float8[]) WITHIN GROUP (ORDER BY CASE WHEN $7 = 'all' THEN COALESCE(reward, 0) ELSE reward END) AS found FROM rollouts
 WHERE run_seq = $1 AND COALESCE(step, -1) >= $2 AND COALESCE(step, -1) <= $3 AND phase = $4 AND ($5::int[] IS NULL OR env_id = ANY($5))
   AND ($7 = 'all' OR reward IS NOT NULL) AND ($7 <> 'effective' OR (failure IS NULL AND COALESCE(stop, -1) <> ALL($8::smallint[])))`;
 
-/** `brokenOff`: stops that leave a rollout out of `effective`. */
+/** `failedStops`: stops that `effective` leaves out. */
 export async function selectPercentiles(
   pool: pg.Pool,
   filter: { runSeq: number; from: number; to: number; phase: number; envIds: readonly number[] | null },
   den: Denominator,
-  brokenOff: readonly number[],
+  failedStops: readonly number[],
   at: readonly number[],
 ): Promise<(number | null)[]> {
   const { rows } = await pool.query<{ found: (number | null)[] | null }>({
     name: 'run-reward-percentiles',
     text: REWARD_PERCENTILES,
-    values: [filter.runSeq, filter.from, filter.to, filter.phase, filter.envIds, at, den, brokenOff],
+    values: [filter.runSeq, filter.from, filter.to, filter.phase, filter.envIds, at, den, failedStops],
   });
   return rows[0]?.found ?? at.map(() => null);
 }
 
-/** The newest rollouts of a run, and how many of them were cut short or are still being written. Plan: rollouts_run_seq_idx backwards, at most 5 000 rows. */
+/** The rollouts of the last 30 minutes, and how many of them have one of `stops`. Plan: rollouts_run_seq_idx backwards, at most 5 000 rows. */
 export async function selectRecent(
   pool: pg.Pool,
   runSeq: number,

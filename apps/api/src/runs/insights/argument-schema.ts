@@ -2,13 +2,13 @@ import { Ajv, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { RE2JS } from 're2js';
 
-/** A larger schema is not compiled: it comes from whoever serves the environment. */
+/** A larger schema is not compiled: the server of the environment chooses it. */
 const MAX_SCHEMA_CHARS = 100_000;
 
-/** Characters of a path and of a message: both may quote the arguments. */
+/** Maximum of characters in a path and in a message: both can quote the arguments. */
 const MAX_TEXT = 500;
 
-/** What is wrong with the arguments of a call. */
+/** Why the arguments of a call do not match the schema. */
 export interface Violation {
   /** JSON pointer into the arguments. */
   path: string;
@@ -16,7 +16,7 @@ export interface Violation {
   message: string;
 }
 
-/** RE2 instead of the engine's own: a schema's pattern cannot make a check slow. */
+/** Patterns run in RE2, whose time is linear, so that a pattern of a schema cannot make a check slow. */
 const linearRegExp = Object.assign(
   (pattern: string) => {
     const compiled = RE2JS.compile(pattern);
@@ -27,8 +27,8 @@ const linearRegExp = Object.assign(
 const OPTIONS = { strict: false, validateSchema: false, validateFormats: false, logger: false, code: { regExp: linearRegExp } } as const;
 
 /**
- * Checks arguments against a tool's schema, draft 2020-12 unless it names an older one; null where it is no schema that can be used.
- * Compiling and checking may take any time and memory: only `argument-schema.work.ts` calls this for schemas of tenants.
+ * Returns a check of arguments against a tool's schema, draft 2020-12 unless it names an older one; null when the schema is unusable.
+ * Compiling and checking can take any time and memory: for schemas of tenants only `argument-schema.work.ts` calls this.
  */
 export function argumentCheck(schema: unknown): ((argumentsText: string) => Violation | null) | null {
   const validate = compiled(schema);
@@ -40,7 +40,7 @@ function compiled(schema: unknown): ValidateFunction | null {
   const { $schema: dialect, ...rest } = schema as Record<string, unknown>;
   const isOld = typeof dialect === 'string' && /draft-0[467]/.test(dialect);
   try {
-    // References to elsewhere are refused here: nothing is fetched.
+    // Throws for a reference to another document: nothing is fetched.
     return (isOld ? new Ajv(OPTIONS) : new Ajv2020(OPTIONS)).compile(rest);
   } catch {
     return null;
@@ -50,12 +50,13 @@ function compiled(schema: unknown): ValidateFunction | null {
 function violationOf(validate: ValidateFunction, text: string): Violation | null {
   let value: unknown;
   try {
-    // Calls without arguments are sent as nothing at all.
+    // Clients send an empty text for a call without arguments.
     value = text.trim() === '' ? {} : JSON.parse(text);
   } catch {
-    return { path: '', rule: 'json', message: 'is no JSON' };
+    return { path: '', rule: 'json', message: 'is not JSON' };
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return { path: '', rule: 'json', message: 'is no JSON object' };
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return { path: '', rule: 'json', message: 'is not a JSON object' };
   if (validate(value)) return null;
   const error = validate.errors![0]!;
   return { path: error.instancePath.slice(0, MAX_TEXT), rule: error.keyword, message: messageOf(error).slice(0, MAX_TEXT) };

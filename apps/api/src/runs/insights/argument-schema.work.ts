@@ -1,14 +1,14 @@
 import { argumentCheck, type Violation } from './argument-schema.ts';
 
 export interface ArgumentCheckInput {
-  /** JSON texts of schemas. */
+  /** Schemas as JSON texts. */
   schemas: string[];
   calls: { schema: number; text: string }[];
 }
 export interface ArgumentCheckOutput {
-  /** Whether each of the schemas can be used. */
+  /** For each schema, whether it can be used. */
   usable: boolean[];
-  /** Of each call, in order; null: valid, or its schema cannot be used. */
+  /** For each call; null: valid, or its schema cannot be used. */
   violations: (Violation | null)[];
 }
 

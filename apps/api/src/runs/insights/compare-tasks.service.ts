@@ -10,10 +10,10 @@ import { selectSteps } from '../../store/figures/step-figures.sql.ts';
 import { type RunScope, RunScopes } from '../run-scope.ts';
 import { type ComparedTask, selectComparedTasks } from './compare-tasks.sql.ts';
 
-/** Means of rewards that are alike up to rounding are equal. */
+/** Mean rewards that differ by less count as equal. */
 const EQUAL = 1e-9;
 
-/** Runs against each other on the tasks that they share (dashboard.md 5.6): paired, because tasks differ more than policies do. */
+/** Compares runs on the tasks that all of them scored. The differences are paired by task, because tasks differ more than policies do. */
 @Injectable()
 export class CompareTasksService {
   constructor(
@@ -21,7 +21,7 @@ export class CompareTasksService {
     private readonly scopes: RunScopes,
   ) {}
 
-  /** Throws `run_not_found` for a run that is not there or of others, `invalid_cursor`. */
+  /** Throws `run_not_found` for a run that does not exist or is of another organisation, `invalid_cursor`. */
   async list(caller: Caller, query: CompareTasksQuery) {
     const runs = await Promise.all(query.runs.map((run) => this.scopes.open(caller, run)));
     if (query.against >= runs.length)

@@ -12,7 +12,7 @@ export interface ComparedTask {
   task_index: number | null;
   split: string | null;
   environment: string | null;
-  /** By run, in the order asked for. */
+  /** One entry per run, in the order of the request. */
   means: number[];
   scored: number[];
   successes: number[];
@@ -20,9 +20,9 @@ export interface ComparedTask {
 }
 
 export interface ComparedTasks {
-  /** Tasks scored by each run. */
+  /** How many tasks each run scored. */
   counted: { at: number; tasks: number }[] | null;
-  /** Differences of means to the first run, of the other runs: one entry a task that all have. */
+  /** For each other run, the differences of its means to the first run's: one entry per shared task. */
   deltas: { at: number; values: number[] }[] | null;
   tasks: ComparedTask[] | null;
 }
@@ -30,12 +30,12 @@ export interface ComparedTasks {
 export interface ComparePage {
   runSeqs: readonly number[];
   phase: number | null;
-  /** Name of the environment; null for all of them. */
+  /** Name of the environment; null for all. */
   env: string | null;
   den: Denominator;
   from: number;
   to: number;
-  /** Position of the run that `sort` is about, from 1. */
+  /** The run that `sort` compares with the first: its position, from 1. */
   against: number;
   sort: CompareSort;
   order: 'asc' | 'desc';
@@ -43,7 +43,7 @@ export interface ComparePage {
   after?: { value: string; taskId: string };
 }
 
-/** Rounded: a sum of floats may differ in its last bit from one page to the next, and a keyset must not. */
+/** Rounded, because a sum of floats can differ in its last bit between two pages, and a keyset must not. */
 const sorts: Record<CompareSort, string> = {
   size: 'round(abs(means[$5 + 1] - means[1])::numeric, 9)::float8',
   delta: 'round((means[$5 + 1] - means[1])::numeric, 9)::float8',
@@ -51,15 +51,15 @@ const sorts: Record<CompareSort, string> = {
   other: 'round(means[$5 + 1]::numeric, 9)::float8',
 };
 
-/** $9: name of the environment; it has an id for each of its variants. */
+/** $9: name of the environment, which has an id for each variant. */
 const envOf = (row: string) =>
   `($9::text IS NULL OR ${row}.env_id = ANY(ARRAY(SELECT e.id FROM rollout_environments e WHERE e.environment = $9)))`;
 
 const WHOLE = `SELECT task_id, at, counted AS scored, successes, sum / counted AS mean FROM grouped
       WHERE counted > 0 AND $10::text[] IS NOT NULL AND $11::smallint[] IS NOT NULL`;
 /**
- * Less what was scored and yet broken off. Plan: step_rollups_pkey tells the steps where something was; their rollouts by an Index Scan using
- * rollouts_run_step_idx; runs and run_environments are small. $10, $11: the stops, as words and as codes.
+ * Subtracts rollouts that are scored but failed. Plan: step_rollups_pkey finds the steps with such stops, an Index Scan using rollouts_run_step_idx
+ * their rollouts; runs and run_environments are small. $10, $11: the stops, as words and as codes.
  */
 const EFFECTIVE = `SELECT w.task_id, w.at, w.counted - COALESCE(b.counted, 0) AS scored, w.successes - COALESCE(b.successes, 0) AS successes, (w.sum - COALESCE(b.sum, 0)) / (w.counted - COALESCE(b.counted, 0)) AS mean
       FROM grouped w LEFT JOIN (
@@ -72,16 +72,16 @@ const EFFECTIVE = `SELECT w.task_id, w.at, w.counted - COALESCE(b.counted, 0) AS
         WHERE r.task_id IS NOT NULL AND r.group_key IS NOT NULL AND r.reward IS NOT NULL AND (r.failure IS NOT NULL OR r.stop = ANY($11::smallint[])) AND ${envOf('r')}
         GROUP BY 1, 2) b USING (task_id, at)
       WHERE w.counted > COALESCE(b.counted, 0)`;
-const BROKEN_OFF = [...NOT_THE_POLICY].filter((stop) => stop !== null);
+const FAILED_STOPS = [...NOT_THE_POLICY].filter((stop) => stop !== null);
 
 /**
- * Tasks that all runs scored. Tasks are of an organisation, so those of two runs have one id. Plan: per run an Index Scan using
- * rollout_groups_task_idx over its groups, hashed by task; all tasks are ordered, a page of them is named.
+ * The tasks that all runs scored. A task has one id in all runs of an organisation. Plan: per run an Index Scan using rollout_groups_task_idx over
+ * its groups, hashed by task; all tasks are sorted, and only those of the page are joined with their names.
  */
 export function compareTasksSql({ sort, order, after, den }: Pick<ComparePage, 'sort' | 'order' | 'after' | 'den'>): string {
   const [direction, beyond] = order === 'asc' ? ['ASC', '>'] : ['DESC', '<'];
   const keyset = after ? `(sort_value, task_id) ${beyond} ($7::float8, $8::int)` : '$7::text IS NULL AND $8::text IS NULL';
-  // An unscored rollout is 0 in the sum already.
+  // The sum contains unscored rollouts as 0.
   const counted = den === 'all' ? 'g.n' : 'g.scored';
   return `WITH grouped AS MATERIALIZED (
       SELECT g.task_id, o.at::int AS at, sum(${counted})::int AS counted, sum(g.successes)::int AS successes, COALESCE(sum(g.sum), 0) AS sum
@@ -107,8 +107,8 @@ export function compareTasksSql({ sort, order, after, den }: Pick<ComparePage, '
 
 export async function selectComparedTasks(pool: pg.Pool, page: ComparePage): Promise<ComparedTasks> {
   const { runSeqs, phase, from, to, against, limit, after, env } = page;
-  const codes = BROKEN_OFF.map((stop) => codeOf(STOP_REASONS, stop)!);
-  const values = [runSeqs, phase, from, to, against, limit, after?.value ?? null, after?.taskId ?? null, env, BROKEN_OFF, codes];
+  const codes = FAILED_STOPS.map((stop) => codeOf(STOP_REASONS, stop)!);
+  const values = [runSeqs, phase, from, to, against, limit, after?.value ?? null, after?.taskId ?? null, env, FAILED_STOPS, codes];
   const { rows } = await pool.query<ComparedTasks>(compareTasksSql(page), values);
   return rows[0]!;
 }

@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
 
 const MAX_LENGTH = 200;
-/** Only so much of an error is looked at, characters. */
-const LOOKED_AT = 20_000;
+/** Characters of an error that are read. */
+const MAX_READ = 20_000;
 
 /**
- * An error's text without what differs from one rollout to the next: the last line that says something (of a traceback the exception),
- * with ids, addresses, numbers, quoted texts and paths taken out.
+ * An error's text without the parts that differ between rollouts: the last line with a letter or digit (the exception of a traceback), with
+ * placeholders for ids, addresses, numbers, quoted texts and paths.
  */
 export function normaliseError(text: string): string {
-  const lines = text.slice(-LOOKED_AT).split('\n');
+  const lines = text.slice(-MAX_READ).split('\n');
   const line = lines.findLast((one) => /[\p{L}\p{N}]/u.test(one)) ?? '';
   return line
     .slice(0, 2_000)

@@ -4,10 +4,10 @@ import type { GroupRecord } from './run-groups.sql.ts';
 
 export type GroupMember = RolloutRecord & { last_reward: number | null; reward_steps: number };
 
-/** More samples than anybody draws for one task. */
+/** Bound of the answer; groups are much smaller. */
 const MAX_MEMBERS = 2_000;
 
-/** By sample. Plan: Index Scan using rollouts_run_group_idx. */
+/** The rollouts of a group by sample. Plan: Index Scan using rollouts_run_group_idx. */
 export async function selectMembers(
   pool: pg.Pool,
   runSeq: number,

@@ -9,14 +9,14 @@ import { type FailedRow, selectFailed } from './run-insights.sql.ts';
 import type { RunScope } from '../run-scope.ts';
 
 const FLAGS = ROLLOUT_FLAGS.tool_error | ROLLOUT_FLAGS.env_error | ROLLOUT_FLAGS.infra_error | ROLLOUT_FLAGS.parse_error;
-/** Newest rollouts whose messages are read, among so many newest ones at all, in so many milliseconds. */
-const READ = 500;
-const WITHIN = 50_000;
+/** Bounds: failed rollouts of one answer, newest rollouts among which they are searched, milliseconds for reading their messages. */
+const MAX_FAILED = 500;
+const SEARCHED = 50_000;
 const READ_MS = 1_500;
 const LANES = 4;
 const EXAMPLES = 5;
 
-/** Rollouts that went wrong, by what went wrong. */
+/** Failed rollouts, clustered by their error. */
 @Injectable()
 export class RunFailuresService {
   constructor(
@@ -25,7 +25,15 @@ export class RunFailuresService {
   ) {}
 
   async list(run: RunScope, { steps, limit }: FailureQuery) {
-    const rows = await selectFailed(this.database.pool, run.seq, steps?.from ?? -1, steps?.to ?? 2_147_483_647, FLAGS, READ, WITHIN);
+    const rows = await selectFailed(
+      this.database.pool,
+      run.seq,
+      steps?.from ?? -1,
+      steps?.to ?? 2_147_483_647,
+      FLAGS,
+      MAX_FAILED,
+      SEARCHED,
+    );
     const deadline = performance.now() + READ_MS;
     const keys: { row: FailedRow; key: FailureKey }[] = [];
     let read = 0;

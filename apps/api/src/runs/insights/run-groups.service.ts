@@ -20,7 +20,7 @@ import { type GroupMember, selectMembers } from './group-members.sql.ts';
 import { FIRST_GROUP_PARAMETER, type GroupPage, type GroupRecord, groupSorts, selectGroup, selectGroups } from './run-groups.sql.ts';
 import type { RunScope } from '../run-scope.ts';
 
-/** Groups: samples of one task at one step. */
+/** Groups: the samples of one task at one step. */
 @Injectable()
 export class RunGroupsService {
   constructor(private readonly database: Database) {}
@@ -51,8 +51,8 @@ export class RunGroupsService {
   /** Throws `group_not_found`. */
   async get(run: RunScope, key: string, { phase, step }: GroupQuery) {
     const { pool } = this.database;
-    const known = /^-?\d{1,19}$/.test(key) && BigInt.asIntN(64, BigInt(key)) === BigInt(key);
-    const group = known ? await selectGroup(pool, run.seq, key, phase === undefined ? null : codeOf(PHASES, phase), step ?? null) : null;
+    const isKey = /^-?\d{1,19}$/.test(key) && BigInt.asIntN(64, BigInt(key)) === BigInt(key);
+    const group = isKey ? await selectGroup(pool, run.seq, key, phase === undefined ? null : codeOf(PHASES, phase), step ?? null) : null;
     if (!group) throw new PalestraError('group_not_found');
     const members = await selectMembers(pool, run.seq, group);
     const advantage = advantages(members.map(({ reward }) => reward));
@@ -115,7 +115,7 @@ function afterOf({ cursor, sort, order }: GroupListQuery): GroupPage['after'] {
   return { value: value!, key: key!, phase: phase!, step: step! };
 }
 
-/** Null where the settings are not given, or reduce by the least of the step rewards, which the narrow row does not hold. */
+/** Null when the run lacks the settings, or reduces by the minimum of the step rewards, which the row does not contain. */
 function trainedRewardOf(member: GroupMember, settings: RunSettings): number | null {
   if (settings.rewardReduce === 'min' && member.reward_steps > 1) return null;
   return trainedReward(

@@ -27,7 +27,7 @@ const COLUMNS = `g.group_key::text, g.phase, g.step, g.env_id, e.environment, g.
   g.successes, g.sum, g.sum_squares, g.min, g.max`;
 const NAMES = 'JOIN rollout_environments e ON e.id = g.env_id LEFT JOIN rollout_tasks t ON t.id = g.task_id';
 
-/** Groups without a value are below every value. */
+/** Groups without a value sort below every value. */
 export const groupSorts = {
   step: { column: 'g.step', type: 'int' },
   mean: { column: `COALESCE(g.sum / NULLIF(g.scored, 0), '-Infinity')`, type: 'float8' },
@@ -44,14 +44,15 @@ export interface GroupPage {
   order: 'asc' | 'desc';
   limit: number;
   after?: { value: string; key: string; phase: string; step: string };
-  /** On `r`, a rollout of the group; parameters from `FIRST_PARAMETER`. */
+  /** A condition on `r`, a rollout of the group, with parameters from `FIRST_GROUP_PARAMETER` on. */
   where?: { sql: string; values: readonly unknown[] };
 }
 export const FIRST_GROUP_PARAMETER = 10;
 
 /**
- * A page of groups. One key may be at several steps: where an id is reported and the step inferred. Plan by step: Index Scan (backwards) using
- * rollout_groups_step_idx from the keyset's place; by another sort the same index over the whole run, top-N. With a query one probe of rollouts_run_group_idx a group.
+ * A page of groups. One key can occur at several steps, when the group is reported and the step inferred. Plan: sorted by step, an Index Scan
+ * (backwards) using rollout_groups_step_idx from the keyset on; by another sort the same index over the whole run, top-N. With a query one probe
+ * of rollouts_run_group_idx per group.
  */
 export function groupPageSql({ sort, order, after, where }: Pick<GroupPage, 'sort' | 'order' | 'after' | 'where'>): string {
   const { column, type } = groupSorts[sort];
@@ -62,23 +63,23 @@ export function groupPageSql({ sort, order, after, where }: Pick<GroupPage, 'sor
   const holds = where
     ? `AND EXISTS (SELECT FROM rollouts r WHERE r.run_seq = g.run_seq AND r.group_key = g.group_key AND r.phase = g.phase AND COALESCE(r.step, -1) = g.step AND (${where.sql}))`
     : '';
-  const place = `${column} ${direction}, g.group_key ${direction}, g.phase ${direction}, g.step ${direction}`;
+  const ordering = `${column} ${direction}, g.group_key ${direction}, g.phase ${direction}, g.step ${direction}`;
   return `SELECT ${COLUMNS}, g.sort_value FROM (
       SELECT g.*, (${column})::text AS sort_value FROM rollout_groups g
       WHERE g.run_seq = $1 AND g.step >= $2 AND g.step <= $3 AND ($4::smallint IS NULL OR g.phase = $4) ${keyset} ${holds}
-      ORDER BY ${place} LIMIT $8) g ${NAMES}
-    ORDER BY ${place}`;
+      ORDER BY ${ordering} LIMIT $8) g ${NAMES}
+    ORDER BY ${ordering}`;
 }
 
 export async function selectGroups(pool: pg.Pool, page: GroupPage): Promise<GroupRecord[]> {
   const after = page.after;
-  const place = [after?.value ?? null, after?.key ?? null, after?.phase ?? null];
-  const values = [page.runSeq, page.from, page.to, page.phase, ...place, page.limit, after?.step ?? null];
+  const keyset = [after?.value ?? null, after?.key ?? null, after?.phase ?? null];
+  const values = [page.runSeq, page.from, page.to, page.phase, ...keyset, page.limit, after?.step ?? null];
   const { rows } = await pool.query<GroupRecord>(groupPageSql(page), [...values, ...(page.where?.values ?? [])]);
   return rows;
 }
 
-/** The newest group of that key. Plan: rollout_groups_pkey. */
+/** The newest group with this key. Plan: rollout_groups_pkey. */
 export async function selectGroup(
   pool: pg.Pool,
   runSeq: number,
@@ -94,7 +95,7 @@ export async function selectGroup(
   return rows[0] ?? null;
 }
 
-/** Tasks of a run behind one, by id: each is the next entry of the index, so that tasks in between cost nothing. Plan: one probe of rollout_groups_task_idx a task. */
+/** The next task ids of a run after one. Each step of the recursion jumps to the next id in the index. Plan: one probe of rollout_groups_task_idx per task. */
 export async function selectTaskIds(pool: pg.Pool, runSeq: number, after: number, limit: number): Promise<number[]> {
   const { rows } = await pool.query<{ task_id: number }>(
     `WITH RECURSIVE task AS (
@@ -107,7 +108,7 @@ export async function selectTaskIds(pool: pg.Pool, runSeq: number, after: number
   return rows.map(({ task_id }) => task_id);
 }
 
-/** The last groups of tasks, newest step first, `limit` of each. Plan: per task an Index Scan backwards using rollout_groups_task_idx. */
+/** The last groups of each task, newest step first, at most `limit`. Plan: per task an Index Scan backwards using rollout_groups_task_idx. */
 export async function selectTaskGroups(
   pool: pg.Pool,
   runSeq: number,

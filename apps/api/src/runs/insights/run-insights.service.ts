@@ -11,15 +11,16 @@ import { type RunEnvironmentRow, selectRunEnvironments, selectToolEnvironments }
 import type { RunScope } from '../run-scope.ts';
 import { selectEnvironments, selectSteps } from '../../store/figures/step-figures.sql.ts';
 
-/** So many rollouts are looked at one by one at most. */
-const MOST = 50_000;
-const COUNTED = 10_000;
-/** Up to so many rollouts percentiles of latency are those of the calls themselves. */
-const TIMED_ROLLOUTS = 20_000;
+/** Maximum of rollouts that the configuration of a run reads. */
+const MAX_READ = 50_000;
+/** Maximum of rollouts that facets count. */
+const MAX_COUNTED = 10_000;
+/** Up to this number of rollouts, percentiles of latency are exact. */
+const MAX_TIMED = 20_000;
 
 const rangeOf = (steps: ToolListQuery['steps']): [number, number] => [steps?.from ?? -1, steps?.to ?? 2_147_483_647];
 
-/** Tools, facets and ingest of a run. */
+/** Tools, facets and configuration of a run. */
 @Injectable()
 export class RunInsightsService {
   constructor(private readonly database: Database) {}
@@ -32,7 +33,7 @@ export class RunInsightsService {
       selectRunEnvironments(pool, run.seq),
       selectToolEnvironments(pool, scope),
       selectTools(pool, run.seq, code, ...range),
-      selectLatencies(pool, run.seq, code, ...range, TIMED_ROLLOUTS),
+      selectLatencies(pool, run.seq, code, ...range, MAX_TIMED),
       selectSteps(pool, { runSeq: run.seq, envIds: null, phase: code ?? undefined, steps }),
     ]);
     const sum = (of: (row: (typeof rollups)[number]) => number) => rollups.reduce((total, row) => total + of(row), 0);
@@ -68,13 +69,13 @@ export class RunInsightsService {
 
   async facets(run: RunScope, q: string | undefined) {
     const query = q === undefined || q.trim() === '' ? null : rolloutQuery(q, [run.seq], FIRST_FACET_PARAMETER);
-    const found = await selectFacets(this.database.pool, run.seq, COUNTED + 1, query?.where);
+    const found = await selectFacets(this.database.pool, run.seq, MAX_COUNTED + 1, query?.where);
     const { env, split, tool, tool_error, tag, model, unscored, errors } = found;
     const filled = found.reward_bins.map(({ count }) => count > 0);
     const bins = found.reward_bins.slice(Math.max(0, filled.indexOf(true)), filled.lastIndexOf(true) + 1);
     return {
-      total: Math.min(found.total, COUNTED),
-      total_is: found.total > COUNTED ? ('at_least' as const) : ('exact' as const),
+      total: Math.min(found.total, MAX_COUNTED),
+      total_is: found.total > MAX_COUNTED ? ('at_least' as const) : ('exact' as const),
       query: query?.text ?? null,
       approximate: Boolean(query?.compiled.postFilter),
       env,
@@ -96,7 +97,7 @@ export class RunInsightsService {
   async config(run: RunScope) {
     const { pool } = this.database;
     const [found, rollups, environments] = await Promise.all([
-      selectConfig(pool, run.seq, MOST),
+      selectConfig(pool, run.seq, MAX_READ),
       selectSteps(pool, { runSeq: run.seq, envIds: null }),
       selectEnvironments(pool, run.seq),
     ]);
@@ -131,17 +132,17 @@ export class RunInsightsService {
   }
 }
 
-/** Whether environments publish a tool that was called in them. */
+/** Whether the environments in which a tool was called publish it. */
 function publishedIn(tool: string, environments: readonly RunEnvironmentRow[], envIds: readonly number[]) {
-  const told = environments
+  const discovered = environments
     .filter(({ id }) => envIds.includes(id))
     .map((one) => ({ name: one.environment ?? 'unnamed', tools: publishedTools(one) }))
     .filter(({ tools }) => tools !== null);
-  const without = told.filter(({ tools }) => !tools!.some(({ name }) => name === tool));
-  return { published: told.length === 0 ? null : without.length === 0, unpublished_in: without.map(({ name }) => name) };
+  const without = discovered.filter(({ tools }) => !tools!.some(({ name }) => name === tool));
+  return { published: discovered.length === 0 ? null : without.length === 0, unpublished_in: without.map(({ name }) => name) };
 }
 
-/** Rollouts by provenance of each field, from counts by the packed number. */
+/** Counts of rollouts by provenance of each field, from counts by the packed number. */
 function mixOf(packed: Record<string, number>): Record<string, Record<(typeof PROVENANCES)[number], number>> {
   const mix = PROVENANCE_FIELDS.map((field) => {
     const counts = { unknown: 0, inferred: 0, parsed: 0, reported: 0 };

@@ -16,7 +16,7 @@ export interface ToolRow {
   infrastructure: number;
 }
 
-/** Tools of a run, most called first. Plan: Index Scan using tool_rollups_pkey, one row a step, environment and tool. */
+/** Tools of a run, most called first. Plan: Index Scan using tool_rollups_pkey, one row per step, environment and tool. */
 export const TOOLS = `
 SELECT tool, sum((figures->>'rollouts')::int)::float8 AS rollouts, sum((figures->>'calls')::int)::float8 AS calls, sum((figures->>'errors')::int)::float8 AS errors,
   sum((figures->>'result_bytes')::float8) AS result_bytes, sum((figures->>'scored')::int)::float8 AS scored, COALESCE(sum((figures->>'reward_sum')::float8), 0) AS reward_sum,
@@ -33,8 +33,8 @@ export async function selectTools(pool: pg.Pool, runSeq: number, phase: number |
 }
 
 /**
- * True percentiles, of a run that is small enough to look at every call: null otherwise. Plan: rollouts_run_seq_idx, at most `most` rows; one
- * probe of rollout_calls_pkey a rollout.
+ * Exact percentiles of latency; null when the run has more than `most` rollouts. Plan: rollouts_run_seq_idx, at most `most` rows; one probe of
+ * rollout_calls_pkey per rollout.
  */
 export async function selectLatencies(
   pool: pg.Pool,
@@ -67,7 +67,7 @@ export interface FailedRow {
   reward: number | null;
 }
 
-/** Newest rollouts of a run with one of these flags, a failure, or another end than `finished`. Plan: rollouts_run_seq_idx backwards, at most `within` rows of it. */
+/** The newest rollouts of a run with one of the flags, a failure, or a stop other than `finished`. Plan: rollouts_run_seq_idx backwards, at most `within` rows of it. */
 export const FAILED = `
 SELECT r.seq, r.id, h.day::text, h.sealed_at IS NOT NULL AS sealed, r.step, r.stop, r.reward FROM (
   SELECT * FROM (SELECT seq, id, step, stop, reward, flags, failure FROM rollouts WHERE run_seq = $1 AND COALESCE(step, -1) BETWEEN $2 AND $3 ORDER BY seq DESC LIMIT $6) newest
@@ -98,7 +98,7 @@ export interface ConfigRow {
   ingest: { accepted: number; duplicates: number; conflicts: number; late: number; nonfinite: number } | null;
 }
 
-/** Plan: rollouts_run_seq_idx backwards, at most `most` rows, one probe of rollout_meta_pkey a row; ingest_counters_pkey. */
+/** Plan: rollouts_run_seq_idx backwards, at most `most` rows, one probe of rollout_meta_pkey per row; ingest_counters_pkey. */
 export async function selectConfig(pool: pg.Pool, runSeq: number, most: number): Promise<ConfigRow> {
   const counts = (expression: string) =>
     `(SELECT COALESCE(jsonb_object_agg(k, n), '{}') FROM (SELECT ${expression} AS k, count(*) AS n FROM picked WHERE ${expression} IS NOT NULL GROUP BY 1) c)`;
@@ -115,7 +115,7 @@ export async function selectConfig(pool: pg.Pool, runSeq: number, most: number):
   return rows[0]!;
 }
 
-/** Parameters before those of the query. */
+/** The number of the first parameter of the query. */
 export const FIRST_FACET_PARAMETER = 3;
 type Counts = { value: string; count: number }[];
 export interface FacetRow {
@@ -128,7 +128,7 @@ export interface FacetRow {
   tool_error: Counts;
   tag: Counts;
   model: Counts;
-  /** By the packed number of libs/rollouts. */
+  /** By packed provenance (libs/rollouts). */
   provenance: { value: number; count: number }[];
   reward_bins: { from: number; below: number; count: number }[];
   policy_step_min: number | null;
@@ -142,8 +142,8 @@ export interface FacetRow {
 }
 
 /**
- * Edges of about ten bins of 1, 2 or 5 times a power of ten over the rewards of `picked`. They are computed as decimals, so that an edge is
- * the very number that a query writes: a bin counts what `reward:>=from reward:<below` finds.
+ * Edges of about ten bins over the rewards of `picked`, each 1, 2 or 5 times a power of ten wide. They are computed as decimals, so that an edge
+ * equals the number in a query: a bin counts what `reward:>=from reward:<below` finds.
  */
 const REWARD_BINS = `span AS (SELECT min(reward)::numeric AS lo, max(reward)::numeric AS hi FROM picked),
     scale AS (SELECT lo, hi, power(10::numeric, floor(log(hi - lo))) AS p FROM span WHERE hi > lo),
@@ -152,7 +152,7 @@ const REWARD_BINS = `span AS (SELECT min(reward)::numeric AS lo, max(reward)::nu
     filled AS (SELECT width_bucket(s.reward, e) AS b, count(*)::int AS n FROM picked s, edges WHERE s.reward IS NOT NULL GROUP BY 1),
     bins AS (SELECT b, e[b] AS low, e[b + 1] AS high, COALESCE(n, 0) AS n FROM edges, generate_series(1, cardinality(e) - 1) AS b LEFT JOIN filled USING (b))`;
 
-/** Values of at most `$2` rollouts. Plan: an index of rollouts by run, bounded; then one probe of rollout_tools_pkey and rollout_meta_pkey a rollout, and annotations_run_seq_idx. */
+/** Values of at most `$2` rollouts. Plan: an index of rollouts by run, bounded; then one probe of rollout_tools_pkey and rollout_meta_pkey per rollout, and annotations_run_seq_idx. */
 export function facetSql(where: string | null): string {
   const count = (value: string, from: string) =>
     `(SELECT COALESCE(json_agg(json_build_object('value', v, 'count', n) ORDER BY n DESC, v), '[]') FROM (SELECT ${value} AS v, count(*)::int AS n FROM ${from} WHERE ${value} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 200) c)`;

@@ -8,10 +8,10 @@ import { type GroupRecord, selectTaskGroups, selectTaskIds } from './run-groups.
 import type { RunScope } from '../run-scope.ts';
 import { taskStrip } from './task-strip.ts';
 
-/** Points of one task's strip; of longer histories the last ones. */
+/** Maximum of points in a task's strip; of longer histories the last ones. */
 const MAX_POINTS = 500;
 
-/** Tasks of a run and how they went, step by step. */
+/** Tasks of a run with their solve rates by step. */
 @Injectable()
 export class RunTasksService {
   constructor(private readonly database: Database) {}
@@ -24,15 +24,15 @@ export class RunTasksService {
     const groups = await selectTaskGroups(pool, run.seq, shown, phaseCode(phase), MAX_POINTS);
     const byTask = new Map(shown.map((id) => [id, groups.filter(({ task_id }) => task_id === id)]));
     return {
-      tasks: [...byTask.values()].filter((own) => own.length > 0).map(presentTask),
+      tasks: [...byTask.values()].filter((rows) => rows.length > 0).map(presentTask),
       next: ids.length > limit ? encodeCursor([String(shown.at(-1)!)]) : null,
     };
   }
 
   /** By id. Throws `task_not_found`. */
   async get(run: RunScope, id: string, { phase }: Pick<RunTaskListQuery, 'phase'>) {
-    const known = /^\d{1,10}$/.test(id) && Number(id) <= 2_147_483_647;
-    const groups = known ? await selectTaskGroups(this.database.pool, run.seq, [Number(id)], phaseCode(phase), MAX_POINTS) : [];
+    const isId = /^\d{1,10}$/.test(id) && Number(id) <= 2_147_483_647;
+    const groups = isId ? await selectTaskGroups(this.database.pool, run.seq, [Number(id)], phaseCode(phase), MAX_POINTS) : [];
     if (groups.length === 0) throw new PalestraError('task_not_found');
     return { ...presentTask(groups), groups: groups.map(presentGroup) };
   }

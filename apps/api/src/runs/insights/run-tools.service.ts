@@ -22,20 +22,20 @@ const EXAMPLES = 5;
 const MAX_VIOLATIONS = 50;
 /** Longer arguments are not parsed. */
 const MAX_ARGUMENTS = 1_000_000;
-/** Characters of arguments that one request checks. */
+/** Maximum of characters of arguments that one request checks. */
 const MAX_CHECKED = 20_000_000;
-/** A larger schema is not sent to be checked. */
+/** Calls are not checked against a larger schema. */
 const MAX_SCHEMA_CHARS = 100_000;
 
 interface Call {
   rollout: string;
   index: number;
   envId: number;
-  /** Null: too long to be checked, or past what one request checks. */
+  /** Null: too long, or beyond the maximum of one request. */
   text: string | null;
 }
 
-/** One tool of a run: by step, and against the schema that its environment publishes. */
+/** One tool of a run: its figures by step, and its calls checked against the schema that its environment publishes. */
 @Injectable()
 export class RunToolsService {
   constructor(
@@ -82,7 +82,7 @@ export class RunToolsService {
     };
   }
 
-  /** In a process of its own: environments choose the schemas. Throws `too_expensive`, `capacity_exhausted`. */
+  /** Runs in a limited process, because environments choose the schemas. Throws `too_expensive`, `capacity_exhausted`. */
   async #checked(orgId: string, schemas: ReadonlyMap<number, unknown>, calls: readonly Call[]): Promise<Checked> {
     const texts = [...schemas].flatMap(([id, schema]) => (schema === null ? [] : [{ id, text: JSON.stringify(schema) }]));
     const known = texts.filter(({ text }) => text.length <= MAX_SCHEMA_CHARS);
@@ -100,7 +100,7 @@ export class RunToolsService {
     };
   }
 
-  /** The newest calls, at most `most`, as far as they can be read in time. */
+  /** The newest calls, at most `most`. `incomplete`: the time limit ended the read. */
   async #callsOf(callers: readonly CallerRow[], tool: string, most: number) {
     const deadline = performance.now() + READ_MS;
     const calls: Call[] = [];
@@ -111,13 +111,13 @@ export class RunToolsService {
       calls.push(...(await Promise.all(batch.map((row) => this.#callsOfRollout(row, tool)))).flat());
     }
     const incomplete = rollouts < callers.length && calls.length < most;
-    const looked = calls.slice(0, most);
+    const newest = calls.slice(0, most);
     let characters = 0;
-    for (const call of looked) {
+    for (const call of newest) {
       characters += call.text?.length ?? 0;
       if (characters > MAX_CHECKED) call.text = null;
     }
-    return { calls: looked, rollouts: new Set(looked.map(({ rollout }) => rollout)).size, incomplete };
+    return { calls: newest, rollouts: new Set(newest.map(({ rollout }) => rollout)).size, incomplete };
   }
 
   async #callsOfRollout(row: CallerRow, tool: string): Promise<Call[]> {
@@ -139,18 +139,18 @@ const scopeOf = (run: RunScope, { steps, phase }: ToolQuery): ToolScope => ({
   to: steps?.to ?? 2_147_483_647,
 });
 
-/** What the environment publishes of its tools: those of the rollout's variant, else of the default one. Null: nothing is known. */
+/** The tools that the environment publishes for the rollout's variant, else for the default one. Null: not known. */
 export function publishedTools({ discovery, variant }: RunEnvironmentRow) {
   const variants = discovery?.variants ?? [];
-  const own = variants.find(({ name }) => name === variant) ?? variants.find(({ is_default }) => is_default);
-  return own?.tools.tools ?? null;
+  const published = variants.find(({ name }) => name === variant) ?? variants.find(({ is_default }) => is_default);
+  return published?.tools.tools ?? null;
 }
 
 const schemaOf = (environment: RunEnvironmentRow, tool: string): unknown =>
   publishedTools(environment)?.find(({ name }) => name === tool)?.input_schema ?? null;
 
 interface Checked {
-  /** Ids of environments whose schema can be used. */
+  /** Environments whose schema can be used. */
   usable: ReadonlySet<number>;
   /** Null: valid. */
   violations: ReadonlyMap<Call, Violation | null>;

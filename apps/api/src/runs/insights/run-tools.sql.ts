@@ -37,11 +37,11 @@ export interface RunEnvironmentRow {
   id: number;
   environment: string | null;
   variant: string | null;
-  /** What the newest version of the environment published when it was last asked; null where it is not registered here, or private of others. */
+  /** The last discovery of the environment's newest version; null when it is not registered, or private to another organisation. */
   discovery: EnvironmentDiscoveryView | null;
 }
 
-/** The environments of a run. Plan: run_environments_pkey, and of each environment_versions_environment_id_number_key backwards. */
+/** The environments of a run. Plan: run_environments_pkey, then per environment environment_versions_environment_id_number_key backwards. */
 export async function selectRunEnvironments(pool: pg.Pool, runSeq: number): Promise<RunEnvironmentRow[]> {
   const { rows } = await pool.query<RunEnvironmentRow>({
     name: 'run-environments-discovered',
@@ -55,7 +55,7 @@ export async function selectRunEnvironments(pool: pg.Pool, runSeq: number): Prom
   return rows;
 }
 
-/** Which tools were called in which environment. Plan: Index Scan using tool_rollups_pkey. */
+/** The environments in which each tool was called. Plan: Index Scan using tool_rollups_pkey. */
 export async function selectToolEnvironments(pool: pg.Pool, { runSeq, phase, from, to }: ToolScope): Promise<Map<string, number[]>> {
   const { rows } = await pool.query<{ tool: string; env_ids: number[] }>({
     name: 'run-tool-environments',
@@ -74,7 +74,7 @@ export interface CallerRow {
   env_id: number;
 }
 
-/** The newest rollouts that called a tool. Plan: rollout_tools_run_idx backwards, one probe of rollouts_pkey and rollout_heads_pkey a row. */
+/** The newest rollouts that called a tool. Plan: rollout_tools_run_idx backwards, one probe of rollouts_pkey and rollout_heads_pkey per row. */
 export async function selectCallers(
   pool: pg.Pool,
   { runSeq, phase, from, to }: ToolScope,

@@ -20,18 +20,18 @@ import {
 } from './search.sql.ts';
 import { type Finder, regexFinder, type Snippet, snippetOf, wordFinder } from './snippet.ts';
 
-/** Messages that are counted by step, and how long counting takes at most. */
+/** Maximum of messages that are counted by step, and of the time for it. */
 const COUNTED = 10_000;
 const COUNT_MS = 20;
-/** One page of a search for words that rarely stand in a row, or of a query that few rollouts fit. */
+/** Time limit of one page, when few messages match. */
 const PAGE_MS = 2_000;
-/** Blocks of the first statement and of later ones: it takes some .3 ms a block. */
+/** Blocks per statement, first and at most: a block takes about 0.3 ms. */
 const FIRST_BLOCKS = 16;
 const MAX_BLOCKS = 64;
 const LISTED_BLOCKS = 2_000;
-/** Runs of one organisation that are searched together: the newest. */
+/** Maximum of runs of an organisation that one search covers: the newest. */
 const MAX_RUNS = 1_000;
-/** One page of a regex (dashboard.md 6.3). */
+/** Time limit of one page of a regex (docs/reference/metrics.md, Size limits). */
 const REGEX_MS = 5_000;
 const REGEX_BATCH = 50;
 
@@ -91,8 +91,8 @@ export class SearchService {
   }
 
   /**
-   * Where the text is, block by block: until there are more than `limit` places, and on the first page as many as can be counted in a moment.
-   * `last`: where the search stopped; null when it has seen every block.
+   * Searches block by block until it has more than `limit` places, and on the first page as many as it can count in `COUNT_MS`.
+   * `last`: where the search stopped; null when it has read every block.
    */
   async #places(text: Parameters<typeof selectHits>[1], page: { after: HitPlace | null; limit: number; counted: boolean }) {
     const { pool } = this.database;
@@ -118,14 +118,14 @@ export class SearchService {
     return { places, last: null };
   }
 
-  /** The message of a hit: the one of that index that has the words. */
+  /** The message of a hit: the one with its index that contains the words. */
   async #messageOf(hit: HitRow, find: Finder): Promise<[StoredMessageRow | null, Snippet]> {
     const rows = (await this.transcripts.messages(hit, { from: hit.index, limit: 4 })).filter(({ index }) => index === hit.index);
     for (const row of rows) {
       const snippet = snippetOf(textOf(row), find);
       if (snippet) return [row, snippet];
     }
-    // Found by its name, which no snippet shows.
+    // The words are in its name, which a snippet does not show.
     const row = rows.find((one) => snippetOf(headOf(one), find)) ?? rows[0] ?? null;
     return [row, { snippet: (row ? textOf(row) : '').slice(0, 400), matches: [], offset: 0 }];
   }
@@ -134,10 +134,10 @@ export class SearchService {
     const inside = within === undefined || within.trim() === '' ? null : rolloutQuery(within, runSeqs, FIRST_PARAMETER);
     const query = regexQuery(q, within ?? '', runSeqs, FIRST_PARAMETER);
     const find = regexFinder(q);
-    const start = behindOf(cursor);
+    const start = positionOf(cursor);
     const deadline = performance.now() + REGEX_MS;
     const hits: { seq: string; row: StoredMessageRow; snippet: Snippet; passed: number }[] = [];
-    // The rollout of the cursor again, from behind its message.
+    // Read the rollout of the cursor again, from the message after it.
     let after = start ? { value: String(BigInt(start.seq) - 1n), seq: String(BigInt(start.seq) - 1n) } : undefined;
     let next: [seq: string, index: string, passed: string] | null = null;
     scan: for (;;) {
@@ -155,18 +155,18 @@ export class SearchService {
       const heads = await selectHitHeads(this.database.pool, [...accepted]);
       for (const { seq } of rollouts) {
         const head = heads.get(seq);
-        const behind = start?.seq === seq ? start : { index: 0, passed: 0 };
-        let place = { index: -1, passed: 0 };
-        for (const row of head ? await this.transcripts.messages(head, { from: behind.index }) : []) {
-          place = { index: row.index, passed: row.index === place.index ? place.passed + 1 : 1 };
-          const snippet = row.index === behind.index && place.passed <= behind.passed ? null : snippetOf(textOf(row), find);
+        const begin = start?.seq === seq ? start : { index: 0, passed: 0 };
+        let position = { index: -1, passed: 0 };
+        for (const row of head ? await this.transcripts.messages(head, { from: begin.index }) : []) {
+          position = { index: row.index, passed: row.index === position.index ? position.passed + 1 : 1 };
+          const snippet = row.index === begin.index && position.passed <= begin.passed ? null : snippetOf(textOf(row), find);
           if (snippet === null) continue;
           if (hits.length === limit) {
             const last = hits.at(-1)!;
             next = [last.seq, String(last.row.index), String(last.passed)];
             break scan;
           }
-          hits.push({ seq, row, snippet, passed: place.passed });
+          hits.push({ seq, row, snippet, passed: position.passed });
         }
         after = { value: seq, seq };
         if (performance.now() > deadline) {
@@ -218,11 +218,11 @@ function afterOf(cursor: string | undefined): HitPlace | null {
   return { block: block!, seq: seq!, index: Number(index) };
 }
 
-/** Behind all messages of a block. */
+/** After all messages of a block. */
 const endOf = (block: string): HitPlace => ({ block, seq: '9223372036854775807', index: 2_147_483_647 });
 
-/** Behind `passed` messages of that index: there may be several. */
-function behindOf(cursor: string | undefined): { seq: string; index: number; passed: number } | null {
+/** The position after `passed` messages of an index, which several messages can have. */
+function positionOf(cursor: string | undefined): { seq: string; index: number; passed: number } | null {
   if (cursor === undefined) return null;
   const [, seq, index, passed] = decodeCursor(cursor, exactly('regex'), INT64, INT32, INT32);
   return { seq: seq!, index: Number(index), passed: Number(passed) };

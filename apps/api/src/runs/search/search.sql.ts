@@ -16,14 +16,14 @@ export interface HitRow {
   reward: number | null;
 }
 
-/** Where a page ended: block, rollout and message. */
+/** A message in the search index: block, rollout and index. */
 export interface HitPlace {
   block: string;
   seq: string;
   index: number;
 }
 
-/** Parameters before those of the query. */
+/** The number of the first parameter of the query. */
 export const FIRST_SEARCH_PARAMETER = 7;
 
 const MATCHES = foundBy('$1::tsquery', `phraseto_tsquery('simple', ${plainWords('$2')})`);
@@ -31,9 +31,9 @@ const HEAD = 'h.day::text, h.sealed_at IS NOT NULL AS sealed, u.id AS run_id, u.
 const NAMES = 'JOIN rollout_heads h ON h.seq = r.seq JOIN runs u ON u.seq = r.run_seq LEFT JOIN rollout_meta m ON m.rollout_seq = r.seq';
 
 /**
- * Blocks that have all words of the text and one of the runs, from a block on, and how many there are. `$1`: words that stand for the runs (search-index.sql.ts).
- * Plan: Bitmap Index Scan of rollout_search_blocks_words_idx, whatever the planner assumes of the words: no other index answers a condition on words, and the
- * caller forbids sequential scans, which would read the words of every block.
+ * Blocks from a block on that contain all words of the text and one of the runs, and their number. `$1`: the index words of the runs
+ * (search-index.sql.ts). Plan: Bitmap Index Scan of rollout_search_blocks_words_idx. No other index has the words, and the caller forbids sequential
+ * scans, which would read the words of every block.
  */
 export const BLOCKS = `
 WITH word AS MATERIALIZED (SELECT tsvector_to_array(to_tsvector('simple', ${plainWords('$2')})) AS words),
@@ -47,7 +47,7 @@ export interface SearchedText {
   text: string;
 }
 
-/** The first of the blocks in which messages may have the text, and how many there are in all. */
+/** The first blocks whose messages can contain the text, and the number of all such blocks. */
 export async function selectBlocks(
   pool: pg.Pool,
   { runSeqs, text }: SearchedText,
@@ -62,8 +62,8 @@ export async function selectBlocks(
 }
 
 /**
- * Messages of these blocks in which the words stand, by block, rollout and index. `$1`: the words that stand for the runs, without which a search would see
- * other organisations. Plan: per block an Index Scan of rollout_search_block_idx; OFFSET 0 keeps the planner from using the words.
+ * Messages of these blocks that contain the text, by block, rollout and index. `$1`: the index words of the runs, without which a search would
+ * find messages of other organisations. Plan: per block an Index Scan of rollout_search_block_idx; OFFSET 0 keeps the planner from using the words.
  */
 export function hitsSql(where: string | null): string {
   return `SELECT s.block::text, s.rollout_seq::text AS seq, s.index FROM unnest($3::bigint[]) AS b(block)
@@ -73,7 +73,7 @@ export function hitsSql(where: string | null): string {
     ORDER BY s.block, s.rollout_seq, s.index`;
 }
 
-/** `where`: a condition on `r` with parameters from `FIRST_SEARCH_PARAMETER` on. */
+/** `where`: a condition on `r`, with parameters from `FIRST_SEARCH_PARAMETER` on. */
 export async function selectHits(
   pool: pg.Pool,
   { runSeqs, text, where }: SearchedText & { where?: { sql: string; values: readonly unknown[] } },
@@ -102,7 +102,7 @@ export async function countSteps(pool: pg.Pool, hits: readonly HitPlace[]): Prom
   return rows;
 }
 
-/** What a hit says of its rollout. Plan: rollouts_pkey. */
+/** The rollouts of hits. Plan: rollouts_pkey. */
 export async function selectHitHeads(pool: pg.Pool, seqs: readonly string[]): Promise<Map<string, Omit<HitRow, 'index'>>> {
   const { rows } = await pool.query<Omit<HitRow, 'index'>>(
     `SELECT r.seq::text AS seq, r.id, r.step, r.reward, ${HEAD} FROM rollouts r ${NAMES} WHERE r.seq = ANY($1::bigint[])`,
@@ -111,7 +111,7 @@ export async function selectHitHeads(pool: pg.Pool, seqs: readonly string[]): Pr
   return new Map(rows.map((row) => [row.seq, row]));
 }
 
-/** Whether messages of these runs wait to be made searchable. Plan: rollout_heads_unsearched_idx, partial and short-lived. */
+/** Whether messages of these runs are not indexed yet. Plan: rollout_heads_unsearched_idx, partial and short-lived. */
 export async function hasUnsearched(pool: pg.Pool, runSeqs: readonly number[]): Promise<boolean> {
   const { rows } = await pool.query<{ waits: boolean }>(
     'SELECT EXISTS (SELECT FROM (SELECT run_seq FROM rollout_heads WHERE unsearched AND run_seq IS NOT NULL ORDER BY seq LIMIT 5000) h WHERE run_seq = ANY($1::int[])) AS waits',

@@ -4,21 +4,21 @@ import { RE2JS } from 're2js';
 const BEFORE = 80;
 const LENGTH = 400;
 const MAX_MATCHES = 20;
-/** Only so much of a message is searched, characters: that of the index. */
-const LOOKED_AT = 65_536;
+/** Characters of a message that are searched, as in the index. */
+const MAX_SEARCHED = 65_536;
 
 export interface Snippet {
   snippet: string;
-  /** Begin and end in the snippet. */
+  /** Start and end in the snippet. */
   matches: [number, number][];
-  /** Where the snippet begins. */
+  /** Start of the snippet in the message. */
   offset: number;
 }
 
-/** Where something is found in a text, in order. */
+/** Returns start and end of each match, in order. */
 export type Finder = (text: string) => Iterable<[number, number]>;
 
-/** Words in a row, whatever stands between them, upper and lower case alike: what the index means by a phrase. */
+/** Finds the words in a row, ignoring case and the characters between them, as a phrase search of the index does. */
 export function wordFinder(text: string): Finder {
   const words = text.split(/[^\p{L}\p{N}]+/u).filter((word) => word !== '');
   if (words.length === 0) return () => [];
@@ -28,7 +28,7 @@ export function wordFinder(text: string): Finder {
   };
 }
 
-/** RE2, linear in the text. The pattern has been checked. */
+/** RE2, whose time is linear in the text. `pattern` must be valid. */
 export function regexFinder(pattern: string): Finder {
   const compiled = RE2JS.compile(pattern);
   return function* find(content) {
@@ -37,9 +37,9 @@ export function regexFinder(pattern: string): Finder {
   };
 }
 
-/** The place of the first match with its surroundings; null without one. */
+/** The text around the first match; null without one. */
 export function snippetOf(content: string, find: Finder): Snippet | null {
-  const text = content.slice(0, LOOKED_AT);
+  const text = content.slice(0, MAX_SEARCHED);
   const matches: [number, number][] = [];
   let offset = 0;
   for (const [from, to] of find(text)) {

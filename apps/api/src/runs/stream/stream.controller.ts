@@ -9,7 +9,7 @@ import { InFlight } from '../../platform/limits.ts';
 import { RunAdvisoriesService } from '../curves/run-advisories.service.ts';
 import { RunActivity } from '../../store/run-activity.service.ts';
 import { RunService } from '../run.service.ts';
-import { RESUMABLE_STEPS, RESUMABLE_VERSIONS, RETOLD_VERSIONS, RunStream } from './run-stream.ts';
+import { RESUMABLE_STEPS, RESUMABLE_VERSIONS, REPEATED_VERSIONS, RunStream } from './run-stream.ts';
 import { selectCounters, selectOpenRollout, selectStepsSince } from './stream.sql.ts';
 
 @Controller('v1/stream')
@@ -24,10 +24,10 @@ export class StreamController {
   ) {}
 
   /**
-   * Server-sent events (dashboard.md section 7), each kind at most once a second. Of all runs: `run {id, v, steps}`. With `?run=` (id or
-   * name) also `counters {rollouts, messages, live, lag_ms, v}`, `advisory {advisories, v}` (all that hold now, whenever they changed) and
-   * `dirty {steps, groups, v}`, the version as `id`; `Last-Event-ID` is answered with a `dirty` of what was missed, or `reset`. With
-   * `?rollout=` (id), beside `run` or alone, also `rollout {id, msgs, state}` of that one, whenever it changed. Throws `run_not_found` and
+   * Server-sent events, each kind at most once a second. For all runs: `run {id, v, steps}`. With `?run=` (id or name) also
+   * `counters {rollouts, messages, live, lag_ms, v}`, `advisory {advisories, v}` (all current ones, at each change) and
+   * `dirty {steps, groups, v}` with the version as `id`; after `Last-Event-ID` the stream starts with a `dirty` of the missed changes, or
+   * `reset`. With `?rollout=` (id), with or without `run`, also `rollout {id, msgs, state}` at each change. Throws `run_not_found` and
    * `rollout_not_found` before the stream begins.
    */
   @Get()
@@ -47,8 +47,8 @@ export class StreamController {
     reply.raw.once('close', release);
     const stream = new RunStream(reply.raw, reads);
     const unsubscribe = this.activity.subscribe(caller.orgId, (news) => {
-      if (id === null || id === news.id) stream.tell(news);
-      if (open?.isIn(news.id)) stream.lookAtRollout();
+      if (id === null || id === news.id) stream.sendChange(news);
+      if (open?.isIn(news.id)) stream.requestRollout();
     });
     request.raw.once('close', () => {
       stream.end();
@@ -70,7 +70,7 @@ export class StreamController {
     let last = isUuid(id) ? await read() : null;
     if (!last) throw new PalestraError('rollout_not_found');
     return {
-      /** Of a rollout whose start event is not here any news may be about it. */
+      /** A rollout without its start event has no run yet: any change may be about it. */
       isIn: (runId: string) => last === null || last.run_id === null || last.run_id === runId,
       read: async () => (last = await read()),
     };
@@ -87,12 +87,12 @@ export class StreamController {
     stream.begin();
   }
 
-  /** Null when it is too long ago, or no version of this run. */
+  /** Null when the version is too old, or not a version of this run. */
   async #since(id: string, lastEventId: string, v: string): Promise<number[] | null> {
     if (!/^\d{1,18}$/.test(lastEventId)) return null;
     const behind = BigInt(v) - BigInt(lastEventId);
     if (behind < 0n || behind > RESUMABLE_VERSIONS) return null;
-    const steps = await selectStepsSince(this.database.pool, id, String(BigInt(lastEventId) - RETOLD_VERSIONS), RESUMABLE_STEPS + 1);
+    const steps = await selectStepsSince(this.database.pool, id, String(BigInt(lastEventId) - REPEATED_VERSIONS), RESUMABLE_STEPS + 1);
     return steps.length > RESUMABLE_STEPS ? null : steps;
   }
 }

@@ -17,7 +17,7 @@ export async function selectCounters(pool: pg.Pool, runId: string, orgId: string
   return rows[0] ?? null;
 }
 
-/** Steps that were made again after a version, `limit` of them at most. Plan: step_rollups_pkey of one run, all environments together. */
+/** Steps that were rebuilt after a version, at most `limit`. Plan: step_rollups_pkey of one run, all environments together. */
 export async function selectStepsSince(pool: pg.Pool, runId: string, version: string, limit: number): Promise<number[]> {
   const { rows } = await pool.query<{ step: number }>({
     name: 'stream-steps-since',
@@ -27,15 +27,15 @@ export async function selectStepsSince(pool: pg.Pool, runId: string, version: st
   return rows.map(({ step }) => step);
 }
 
-/** The rollout that a reader has open, from its raw rows: the derived row may be a moment behind. */
+/** The rollout that a page shows, from its raw rows, because the derived row can lag behind. */
 export interface OpenRollout extends StreamRollout {
   /** null until its start event has arrived. */
   run_id: string | null;
-  /** Of its newest event. */
+  /** Age of its newest event. */
   age_ms: number;
 }
 
-/** Null when it was erased, or is none of the organisation's. Plan: rollout_heads_org_id_id_key, runs_seq_key. */
+/** Null when it is erased or of another organisation. Plan: rollout_heads_org_id_id_key, runs_seq_key. */
 export async function selectOpenRollout(pool: pg.Pool, id: string, orgId: string): Promise<OpenRollout | null> {
   const { rows } = await pool.query<{ id: string; run_id: string | null; messages: number; finished: boolean; age_ms: number }>({
     name: 'stream-rollout',

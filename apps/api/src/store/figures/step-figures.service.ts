@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { countOf, histogram, lensRevision, select, type SuccessRule, takeRollouts } from '@palestra/metrics';
+import { countOf, type Figure, histogram, lensRevision, select, type SuccessRule, takeRollouts } from '@palestra/metrics';
 import { type Denominator, type Lens, PalestraError, PHASES } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
 import { codeOf } from '../vocabulary-codes.ts';
@@ -16,7 +16,7 @@ import {
   storeWindowFigures,
   type WindowRow,
 } from './step-figures.sql.ts';
-import { lensFigures, type StepFigures, type StoredFigure } from './step-rollup.ts';
+import { lensFigures, readFigure, type StepFigures } from './step-rollup.ts';
 import { selectSuccessRules } from './success-thresholds.sql.ts';
 
 /** How long one request computes figures. The next requests compute the rest. */
@@ -95,8 +95,8 @@ export class StepFiguresService {
   /** Computes missing figures of the set. Returns the rows that have them, and whether others are still missing. */
   async withFigures(runSeq: number, rows: readonly StepRow[], set: FigureSet): Promise<{ rows: StepRow[]; incomplete: boolean }> {
     const lacks = (row: StepRow) => {
-      const figures = figuresOf(row, set);
-      return figures === null || set.keys.some((key) => !(key in figures));
+      const keys = figureKeys(row, set);
+      return keys === null || set.keys.some((key) => !keys.includes(key));
     };
     return this.#compute(runSeq, rows, lacks, (row, columns, ruleOf) => {
       const figures = lensFigures({ lens: set.lens, denominator: set.den, keys: set.keys }, columns, ruleOf);
@@ -192,11 +192,21 @@ function environmentsOf({ env_id, env_ids = [env_id] }: StepRow, columns: StepCo
   return places.length === countOf(columns) ? columns : takeRollouts(columns, places);
 }
 
-/** null when they are not computed yet. */
-export function figuresOf(row: StepRow, set: FigureSet): Record<string, StoredFigure> | null {
+/** A rollup has the canonical figures of scored rollouts from the start. */
+const isRolledUp = ({ lens, den }: FigureSet, row: StepRow): boolean =>
+  lens === 'canonical' && den === 'scored' && row.env_ids === undefined;
+
+/** The keys of the figures that are computed; null when those of the set are not computed yet. */
+export function figureKeys(row: StepRow, set: FigureSet): string[] | null {
   const computed = row.figures.lenses?.[nameOf(set, row)];
-  if (set.lens === 'canonical' && set.den === 'scored' && row.env_ids === undefined) return { ...row.figures.canonical, ...computed };
-  return computed ?? null;
+  if (isRolledUp(set, row)) return [...new Set([...Object.keys(row.figures.canonical), ...Object.keys(computed ?? {})])];
+  return computed === undefined ? null : Object.keys(computed);
+}
+
+/** null when it is not computed yet, or not in the upload. */
+export function figureOf(row: StepRow, set: FigureSet, key: string): Figure | null {
+  const computed = row.figures.lenses?.[nameOf(set, row)];
+  return readFigure(computed?.[key] ?? (isRolledUp(set, row) ? row.figures.canonical[key] : undefined));
 }
 
 /** Of rewards, or a histogram that `withHistograms` computed. */

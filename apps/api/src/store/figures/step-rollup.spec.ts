@@ -107,7 +107,7 @@ test('nothing of a rollup or a group depends on the order of rows', () => {
       const shuffled = rollouts.map((one) => [keys.next().value!, one] as const).toSorted(([a], [b]) => a - b);
       const sorted = ({ rollups, groups }: ReturnType<typeof rollUp>) => ({
         rollups: rollups.toSorted((a, b) => a.env_id - b.env_id),
-        groups: groups.toSorted((a, b) => Number(a.group_key) - Number(b.group_key)),
+        groups: groups.toSorted((a, b) => Number(a.group_key) - Number(b.group_key) || a.env_id - b.env_id),
       });
       expect(sorted(rollUp(shuffled.map(([, one]) => one)))).toEqual(sorted(rollUp(rollouts)));
     }),

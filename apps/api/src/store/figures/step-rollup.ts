@@ -160,6 +160,13 @@ function canonicalFigures(columns: RolloutColumns, context: MetricContext): Reco
 
 const storedFigures = (answers: Iterable<readonly [string, MetricAnswer]>): Record<string, StoredFigure> =>
   Object.fromEntries([...answers].map(([key, answer]) => [key, stored(answer)]));
+/** A stored figure by name; null when the upload does not contain it. */
+export function readFigure(figure: StoredFigure | undefined): Figure | null {
+  if (!figure) return null;
+  const [value, denominator, of, note] = figure;
+  return note === undefined ? { value, denominator, of } : { value, denominator, of, note };
+}
+
 const stored = (answer: MetricAnswer): StoredFigure => (isFigure(answer) ? storedFigure(answer) : null);
 const storedFigure = ({ value, denominator, of, note }: Figure): StoredFigure =>
   note ? [value, denominator, of, note] : [value, denominator, of];
