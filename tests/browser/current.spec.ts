@@ -215,9 +215,9 @@ test.each(['session', 'playground'])('a long call that was read whole while it r
   if (where === 'session') {
     await visit(page, `${palestra.url}/sessions/${sid}`, 'running');
     await page.getByRole('list', { name: 'Calls in order' }).getByRole('button', { name: /file/ }).click();
-    await page.getByRole('button', { name: /^Read the whole/ }).click();
-    await page.getByRole('button', { name: /^Read the whole/ }).waitFor({ state: 'detached' });
-    await page.getByText('nothing yet').waitFor();
+    await page.getByRole('button', { name: /^Load all/ }).click();
+    await page.getByRole('button', { name: /^Load all/ }).waitFor({ state: 'detached' });
+    await page.getByText('No result yet').waitFor();
   } else {
     const read = page.waitForResponse((answer) => /\/calls\/[^/?]+$/.test(answer.url()));
     await visit(page, `${palestra.url}/environments/${palestra.namespace}/bench/play?sid=${sid}`, 'bench');
@@ -227,7 +227,7 @@ test.each(['session', 'playground'])('a long call that was read whole while it r
   goOn();
   await calling;
   await page.getByText('filed at last').last().waitFor();
-  await expect.poll(() => page.getByText('nothing yet').count()).toBe(0);
+  await expect.poll(() => page.getByText('No result yet').count()).toBe(0);
   expect(complaints.filter((one) => !one.startsWith(`request to blob:${palestra.url}/`))).toEqual([]);
   await close();
 });

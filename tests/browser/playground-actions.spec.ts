@@ -117,7 +117,7 @@ describe('an environment that takes actions', () => {
     await start(page, own('columns'));
     await legal(page).getByRole('button', { name: '1' }).click();
     await card(page, 1).getByText('Stone 1.').waitFor();
-    expect(await fact(page, 'reward so far').innerText()).toBe('– nothing scored');
+    expect(await fact(page, 'reward so far').innerText()).toBe('– no scored call');
     expect(await card(page, 1).innerText()).not.toMatch(/(^|\s)[+]?\.?0+(\.0+)?\s*reward/);
     await close();
   });
@@ -134,7 +134,7 @@ describe('a session of an OpenEnv server', () => {
     const observer = page.getByRole('region', { name: 'Observer' });
     await observer.getByText('It may hold the answer').waitFor();
     expect(asked).not.toContain(`/v1/sessions/${sid}/state`);
-    await observer.getByRole('button', { name: 'Show the environment’s state' }).click();
+    await observer.getByRole('button', { name: 'Show environment state' }).click();
     const state = observer.getByRole('group', { name: 'State of the environment' });
     await state.getByText('step_count: 1').waitFor();
     expect(await state.innerText()).toContain('split: "test"');
@@ -254,7 +254,7 @@ describe('forms', () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     const sid = await start(page, own('forms'));
     const form = page.getByRole('form', { name: 'Call every' });
-    const json = form.getByRole('textbox', { name: 'The whole input as JSON' });
+    const json = form.getByRole('textbox', { name: 'Input as JSON' });
     const value =
       '{"code":"x","count":1,"really":false,"colour":"red","tensor":[[1.0,2]],"names":["a"],"at":{"x":1,"y":2},"maybe":5,"either":{"x":0,"y":0}}';
     await form.getByRole('button', { name: 'JSON', exact: true }).click();
@@ -271,7 +271,7 @@ describe('forms', () => {
 
     await form.getByRole('button', { name: 'JSON', exact: true }).click();
     await json.fill('{"count":9,"strange":1}');
-    await form.getByText('The tool’s schema does not describe this').waitFor();
+    await form.getByText('The input does not match the tool’s schema').waitFor();
     await form.getByText('count: At most 5.').waitFor();
     await json.press('Control+Enter');
     await card(page, 2, 'every').waitFor();
@@ -370,7 +370,7 @@ describe('sessions that others play', () => {
     await expect.poll(find).toBeDefined();
     const sid = await find();
     await page.goto(`${palestra.url}/sessions/${sid}`);
-    await page.getByText('as its OpenEnv client resets it').waitFor();
+    await page.getByText('chosen by the OpenEnv client at reset').waitFor();
     await page.getByRole('link', { name: 'Play', exact: true }).click();
     await card(page, 1, 'reset').getByText('Drop a stone.').waitFor();
     await card(page, 2).getByText('Stone 1.').waitFor();
@@ -460,7 +460,7 @@ describe('quick start', () => {
       expect(masked, client).toContain('or_••••••••');
     }
     expect(await text('openreward')).toMatch(/get\("palestra\/whodunit"\)[^]*session\(split="test", index=7\)/);
-    await guide.getByRole('button', { name: 'Show the key' }).click();
+    await guide.getByRole('button', { name: 'Show key' }).click();
     const openEnv = await text('OpenEnv');
     const [, host] = palestra.url.split('://');
     const [userinfo, pathToken] = [...openEnv.matchAll(/url = "([^"]+)"/g)].map((match) => match[1]!);
@@ -496,7 +496,7 @@ describe('quick start', () => {
     expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('serverInfo')]);
     expect(await text('Text')).toContain(`"${palestra.url}/v1/text-sessions" + path`);
     expect(await text('TypeScript')).toContain(`new PalestraClient({ url: "${palestra.url}", apiKey: "${palestra.apiKey}" })`);
-    await guide.getByRole('button', { name: 'Hide the key' }).click();
+    await guide.getByRole('button', { name: 'Hide key' }).click();
     await guide.getByRole('button', { name: 'Copy' }).click();
     await expect.poll(copied).toContain(palestra.apiKey);
     await guide.getByRole('button', { name: 'README' }).click();
@@ -529,7 +529,7 @@ test('pages are sound at 1280 and 760 pixels, light and dark', async () => {
   await start(page, own('oe-columns'));
   await legal(page).getByRole('button', { name: '1' }).click();
   await card(page, 1).getByText('Stone 1.').waitFor();
-  await page.getByRole('button', { name: 'Show the environment’s state' }).click();
+  await page.getByRole('button', { name: 'Show environment state' }).click();
   await page.getByText('step_count: 1').waitFor();
   await look('playground-action');
   await start(page, own('forms'));

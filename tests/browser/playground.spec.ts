@@ -226,14 +226,14 @@ test(
     ]);
     await page.getByRole('status', { name: 'Episode' }).getByText('.125', { exact: true }).waitFor();
     expect(await card(page, 3, 'sign').innerText()).toContain('−.125');
-    await page.getByRole('button', { name: 'Keep as rollout' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Keep as rollout' });
+    await page.getByRole('button', { name: 'Save as rollout' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Save as rollout' });
     expect(await dialog.getByRole('textbox').first().inputValue()).toBe('playground');
     await dialog.getByRole('textbox').last().fill('by hand');
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'End session' }).click();
     await page.getByRole('button', { name: `End ${sid.slice(0, 8)} now` }).click();
-    await page.getByRole('link', { name: 'Open the rollout' }).click();
+    await page.getByRole('link', { name: 'Open rollout' }).click();
     await page.waitForURL(/\/rollout\//);
     await page.getByText('the pot of paint fell over').first().waitFor();
     const id = new URL(page.url()).pathname.split('/').at(-1)!;

@@ -81,7 +81,7 @@ const pages = (): [name: string, path: string, text: string][] => [
   ['sessions-ended', '/sessions?tab=ended', ids.ended.slice(0, 8)],
   ['sessions-slots', '/sessions?tab=slots', '3 of 3 slots taken'],
   ['session', `/sessions/${ids.playing}`, 'payment gateway'],
-  ['session-failed', `/sessions/${ids.failed}`, 'The environment failed to set it up'],
+  ['session-failed', `/sessions/${ids.failed}`, 'The environment failed to set up the episode'],
   ['environment-sessions', `/environments/${palestra.namespace}/shop`, '3 of 3 slots taken'],
 ];
 

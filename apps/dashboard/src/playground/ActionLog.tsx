@@ -10,42 +10,41 @@ import { Blocks } from '../session/Blocks.tsx';
 import { FailureClass } from '../sessions/SessionState.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 import { CopyCall } from './CopyCall.tsx';
-import { isReset, observationIn } from './episode.ts';
-import { filtered, type LogFilter, NO_FILTER } from './log.ts';
+import { isReset, observationIn } from './action-environment.ts';
+import { filterCalls, type LogFilter, NO_FILTER } from './log-filter.ts';
 import { LogBar } from './LogBar.tsx';
 import { Observation } from './Observation.tsx';
 
-/** Results of up to so many bytes are read whole without being asked for: images mostly. */
-const READ_WHOLE_BYTES = 4_000_000;
-/** Cards that are drawn at once; earlier ones wait behind a button. */
-const SHOWN = 100;
+/** Truncated results up to this size, mostly images, are loaded at once. */
+const MAX_AUTO_LOAD_BYTES = 4_000_000;
+/** Calls that are rendered at first. A button shows the earlier ones. */
+const MAX_SHOWN = 100;
 
 interface LogProps {
   session: SessionView;
   calls: readonly SessionCallView[];
   replayed: ReadonlySet<string>;
-  /** Task id of the call that the player just made: it is brought into view, nothing else moves. */
-  mine: string | null;
-  /** Leads from a fork to the playground of its environment. */
-  place: { owner: string; name: string };
+  /** Task id of the reader's last call. The log scrolls to it, and only to it. */
+  lastTaskId: string | null;
+  environment: { owner: string; name: string };
   onRepeat: (call: PlayCall) => void;
   /** Results are observations of an action environment. */
-  action: boolean;
+  isAction: boolean;
 }
 
-/** The session's ledger as the player reads it: each call with its result, reward, and whose failure it was. */
+/** The calls of the session with their results, rewards and failure classes. */
 export function ActionLog({ calls, ...rest }: LogProps) {
   const [all, setAll] = useState(false);
   const [filter, setFilter] = useState<LogFilter>(NO_FILTER);
-  const matching = useMemo(() => filtered(calls, filter), [calls, filter]);
-  const hidden = all ? 0 : Math.max(0, matching.length - SHOWN);
+  const matching = useMemo(() => filterCalls(calls, filter), [calls, filter]);
+  const hidden = all ? 0 : Math.max(0, matching.length - MAX_SHOWN);
   return (
     <section aria-label="Actions">
       {calls.length > 0 && <LogBar session={rest.session} filter={filter} onFilter={setFilter} matching={matching} total={calls.length} />}
       {hidden > 0 && (
         <p className="p-3">
           <button type="button" className="button" onClick={() => setAll(true)}>
-            Show the {hidden} earlier ones
+            Show {hidden} earlier calls
           </button>
         </p>
       )}
@@ -67,10 +66,10 @@ function argumentsOf(input: string): [name: string, value: JsonValue][] | null {
   }
 }
 
-const ONE_LINE = 100;
+const MAX_LINE_CHARACTERS = 100;
 function shortJson(value: JsonValue): string {
   const text = JSON.stringify(value) ?? '';
-  return text.length <= ONE_LINE ? text : JSON.stringify(value, null, 2);
+  return text.length <= MAX_LINE_CHARACTERS ? text : JSON.stringify(value, null, 2);
 }
 
 function Arguments({ input }: { input: string }) {
@@ -94,33 +93,37 @@ function Arguments({ input }: { input: string }) {
   );
 }
 
-const rules = { policy: 'border-l-policy', environment: 'border-l-environment', infrastructure: 'border-l-infrastructure' } as const;
+const borderClasses = {
+  policy: 'border-l-policy',
+  environment: 'border-l-environment',
+  infrastructure: 'border-l-infrastructure',
+} as const;
 
 function Action({
   session,
   call,
   position,
   replayed,
-  mine,
-  place,
+  lastTaskId,
+  environment,
   onRepeat,
-  action,
+  isAction,
 }: Omit<LogProps, 'calls'> & { call: SessionCallView; position: number }) {
   const item = useRef<HTMLLIElement>(null);
-  const isMine = call.task_id === mine;
+  const isLast = call.task_id === lastTaskId;
   useEffect(() => {
-    if (isMine) item.current?.scrollIntoView({ block: 'nearest' });
-  }, [isMine, call.state]);
+    if (isLast) item.current?.scrollIntoView({ block: 'nearest' });
+  }, [isLast, call.state]);
   const whole = useQuery({
     ...wholeCallQuery(session.sid, call),
-    enabled: call.truncated && (call.result_bytes ?? 0) + call.input_bytes < READ_WHOLE_BYTES,
+    enabled: call.truncated && (call.result_bytes ?? 0) + call.input_bytes < MAX_AUTO_LOAD_BYTES,
   });
   const shown = whole.data ?? call;
   const failed = call.failure_class !== null && call.failure_class !== 'ok' ? call.failure_class : null;
   return (
     <li
       ref={item}
-      className={`grid grid-cols-[minmax(0,1fr)_72px] gap-x-3 border-b border-l-2 border-b-line px-4 py-[10px] ${failed ? rules[failed] : 'border-l-[var(--role-tool)]'}`}
+      className={`grid grid-cols-[minmax(0,1fr)_72px] gap-x-3 border-b border-l-2 border-b-line px-4 py-[10px] ${failed ? borderClasses[failed] : 'border-l-[var(--role-tool)]'}`}
       aria-label={`Call ${position}: ${call.tool}`}
       data-task={call.task_id}
     >
@@ -138,7 +141,7 @@ function Action({
           {failed && <FailureClass of={failed} />}
           {(shown.reason ?? shown.code) && <span className="mono text-ink-3">{shown.reason ?? shown.code}</span>}
           {replayed.has(call.task_id) && (
-            <span className="chip" title="The connection broke. The stored result was read again; the tool ran once.">
+            <span className="chip" title="The connection broke, and the stored result was read again. The tool ran once.">
               replayed
             </span>
           )}
@@ -148,21 +151,21 @@ function Action({
         </div>
         {call.state !== 'running' && (
           <div className={`ml-[30px] min-w-0 ${failed ? '' : 'text-ink-1'}`}>
-            <Result call={shown} failed={failed !== null} action={action} />
+            <Result call={shown} failed={failed !== null} isAction={isAction} />
           </div>
         )}
-        <Below session={session} call={call} position={position} place={place} onRepeat={onRepeat} />
+        <CallActions session={session} call={call} position={position} environment={environment} onRepeat={onRepeat} />
       </div>
       <div className="flex flex-col items-end gap-[2px]">
         <span
           className={`num ${call.reward === null ? 'text-ink-3' : call.reward > 0 ? 'text-good strong' : call.reward < 0 ? 'text-bad strong' : ''}`}
-          title={call.reward === null ? 'Not scored, which is not 0' : `Reward ${call.reward}`}
+          title={call.reward === null ? 'Unscored, which is not 0' : `Reward ${call.reward}`}
         >
           {formatReward(call.reward, { signed: true, digits: 3 })}
           <span className="sr-only"> reward</span>
         </span>
         <span className="num label">{formatDuration(call.latency_ms)}</span>
-        <time className="num label" dateTime={call.started_at} title={`Began ${formatAbsolute(call.started_at) ?? ''}`}>
+        <time className="num label" dateTime={call.started_at} title={`Started ${formatAbsolute(call.started_at) ?? ''}`}>
           {formatClock(call.started_at)}
         </time>
         {call.finished && <span className="chip text-good">● finished</span>}
@@ -171,11 +174,12 @@ function Action({
   );
 }
 
-function Result({ call, failed, action }: { call: SessionCallView; failed: boolean; action: boolean }) {
-  const seen = useMemo(() => (action ? observationIn(call.blocks) : null), [action, call.blocks]);
-  if (seen !== null) return <Observation value={seen} />;
+function Result({ call, failed, isAction }: { call: SessionCallView; failed: boolean; isAction: boolean }) {
+  const observation = useMemo(() => (isAction ? observationIn(call.blocks) : null), [isAction, call.blocks]);
+  if (observation !== null) return <Observation value={observation} />;
   if (call.blocks) return <Blocks blocks={call.blocks} />;
-  if (call.truncated) return <p className="label">The result is {formatBytes(call.result_bytes)}: open the session’s page to read it.</p>;
+  if (call.truncated)
+    return <p className="label">The result has {formatBytes(call.result_bytes)}: open the page of the session to read it.</p>;
   return (
     <div role={failed ? 'note' : undefined} className="mono whitespace-pre-wrap [overflow-wrap:anywhere]">
       <PlainText text={call.text ?? ''} />
@@ -183,30 +187,30 @@ function Result({ call, failed, action }: { call: SessionCallView; failed: boole
   );
 }
 
-function Below({
+function CallActions({
   session,
   call,
   position,
-  place,
+  environment,
   onRepeat,
-}: Pick<LogProps, 'session' | 'place' | 'onRepeat'> & { call: SessionCallView; position: number }) {
+}: Pick<LogProps, 'session' | 'environment' | 'onRepeat'> & { call: SessionCallView; position: number }) {
   const navigate = useNavigate();
   const fork = useMutation({
     mutationFn: (atCall: number) => forkSession(session.sid, atCall),
-    onSuccess: ({ sid }) => navigate({ to: '/environments/$owner/$name/play', params: place, search: { sid } }),
+    onSuccess: ({ sid }) => navigate({ to: '/environments/$owner/$name/play', params: environment, search: { sid } }),
   });
   const { at_call: atCall } = call;
   const client = useQueryClient();
-  // A cut input is read whole first: half a JSON text is none.
-  const again = useMutation({
+  // A truncated input is not valid JSON: load it fully first.
+  const repeat = useMutation({
     mutationFn: async () => (call.truncated ? client.fetchQuery(wholeCallQuery(session.sid, call)) : call),
     onSuccess: ({ tool, input }) => onRepeat({ tool, input }),
   });
   return (
     <div className="ml-[30px] flex flex-wrap gap-x-3 text-[12px]">
       {session.live && !isReset(session, call) && (
-        <button type="button" className="link" onClick={() => again.mutate()}>
-          edit and call again
+        <button type="button" className="link" onClick={() => repeat.mutate()}>
+          Edit and call again
         </button>
       )}
       {session.deterministic && atCall !== null && (
@@ -214,16 +218,16 @@ function Below({
           type="button"
           className="link"
           disabled={fork.isPending}
-          title={`Opens another session that begins with the first ${atCall} calls, replayed and checked; this one goes on as it is.`}
+          title={`Opens a new session and replays the first ${atCall} calls in it. This session does not change.`}
           onClick={() => fork.mutate(atCall)}
         >
-          {fork.isPending ? 'replaying…' : 'fork from here'}
+          {fork.isPending ? 'Replaying…' : 'Fork after this call'}
         </button>
       )}
       {call.state !== 'running' && <CopyCall session={session} call={call} position={position} />}
-      {(fork.error ?? again.error) && (
+      {(fork.error ?? repeat.error) && (
         <span role="alert" className="text-bad">
-          {(fork.error ?? again.error)?.message}
+          {(fork.error ?? repeat.error)?.message}
         </span>
       )}
     </div>

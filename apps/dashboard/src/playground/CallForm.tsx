@@ -2,105 +2,106 @@ import type { JsonValue, ToolSpec } from '@palestra/protocol';
 import { type FormEvent, type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from 'react';
 import type { PlayCall } from '../data/playground.ts';
 import { PlainText } from '../text/PlainText.tsx';
-import { withLegal } from './episode.ts';
+import { withLegalAction } from './action-environment.ts';
 import { blank, type Draft, fill } from './form/draft.ts';
 import { argumentsOf, type Field } from './form/field.ts';
-import { Message } from './form/parts.tsx';
+import { Message } from './form/controls.tsx';
 import { type Problem, readDraft } from './form/read.ts';
-import { judge, objectIn } from './form/same.ts';
+import { compareWithForm, objectIn } from './form/compare.ts';
 import { idOfProblem, SchemaForm } from './form/SchemaForm.tsx';
 import { LegalActions } from './LegalActions.tsx';
 
 export interface CallFormProps {
   tool: ToolSpec;
-  /** JSON text that it begins with. */
+  /** JSON text that fills the form at first. */
   preset: string | null;
-  /** Why nothing can be called now; null: something can. */
-  closed: string | null;
+  /** Why no call is possible; null if calls are possible. */
+  closedReason: string | null;
   busy: boolean;
-  /** The tool is the environment's one action. */
-  action: boolean;
-  /** What the observation says may be done; sent by one click. */
+  /** The tool is the only action of the environment. */
+  isAction: boolean;
+  /** Legal actions that the observation lists. One click sends one. */
   legal: readonly JsonValue[];
-  /** The call before, to be sent once more. */
+  /** The previous call, for "Repeat last". */
   last: PlayCall | null;
   onCall: (call: PlayCall) => void;
 }
 
 const firstControl = (form: HTMLFormElement | null) =>
   form?.querySelector<HTMLElement>('[data-fields] :is(textarea, select, input, output), button[type=submit]');
-const startOf = (field: Field, preset: string | null): Draft => (preset === null ? blank(field) : fill(field, objectIn(preset)));
-const isTrue = (value: boolean | undefined): boolean => value === true;
+const initialDraft = (field: Field, preset: string | null): Draft => (preset === null ? blank(field) : fill(field, objectIn(preset)));
 
-/** The input of a tool as a form, or as JSON: two ways to write one value. Ctrl+Enter sends it. */
-export function CallForm({ tool, preset, closed, busy, action, legal, last, onCall }: CallFormProps) {
+/** The input of a tool as a form or as JSON. Ctrl+Enter sends it. */
+export function CallForm({ tool, preset, closedReason, busy, isAction, legal, last, onCall }: CallFormProps) {
   const id = useId();
   const field = useMemo(() => argumentsOf(tool.input_schema), [tool]);
-  const [draft, setDraft] = useState<Draft>(() => startOf(field, preset));
-  /** JSON text instead of the form; also where the form could not say what it is to begin with. */
-  const [free, setFree] = useState<string | null>(() => (preset === null || isTrue(judge(field, preset)?.same) ? null : preset));
-  const [asked, setAsked] = useState(false);
+  const [draft, setDraft] = useState<Draft>(() => initialDraft(field, preset));
+  /** JSON text instead of the form; null in form mode. A preset that the form cannot express starts in JSON mode. */
+  const [jsonText, setJsonText] = useState<string | null>(() =>
+    preset === null || compareWithForm(field, preset)?.same === true ? null : preset,
+  );
+  const [showProblems, setShowProblems] = useState(false);
   const element = useRef<HTMLFormElement>(null);
-  // Where nobody's focus is taken away, and where the reader asked for this form.
+  // Only if nothing else has the focus, or if the reader asked for this form.
   useEffect(() => {
     if (preset !== null || document.activeElement === document.body) firstControl(element.current)?.focus({ preventScroll: true });
   }, [preset]);
-  const raw = free !== null;
-  const reading = raw
-    ? readDraft({ ...field, nullable: false, shape: { kind: 'json', expects: 'object' } }, { kind: 'text', text: free, as: 'text' })
+  const jsonMode = jsonText !== null;
+  const reading = jsonMode
+    ? readDraft({ ...field, nullable: false, shape: { kind: 'json', expects: 'object' } }, { kind: 'text', text: jsonText, as: 'text' })
     : readDraft(field, draft);
-  const problems: readonly Problem[] = asked ? reading.problems : [];
-  const off = busy || closed !== null;
+  const problems: readonly Problem[] = showProblems ? reading.problems : [];
+  const disabled = busy || closedReason !== null;
 
-  const lead = (problem: Problem) => {
-    const control = document.getElementById(raw ? `${id}-free` : idOfProblem(id, problem.path));
-    const named = document.getElementById(`${idOfProblem(id, problem.path)}-name`);
-    (named ?? control)?.focus();
+  const focusProblem = (problem: Problem) => {
+    const control = document.getElementById(jsonMode ? `${id}-json` : idOfProblem(id, problem.path));
+    const nameInput = document.getElementById(`${idOfProblem(id, problem.path)}-name`);
+    (nameInput ?? control)?.focus();
   };
   const send = (json: string) => {
     onCall({ tool: tool.name, input: json });
-    setAsked(false);
+    setShowProblems(false);
     setDraft(blank(field));
-    setFree(null);
+    setJsonText(null);
   };
   const submit = (event?: FormEvent) => {
     event?.preventDefault();
-    if (off) return;
-    setAsked(true);
+    if (disabled) return;
+    setShowProblems(true);
     const [first] = reading.problems;
-    if (first) return lead(first);
+    if (first) return focusProblem(first);
     send(reading.json ?? '{}');
     firstControl(element.current)?.focus();
   };
-  const again = () => {
-    if (!off && last !== null) onCall(last);
+  const repeat = () => {
+    if (!disabled && last !== null) onCall(last);
   };
-  /** At once when nothing is missing; else the form says what. */
-  const take = (one: JsonValue) => {
-    const filled = withLegal(field, draft, one);
-    if (off || filled === null) return;
+  /** Sends the action if the input is complete. Otherwise the form shows what is missing. */
+  const takeLegalAction = (legalAction: JsonValue) => {
+    const filled = withLegalAction(field, draft, legalAction);
+    if (disabled || filled === null) return;
     const { json, problems: missing } = readDraft(field, filled);
     if (missing.length === 0) return send(json ?? '{}');
-    setFree(null);
+    setJsonText(null);
     setDraft(filled);
-    setAsked(true);
+    setShowProblems(true);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();
-    if (event.shiftKey) again();
+    if (event.shiftKey) repeat();
     else submit();
   };
   const toJson = () => {
-    setAsked(false);
-    setFree(readable(reading.json));
+    setShowProblems(false);
+    setJsonText(readable(reading.json));
   };
   const toForm = () => {
-    const value = objectIn(free ?? '');
-    setAsked(value === null);
+    const value = objectIn(jsonText ?? '');
+    setShowProblems(value === null);
     if (value === null) return;
     setDraft(fill(field, value));
-    setFree(null);
+    setJsonText(null);
   };
   return (
     <form
@@ -116,19 +117,26 @@ export function CallForm({ tool, preset, closed, busy, action, legal, last, onCa
           <PlainText text={tool.description} />
         </p>
       )}
-      {legal.length > 0 && <LegalActions legal={legal} off={off} takes={(one) => withLegal(field, draft, one) !== null} onTake={take} />}
-      <Modes raw={raw} toForm={toForm} toJson={toJson} />
+      {legal.length > 0 && (
+        <LegalActions
+          legal={legal}
+          disabled={disabled}
+          fits={(legalAction) => withLegalAction(field, draft, legalAction) !== null}
+          onTake={takeLegalAction}
+        />
+      )}
+      <Modes jsonMode={jsonMode} toForm={toForm} toJson={toJson} />
       <div data-fields className="min-w-0">
-        {raw ? (
-          <FreeInput id={`${id}-free`} field={field} text={free} problem={problems[0]?.message} onChange={setFree} />
+        {jsonMode ? (
+          <JsonInput id={`${id}-json`} field={field} text={jsonText} problem={problems[0]?.message} onChange={setJsonText} />
         ) : (
           <SchemaForm field={field} draft={draft} problems={problems} form={id} onChange={setDraft} />
         )}
       </div>
       <div className="sticky bottom-0 -mx-3 -mb-3 border-t border-line bg-paper-0 px-3 py-2">
         <div className="flex flex-wrap items-center gap-2">
-          <button type="submit" className="button primary" disabled={off} aria-keyshortcuts="Control+Enter">
-            {busy ? 'Running…' : action ? 'Take this action' : `Call ${tool.name}`}
+          <button type="submit" className="button primary" disabled={disabled} aria-keyshortcuts="Control+Enter">
+            {busy ? 'Running…' : isAction ? 'Take this action' : `Call ${tool.name}`}
           </button>
           <kbd>Ctrl</kbd>
           <kbd>Enter</kbd>
@@ -137,18 +145,18 @@ export function CallForm({ tool, preset, closed, busy, action, legal, last, onCa
             <button
               type="button"
               className="button"
-              disabled={off}
+              disabled={disabled}
               aria-keyshortcuts="Control+Shift+Enter"
               title={`${last.tool} ${last.input.slice(0, 300)}\nCtrl+Shift+Enter`}
-              onClick={again}
+              onClick={repeat}
             >
               Repeat last
             </button>
           )}
         </div>
         <p role="status" className="mt-1 text-[12px] text-ink-3 empty:hidden">
-          {closed ??
-            (problems.length > 0 ? `${problems.length === 1 ? 'One thing is' : `${problems.length} things are`} to be mended above.` : '')}
+          {closedReason ??
+            (problems.length > 0 ? `Fix ${problems.length === 1 ? 'the problem' : `${problems.length} problems`} above.` : '')}
         </p>
       </div>
     </form>
@@ -158,29 +166,29 @@ export function CallForm({ tool, preset, closed, busy, action, legal, last, onCa
 const readable = (json: string | null): string => {
   if (json === null || json === '{}') return '{\n  \n}';
   const indented = JSON.stringify(JSON.parse(json), null, 2);
-  // Indenting must not change how a number is spelled.
+  // Formatting with JSON.stringify must not change the spelling of a number.
   return indented.replaceAll(/\s/g, '') === json.replaceAll(/\s/g, '') ? indented : json;
 };
 
-function Modes({ raw, toForm, toJson }: { raw: boolean; toForm: () => void; toJson: () => void }) {
-  const style = 'px-[8px] h-[22px] text-[12px] aria-pressed:bg-paper-2 aria-pressed:text-ink-1 text-ink-2 hover:text-ink-1';
+function Modes({ jsonMode, toForm, toJson }: { jsonMode: boolean; toForm: () => void; toJson: () => void }) {
+  const className = 'px-[8px] h-[22px] text-[12px] aria-pressed:bg-paper-2 aria-pressed:text-ink-1 text-ink-2 hover:text-ink-1';
   return (
     <div
       role="group"
-      aria-label="Written as"
+      aria-label="Input format"
       className="flex w-fit divide-x divide-line overflow-hidden rounded-[4px] border border-line-strong"
     >
-      <button type="button" className={style} aria-pressed={!raw} onClick={() => raw && toForm()}>
+      <button type="button" className={className} aria-pressed={!jsonMode} onClick={() => jsonMode && toForm()}>
         Form
       </button>
-      <button type="button" className={style} aria-pressed={raw} onClick={() => !raw && toJson()}>
+      <button type="button" className={className} aria-pressed={jsonMode} onClick={() => !jsonMode && toJson()}>
         JSON
       </button>
     </div>
   );
 }
 
-interface FreeProps {
+interface JsonInputProps {
   id: string;
   field: Field;
   text: string;
@@ -188,13 +196,13 @@ interface FreeProps {
   onChange: (text: string) => void;
 }
 
-/** The input as JSON. What the schema does not allow is said, and can be sent all the same: a policy may send it, too. */
-function FreeInput({ id, field, text, problem, onChange }: FreeProps) {
-  const judged = useMemo(() => judge(field, text), [field, text]);
+/** The input as JSON. Input that violates the schema gets a warning but can be sent, because a policy can send it too. */
+function JsonInput({ id, field, text, problem, onChange }: JsonInputProps) {
+  const comparison = useMemo(() => compareWithForm(field, text), [field, text]);
   return (
     <div>
       <label htmlFor={id} className="label mb-[2px] block">
-        The whole input as JSON
+        Input as JSON
       </label>
       <textarea
         id={id}
@@ -207,11 +215,11 @@ function FreeInput({ id, field, text, problem, onChange }: FreeProps) {
       />
       <Message text={problem} id={`${id}-problem`} />
       <div id={`${id}-schema`} className="mt-[2px] text-[12px] leading-[16px] text-policy">
-        {judged !== null && !judged.same && (
+        {comparison !== null && !comparison.same && (
           <>
-            <p>The tool’s schema does not describe this; it is sent as it is.</p>
+            <p>The input does not match the tool’s schema. It is sent unchanged.</p>
             <ul>
-              {judged.problems.slice(0, 5).map(({ path, message }) => (
+              {comparison.problems.slice(0, 5).map(({ path, message }) => (
                 <li key={path}>
                   <PlainText text={path === '' ? message : `${path}: ${message}`} />
                 </li>

@@ -9,7 +9,7 @@ import { Markdown } from '../text/Markdown.tsx';
 import { type Snippet, snippetsOf } from './quickstart.ts';
 
 interface GuideProps {
-  place: { owner: string; name: string };
+  environment: { owner: string; name: string };
   split: string | undefined;
   index: number;
 }
@@ -18,48 +18,48 @@ const tabs = ['Quick start', 'README'] as const;
 const chip =
   'h-[24px] rounded-[4px] px-[8px] text-ink-2 hover:bg-paper-2 hover:text-ink-1 aria-pressed:bg-paper-2 aria-pressed:text-ink-1 aria-pressed:font-[550]';
 
-/** How the environment is used from a program, and what its author says of it. */
+/** Quick start for programs, and the README of the environment. */
 export function Guide(props: GuideProps) {
   const [tab, setTab] = useState<(typeof tabs)[number]>('Quick start');
   return (
     <div className="min-w-0">
       <div role="group" aria-label="Show" className="flex gap-1 border-b border-line px-3 py-[5px]">
-        {tabs.map((one) => (
-          <button key={one} type="button" className={chip} aria-pressed={one === tab} onClick={() => setTab(one)}>
-            {one}
+        {tabs.map((name) => (
+          <button key={name} type="button" className={chip} aria-pressed={name === tab} onClick={() => setTab(name)}>
+            {name}
           </button>
         ))}
       </div>
-      <div className="p-3">{tab === 'README' ? <Readme place={props.place} /> : <QuickStart {...props} />}</div>
+      <div className="p-3">{tab === 'README' ? <Readme environment={props.environment} /> : <QuickStart {...props} />}</div>
     </div>
   );
 }
 
-function Readme({ place: { owner, name } }: Pick<GuideProps, 'place'>) {
-  const environment = useQuery(environmentQuery(owner, name));
-  if (environment.error) return <p className="text-bad">{environment.error.message}</p>;
-  if (!environment.data) return null;
-  const { readme_content: readme, description } = environment.data;
+function Readme({ environment: { owner, name } }: Pick<GuideProps, 'environment'>) {
+  const details = useQuery(environmentQuery(owner, name));
+  if (details.error) return <p className="text-bad">{details.error.message}</p>;
+  if (!details.data) return null;
+  const { readme_content: readme, description } = details.data;
   if (readme) return <Markdown source={readme} className="max-w-[84ch]" />;
-  return <p className="text-ink-2">{description || 'No description and no README card.'}</p>;
+  return <p className="text-ink-2">{description || 'No description and no README.'}</p>;
 }
 
-/** What stands for the key that nobody has typed. */
+/** Placeholder until the reader enters a key. */
 const NO_KEY = 'or_your_key';
 const MASK = 'or_••••••••';
 
-function QuickStart({ place, split, index }: GuideProps) {
-  const discovery = useQuery(discoveryQuery(place.owner, place.name));
+function QuickStart({ environment, split, index }: GuideProps) {
+  const discovery = useQuery(discoveryQuery(environment.owner, environment.name));
   const [client, setClient] = useState<Snippet['id']>('openreward');
   const [key, setKey] = useState('');
   const [shown, setShown] = useState(false);
   const variants = discovery.data?.variants;
   const variant = variants?.find((one) => one.is_default) ?? variants?.[0];
   const snippets = useMemo(() => {
-    const told = { ...place, origin: location.origin, split: split ?? variant?.splits[0]?.name ?? 'train', index };
-    const write = (secret: string) => snippetsOf({ ...told, key: secret, tools: variant?.tools.tools ?? [] });
-    return { real: write(key.trim() || NO_KEY), masked: write(key.trim() === '' ? NO_KEY : MASK) };
-  }, [place, split, index, key, variant]);
+    const start = { ...environment, origin: location.origin, split: split ?? variant?.splits[0]?.name ?? 'train', index };
+    const withKey = (secret: string) => snippetsOf({ ...start, key: secret, tools: variant?.tools.tools ?? [] });
+    return { real: withKey(key.trim() || NO_KEY), masked: withKey(key.trim() === '' ? NO_KEY : MASK) };
+  }, [environment, split, index, key, variant]);
   const real = snippets.real.find(({ id }) => id === client) ?? snippets.real[0]!;
   const text = (shown ? real : snippets.masked.find(({ id }) => id === real.id)!).text.replaceAll(encodeURIComponent(MASK), MASK);
   return (
@@ -92,15 +92,15 @@ interface KeyProps {
   onShown: (shown: boolean) => void;
 }
 
-/** A key that is put into the snippets and nowhere else: the server keeps hashes, so the page cannot know one. */
+/** The API key for the snippets. It stays in the page: the server stores only hashes of keys. */
 function KeyField({ value, onChange, shown, onShown }: KeyProps) {
   const id = useId();
   return (
     <div>
       <label htmlFor={id} className="label">
-        API key for these snippets: stays on this page.{' '}
+        API key for these snippets. It stays on this page.{' '}
         <Link to="/keys" className="link">
-          Make one
+          Create a key
         </Link>
       </label>
       <div className="mt-[2px] flex gap-2">
@@ -115,15 +115,15 @@ function KeyField({ value, onChange, shown, onShown }: KeyProps) {
           onChange={(event) => onChange(event.target.value)}
         />
         <button type="button" className="button" aria-pressed={shown} onClick={() => onShown(!shown)}>
-          {shown ? 'Hide the key' : 'Show the key'}
+          {shown ? 'Hide key' : 'Show key'}
         </button>
       </div>
     </div>
   );
 }
 
-/** The guide beside an episode that is played: its snippets play the same task. */
-export function GuideButton({ place, task }: { place: GuideProps['place']; task: JsonObject | null }) {
+/** Opens the guide for the task of a session. */
+export function GuideButton({ environment, task }: { environment: GuideProps['environment']; task: JsonObject | null }) {
   const [open, setOpen] = useState(false);
   const byIndex = task?.['kind'] === 'index';
   return (
@@ -131,8 +131,8 @@ export function GuideButton({ place, task }: { place: GuideProps['place']; task:
       <button type="button" className="button" onClick={() => setOpen(true)}>
         Quick start
       </button>
-      <Dialog title={`${place.owner}/${place.name}`} open={open} onClose={() => setOpen(false)} width={720}>
-        <Guide place={place} split={byIndex ? String(task['split']) : undefined} index={byIndex ? Number(task['index']) : 0} />
+      <Dialog title={`${environment.owner}/${environment.name}`} open={open} onClose={() => setOpen(false)} width={720}>
+        <Guide environment={environment} split={byIndex ? String(task['split']) : undefined} index={byIndex ? Number(task['index']) : 0} />
       </Dialog>
     </>
   );

@@ -1,32 +1,32 @@
 import { type JsonValue, stringifyJson } from '@palestra/protocol';
 import { PlainText } from '../text/PlainText.tsx';
-import { legalLabel, MAX_LEGAL } from './episode.ts';
+import { legalLabel, MAX_LEGAL } from './action-environment.ts';
 
 interface LegalProps {
   legal: readonly JsonValue[];
-  off: boolean;
-  /** Whether it is known which member of the action takes it. */
-  takes: (legal: JsonValue) => boolean;
+  disabled: boolean;
+  /** Whether exactly one member of the action can take the value. */
+  fits: (legal: JsonValue) => boolean;
   onTake: (legal: JsonValue) => void;
 }
 
-/** What the last observation says may be done, each one click away. */
-export function LegalActions({ legal, off, takes, onTake }: LegalProps) {
+/** Buttons for the legal actions of the last observation. */
+export function LegalActions({ legal, disabled, fits, onTake }: LegalProps) {
   const shown = legal.slice(0, MAX_LEGAL);
-  const known = shown.some(takes);
+  const usable = shown.some(fits);
   return (
     <div role="group" aria-label="Legal actions">
       <p className="label mb-1">
         {legal.length === 1 ? '1 legal action' : `${legal.length} legal actions`}
-        {known ? ', taken by one click' : '; which field takes them is not known'}
+        {usable ? ', one click takes one' : '; the field for them is unknown'}
       </p>
-      <div className="flex max-h-[124px] flex-wrap gap-1 overflow-y-auto" tabIndex={known ? undefined : 0}>
+      <div className="flex max-h-[124px] flex-wrap gap-1 overflow-y-auto" tabIndex={usable ? undefined : 0}>
         {shown.map((one, index) => (
           <button
             key={index}
             type="button"
             className="button mono min-w-[28px] justify-center px-[8px]"
-            disabled={off || !takes(one)}
+            disabled={disabled || !fits(one)}
             title={stringifyJson(one).slice(0, 300)}
             onClick={() => onTake(one)}
           >
@@ -34,7 +34,7 @@ export function LegalActions({ legal, off, takes, onTake }: LegalProps) {
           </button>
         ))}
         {legal.length > shown.length && (
-          <span className="label self-center">and {legal.length - shown.length} more: write them in the form</span>
+          <span className="label self-center">and {legal.length - shown.length} more: enter them in the form</span>
         )}
       </div>
     </div>

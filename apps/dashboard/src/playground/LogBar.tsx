@@ -4,7 +4,7 @@ import { wholeCallQuery } from '../data/sessions.ts';
 import { plural } from '../format/number.ts';
 import { CopyLink } from './CopyCall.tsx';
 import { jsonlOf } from './call-snippets.ts';
-import { type LogFilter, type NumberedCall, OUTCOMES } from './log.ts';
+import { type LogFilter, type NumberedCall, OUTCOMES } from './log-filter.ts';
 
 interface BarProps {
   session: SessionView;
@@ -14,7 +14,7 @@ interface BarProps {
   total: number;
 }
 
-/** Which calls of the log are shown, and all of those as lines to take away. */
+/** The filter of the log, and a button that copies the matching calls. */
 export function LogBar({ session, filter, onFilter, matching, total }: BarProps) {
   const client = useQueryClient();
   const lines = async () => {
@@ -48,7 +48,7 @@ export function LogBar({ session, filter, onFilter, matching, total }: BarProps)
       </span>
       <span className="flex-1" />
       <span className="text-[12px]">
-        <CopyLink label="copy as JSONL" text={lines} />
+        <CopyLink label="Copy as JSONL" text={lines} />
       </span>
     </div>
   );

@@ -4,25 +4,25 @@ import { formatCount } from '../format/number.ts';
 import { BlockImage, LongText } from '../session/Blocks.tsx';
 import { JsonTree } from '../text/JsonTree.tsx';
 import { PlainText } from '../text/PlainText.tsx';
-import { imageIn } from './images.ts';
+import { imageIn } from './observed-image.ts';
 
-/** Members that are drawn; an observation of a stranger may have any number. */
-const SHOWN = 200;
+/** Members that are rendered. An observation can have any number. */
+const MAX_MEMBERS = 200;
 const MAX_NUMBERS = 400;
 const MAX_COLUMNS = 40;
 
 const isNumbers = (value: unknown): value is number[] =>
-  Array.isArray(value) && value.length > 0 && value.every((one) => typeof one === 'number');
+  Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'number');
 const isGrid = (value: unknown): value is number[][] =>
   Array.isArray(value) && value.length > 1 && value.every((row) => isNumbers(row) && row.length === (value[0] as unknown[]).length);
 
-/** What an agent sees, as a table of its members: images drawn, boards in rows, numbers in a line, anything else as a tree. */
+/** The members of an observation: images, grids in rows, numbers in a line, everything else as a tree. */
 export function Observation({ value }: { value: JsonObject }) {
   const entries = Object.entries(value);
-  if (entries.length === 0) return <p className="text-ink-3">An empty observation.</p>;
+  if (entries.length === 0) return <p className="text-ink-3">Empty observation</p>;
   return (
     <dl className="grid min-w-0 grid-cols-[minmax(0,max-content)_minmax(0,1fr)] gap-x-3 gap-y-1" aria-label="Observation">
-      {entries.slice(0, SHOWN).map(([name, member]) => (
+      {entries.slice(0, MAX_MEMBERS).map(([name, member]) => (
         <div key={name} className="contents">
           <dt className="mono max-w-[180px] truncate text-ink-3" title={`${name}: ${typeOf(member)}`}>
             <PlainText text={name} />
@@ -32,7 +32,7 @@ export function Observation({ value }: { value: JsonObject }) {
           </dd>
         </div>
       ))}
-      {entries.length > SHOWN && <p className="label col-span-2">{formatCount(entries.length - SHOWN)} more members</p>}
+      {entries.length > MAX_MEMBERS && <p className="label col-span-2">{formatCount(entries.length - MAX_MEMBERS)} more members</p>}
     </dl>
   );
 }
@@ -47,7 +47,7 @@ function Member({ name, value, beside }: { name: string; value: unknown; beside:
   if (image !== null) return <BlockImage {...image} />;
   if (typeof value === 'string')
     return value === '' ? (
-      <span className="text-ink-3">empty text</span>
+      <span className="text-ink-3">Empty text</span>
     ) : (
       <div className="mono whitespace-pre-wrap [overflow-wrap:anywhere]">
         <LongText text={value} />
@@ -70,10 +70,10 @@ function Numbers({ values }: { values: number[] }) {
   );
 }
 
-/** A board or a matrix: one line a row, columns in line. */
+/** A matrix, for example a game board, with aligned columns. */
 function Grid({ rows }: { rows: number[][] }) {
   const shown = rows.slice(0, MAX_COLUMNS);
-  const width = Math.max(...shown.flatMap((row) => row.map((one) => String(one).length)));
+  const width = Math.max(...shown.flatMap((row) => row.map((number) => String(number).length)));
   return (
     <div
       className="max-h-[300px] w-fit max-w-full overflow-auto"
@@ -82,7 +82,7 @@ function Grid({ rows }: { rows: number[][] }) {
       aria-label={`${rows.length} rows of ${rows[0]!.length}`}
     >
       <pre className="mono text-[var(--role-tool)]">
-        {shown.map((row) => row.map((one) => String(one).padStart(width)).join(' ')).join('\n')}
+        {shown.map((row) => row.map((number) => String(number).padStart(width)).join(' ')).join('\n')}
       </pre>
       <p className="label">
         {rows.length} × {rows[0]!.length}

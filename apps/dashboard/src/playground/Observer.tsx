@@ -12,20 +12,20 @@ import { PlainText } from '../text/PlainText.tsx';
 import { store, stored } from '../theme/stored.ts';
 
 interface ObserverProps {
-  place: { owner: string; name: string };
+  environment: { owner: string; name: string };
   session: SessionView;
   calls: readonly SessionCallView[];
   tools: ToolsAnswer | undefined;
   task: string;
 }
 
-const KEPT = 'palestra-observer';
+const STORAGE_KEY = 'palestra-observer';
 
-/** What is known of the episode, whoever plays it: follows the session's events. */
-export function Observer({ place, session, calls, tools, task }: ObserverProps) {
-  const [open, setOpen] = useState(() => stored(KEPT) !== 'closed');
+/** Live details of the episode, also if another client plays it. */
+export function Observer({ environment, session, calls, tools, task }: ObserverProps) {
+  const [open, setOpen] = useState(() => stored(STORAGE_KEY) !== 'closed');
   const toggle = () => {
-    store(KEPT, open ? 'closed' : null);
+    store(STORAGE_KEY, open ? 'closed' : null);
     setOpen(!open);
   };
   return (
@@ -41,20 +41,24 @@ export function Observer({ place, session, calls, tools, task }: ObserverProps) 
             {open ? '▾' : '▸'}
           </span>
           Observer
-          {session.live && <span className="live-dot ml-auto" title="Follows the session as it goes on, whoever plays it." />}
+          {session.live && <span className="live-dot ml-auto" title="Follows the session, also if another client plays it." />}
         </button>
       </h2>
       {open && (
         <div className="max-h-[38dvh] overflow-y-auto px-3 pb-2" tabIndex={0}>
-          <Facts session={session} calls={calls} tools={tools} task={task} />
-          <OwnState place={place} session={session} ended={calls.filter(({ state }) => state !== 'running').length} />
+          <EpisodeDetails session={session} calls={calls} tools={tools} task={task} />
+          <EnvironmentState
+            environment={environment}
+            session={session}
+            endedCalls={calls.filter(({ state }) => state !== 'running').length}
+          />
         </div>
       )}
     </section>
   );
 }
 
-function Fact({ name, children }: { name: string; children: ReactNode }) {
+function Property({ name, children }: { name: string; children: ReactNode }) {
   return (
     <>
       <dt className="text-ink-3">{name}</dt>
@@ -65,28 +69,28 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   );
 }
 
-function Facts({ session, calls, tools, task }: Omit<ObserverProps, 'place'>) {
+function EpisodeDetails({ session, calls, tools, task }: Omit<ObserverProps, 'environment'>) {
   return (
     <dl className="grid grid-cols-[88px_minmax(0,1fr)] gap-x-3 gap-y-[2px] text-[12px]">
-      <Fact name="task">{task}</Fact>
-      <Fact name="session">
+      <Property name="task">{task}</Property>
+      <Property name="session">
         <code className="select-all">{session.sid}</code>
-      </Fact>
-      <Fact name="state">
+      </Property>
+      <Property name="state">
         <SessionState session={session} />
-      </Fact>
-      <Fact name="played by">
+      </Property>
+      <Property name="played by">
         <span title={holderText(session.holder)}>{holderName(session.holder)}</span>
-      </Fact>
-      <Fact name="steps">
+      </Property>
+      <Property name="steps">
         {formatCount(calls.length)}
         <LastStep calls={calls} />
-      </Fact>
-      <Fact name="reward so far">
+      </Property>
+      <Property name="reward so far">
         <Reward total={session.total_reward} scored={calls.filter(({ reward }) => reward !== null).length} />
-      </Fact>
-      <Fact name="finished">{calls.some(({ finished }) => finished) ? 'yes' : 'no'}</Fact>
-      <Fact name="tools">{tools ? <Tools tools={tools} /> : <span className="text-ink-3">–</span>}</Fact>
+      </Property>
+      <Property name="finished">{calls.some(({ finished }) => finished) ? 'yes' : 'no'}</Property>
+      <Property name="tools">{tools ? <Tools tools={tools} /> : <span className="text-ink-3">–</span>}</Property>
     </dl>
   );
 }
@@ -98,13 +102,13 @@ function LastStep({ calls }: Pick<ObserverProps, 'calls'>) {
     return (
       <span className="text-ink-3">
         {' · '}
-        <PlainText text={running.tool} /> runs
+        <PlainText text={running.tool} /> is running
       </span>
     );
   return (
     last && (
       <span className="text-ink-3">
-        {' · the last '}
+        {' · last '}
         <Age iso={last.started_at} />
       </span>
     )
@@ -114,8 +118,8 @@ function LastStep({ calls }: Pick<ObserverProps, 'calls'>) {
 function Reward({ total, scored }: { total: number | null; scored: number }) {
   if (total === null)
     return (
-      <span className="text-ink-3" title="Not scored, which is not 0">
-        – nothing scored
+      <span className="text-ink-3" title="Unscored, which is not 0">
+        – no scored call
       </span>
     );
   return (
@@ -130,20 +134,20 @@ function Tools({ tools: { tools, terminal_tool: terminal } }: { tools: ToolsAnsw
   return names.length === 0 ? 'none' : <PlainText text={names.join(', ')} />;
 }
 
-/** The state object of an environment whose server has one to tell: closed until asked for, then read again after every action. */
-function OwnState({ place, session, ended }: Pick<ObserverProps, 'place' | 'session'> & { ended: number }) {
-  const environment = useQuery(environmentQuery(place.owner, place.name));
+/** The state object of an OpenEnv server. The page reads it only while it is open, again after every call. */
+function EnvironmentState({ environment, session, endedCalls }: Pick<ObserverProps, 'environment' | 'session'> & { endedCalls: number }) {
+  const details = useQuery(environmentQuery(environment.owner, environment.name));
   const [open, setOpen] = useState(false);
-  const told = environment.data?.source.kind === 'openenv' && session.live;
-  const state = useQuery({ ...stateQuery(session.sid, ended), enabled: open && told });
-  if (!told) return null;
+  const available = details.data?.source.kind === 'openenv' && session.live;
+  const state = useQuery({ ...stateQuery(session.sid, endedCalls), enabled: open && available });
+  if (!available) return null;
   return (
     <div className="mt-2 border-t border-line pt-2">
       <button type="button" className="button" aria-expanded={open} onClick={() => setOpen(!open)}>
-        {open ? 'Hide the environment’s state' : 'Show the environment’s state'}
+        {open ? 'Hide environment state' : 'Show environment state'}
       </button>
       <p className="mt-1 text-[12px] text-policy">
-        <span aria-hidden="true">▲</span> It may hold the answer: a policy never sees it.
+        <span aria-hidden="true">▲</span> The state can contain the answer. A policy does not see it.
       </p>
       {open && (
         <div

@@ -4,9 +4,9 @@ import { formatCount, formatReward, plural } from '../format/number.ts';
 import { formatAbsolute, formatDuration } from '../format/time.ts';
 import { useNow } from '../frame/now.ts';
 import { SessionState } from '../sessions/SessionState.tsx';
-import { useLinkState } from './usePlay.ts';
+import { useLinkState } from './useCalls.ts';
 
-function Fact({ label, children, title }: { label: string; children: React.ReactNode; title?: string }) {
+function Figure({ label, children, title }: { label: string; children: React.ReactNode; title?: string }) {
   return (
     <span className="flex items-baseline gap-[6px] whitespace-nowrap" title={title}>
       <span className="label">{label}</span>
@@ -15,24 +15,24 @@ function Fact({ label, children, title }: { label: string; children: React.React
   );
 }
 
-/** When the session ends by itself: pings of this page keep its first clock, only calls and reads its second. */
+/** When the session times out. Pings of this page prevent one timeout; only calls and reads prevent the other. */
 function TimeLeft({ session }: { session: SessionView }) {
   const now = useNow();
   if (session.expires_at === null) return null;
   const left = Date.parse(session.expires_at) - now;
   return (
-    <Fact
-      label="ends by itself in"
-      title={`At ${formatAbsolute(session.expires_at) ?? ''}, unless something is called. This page pings while it is open.`}
+    <Figure
+      label="times out in"
+      title={`At ${formatAbsolute(session.expires_at) ?? ''}, unless a tool is called. This page sends pings while it is open.`}
     >
       <span className={`tabular-nums ${left < 60_000 ? 'text-policy strong' : ''}`}>
-        {left <= 0 ? 'any moment' : formatDuration(Math.max(1_000, left)).replace(/^(\d+)\.\d s/, '$1 s')}
+        {left <= 0 ? 'a moment' : formatDuration(Math.max(1_000, left)).replace(/^(\d+)\.\d s/, '$1 s')}
       </span>
-    </Fact>
+    </Figure>
   );
 }
 
-/** One bar a call: up for reward, down for penalty, a tick for what was not scored. */
+/** One bar per call: up for a positive reward, down for a negative one, a tick if unscored. */
 function RewardBars({ calls }: { calls: readonly SessionCallView[] }) {
   const shown = calls.slice(-60);
   const most = Math.max(1e-9, ...shown.map(({ reward }) => Math.abs(reward ?? 0)));
@@ -50,20 +50,20 @@ function RewardBars({ calls }: { calls: readonly SessionCallView[] }) {
   );
 }
 
-const links: Record<Exclude<LinkState, 'over'>, { word: string; title: string }> = {
-  live: { word: 'live', title: 'Calls, and what others do in this session, go over one socket.' },
-  connecting: { word: 'connecting…', title: 'The socket of the session is being opened. What is called meanwhile waits, and runs once.' },
+const linkTexts: Record<Exclude<LinkState, 'over'>, { word: string; title: string }> = {
+  live: { word: 'live', title: 'Calls and events of this session use one socket.' },
+  connecting: { word: 'connecting…', title: 'The socket of the session is opening. Calls wait for it and run once.' },
   http: {
     word: 'live over HTTP',
-    title: 'No socket comes through to the server: calls are posted and events are streamed. The socket is tried again now and then.',
+    title: 'The socket cannot connect. Calls use HTTP requests, events use a stream. The page retries the socket.',
   },
 };
 
 /** How the page is connected to the session. */
-function Link({ link }: { link: SessionLink }) {
+function LinkStatus({ link }: { link: SessionLink }) {
   const state = useLinkState(link);
   if (state === 'over') return null;
-  const { word, title } = links[state];
+  const { word, title } = linkTexts[state];
   return (
     <span className="flex items-center gap-2 whitespace-nowrap text-ink-3" data-link={state} title={title}>
       <span className={state === 'connecting' ? 'rest-dot' : 'live-dot'} aria-hidden="true" />
@@ -78,7 +78,7 @@ interface PlayStripProps {
   link: SessionLink;
 }
 
-/** What the episode came to so far, how long it still waits for its player, and whether the page is connected to it. */
+/** Total reward, time until the timeout, and state of the connection. */
 export function PlayStrip({ session, calls, link }: PlayStripProps) {
   const scored = calls.filter(({ reward }) => reward !== null).length;
   const finished = calls.some((call) => call.finished);
@@ -88,18 +88,18 @@ export function PlayStrip({ session, calls, link }: PlayStripProps) {
       aria-label="Episode"
       className="sticky top-0 z-10 flex flex-wrap items-center gap-x-5 gap-y-1 border-b border-line bg-paper-0 px-4 py-[6px]"
     >
-      <Fact label="total reward" title="Sum over the calls that were scored. Failed calls are unscored, never 0.">
+      <Figure label="total reward" title="Sum over the scored calls. Failed calls are unscored, which is not 0.">
         <span className="text-[18px] leading-[22px] tabular-nums strong" data-total={session.total_reward ?? ''}>
           {session.total_reward === null ? '–' : formatReward(session.total_reward, { digits: 3 })}
         </span>
         <span className="label">
           {formatCount(scored)} of {plural(calls.length, 'call')} scored
         </span>
-      </Fact>
+      </Figure>
       <RewardBars calls={calls} />
       {finished && <span className="chip text-good">● finished</span>}
       <span className="flex-1" />
-      {session.live && <Link link={link} />}
+      {session.live && <LinkStatus link={link} />}
       <SessionState session={session} />
       {session.live && <TimeLeft session={session} />}
     </div>

@@ -9,51 +9,51 @@ import { PlainText } from '../text/PlainText.tsx';
 
 type Variant = EnvironmentDiscoveryView['variants'][number];
 interface SetupProps {
-  place: { owner: string; name: string };
+  environment: { owner: string; name: string };
   variants: Variant[];
 }
 const from = '/environments/$owner/$name/play' as const;
 
-/** Which task is to be played: a place in a split, or a task written by hand. Every choice is in the address. */
-export function Setup({ place, variants }: SetupProps) {
+/** Chooses the task: an index in a split, or a custom task spec. The address has every choice. */
+export function Setup({ environment, variants }: SetupProps) {
   const search = useSearch({ from });
   const navigate = useNavigate({ from });
   const [spec, setSpec] = useState<string | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
-  const [since, setSince] = useState<number | null>(null);
+  const [isOpening, setIsOpening] = useState(false);
   const opening = useRef<AbortController | null>(null);
-  const begin = useRef<HTMLButtonElement>(null);
+  const startButton = useRef<HTMLButtonElement>(null);
   useEffect(() => {
-    if (document.activeElement === document.body) begin.current?.focus();
+    if (document.activeElement === document.body) startButton.current?.focus();
   }, []);
   useEffect(() => () => opening.current?.abort(), []);
-  const variant = variants.find(({ name }) => name === search.variant) ?? variants.find((one) => one.is_default) ?? variants[0];
-  if (!variant) return <p className="p-4 text-ink-2">The server behind this environment offers nothing to play.</p>;
+  const variant = variants.find(({ name }) => name === search.variant) ?? variants.find((candidate) => candidate.is_default) ?? variants[0];
+  if (!variant) return <p className="p-4 text-ink-2">The server of this environment has no variant to play.</p>;
   const split = variant.splits.find(({ name }) => name === search.split) ?? variant.splits[0];
   const index = search.task ?? 0;
-  const byHand = spec !== null || split === undefined;
+  const isCustom = spec !== null || split === undefined;
 
   const start = (event?: FormEvent) => {
     event?.preventDefault();
-    if (since !== null) return;
-    const wrong = byHand ? problemOf(spec ?? '') : problemOfIndex(index, split.num_tasks);
-    setProblem(wrong);
-    if (wrong !== null) return;
-    const asked: SessionChoice = {
-      environment: `${place.owner}/${place.name}`,
+    if (isOpening) return;
+    const found = isCustom ? problemOfSpec(spec ?? '') : problemOfIndex(index, split.num_tasks);
+    setProblem(found);
+    if (found !== null) return;
+    const request: SessionChoice = {
+      environment: `${environment.owner}/${environment.name}`,
       variant: variant.name,
-      task: byHand ? { spec: spec ?? '' } : { split: split.name, index },
+      task: isCustom ? { spec: spec ?? '' } : { split: split.name, index },
     };
     const controller = new AbortController();
     opening.current = controller;
-    setSince(Date.now());
-    openSession(newSid(), asked, controller.signal).then(
+    setIsOpening(true);
+    openSession(newSid(), request, controller.signal).then(
       (sid) =>
         void navigate({
-          search: (before) => ({ ...before, variant: variant.name, split: split?.name, task: byHand ? undefined : index, sid }),
+          search: (before) => ({ ...before, variant: variant.name, split: split?.name, task: isCustom ? undefined : index, sid }),
         }),
       (error: unknown) => {
-        setSince(null);
+        setIsOpening(false);
         if (!controller.signal.aborted) setProblem(error instanceof Error ? error.message : String(error));
       },
     );
@@ -78,7 +78,7 @@ export function Setup({ place, variants }: SetupProps) {
             </select>
           </Labelled>
         )}
-        {split && !byHand && (
+        {split && !isCustom && (
           <>
             <Labelled label="Split">
               <select
@@ -107,21 +107,21 @@ export function Setup({ place, variants }: SetupProps) {
             </Labelled>
             {split.num_tasks !== null && split.num_tasks > 1 && (
               <button type="button" className="button" onClick={() => go(Math.floor(Math.random() * split.num_tasks!))}>
-                Any task
+                Random task
               </button>
             )}
           </>
         )}
         <span className="flex-1" />
         {split && (
-          <button type="button" className="link" onClick={() => setSpec(byHand ? null : '{\n  \n}')}>
-            {byHand ? 'Choose from a split' : 'Write a task'}
+          <button type="button" className="link" onClick={() => setSpec(isCustom ? null : '{\n  \n}')}>
+            {isCustom ? 'Choose from a split' : 'Write a custom task'}
           </button>
         )}
       </div>
-      {byHand ? (
+      {isCustom ? (
         <label className="flex flex-col gap-1">
-          <span className="label">The task as JSON (task_spec)</span>
+          <span className="label">Task spec as JSON</span>
           <textarea
             className="input mono h-auto min-h-[200px] resize-y py-[6px]"
             spellCheck={false}
@@ -131,47 +131,47 @@ export function Setup({ place, variants }: SetupProps) {
           />
         </label>
       ) : (
-        <Preview place={place} variant={variant.name} split={split.name} index={index} edit={setSpec} />
+        <TaskPreview environment={environment} variant={variant.name} split={split.name} index={index} edit={setSpec} />
       )}
       <div className="flex items-center gap-2">
-        <button ref={begin} type="submit" className="button primary" disabled={since !== null} aria-keyshortcuts="Control+Enter">
-          {since === null ? 'Start' : 'Opening…'}
+        <button ref={startButton} type="submit" className="button primary" disabled={isOpening} aria-keyshortcuts="Control+Enter">
+          {isOpening ? 'Opening…' : 'Start'}
         </button>
-        {since === null ? (
+        {isOpening ? (
+          <button type="button" className="button" onClick={() => opening.current?.abort()}>
+            Cancel
+          </button>
+        ) : (
           <>
             <kbd>Ctrl</kbd>
             <kbd>Enter</kbd>
           </>
-        ) : (
-          <button type="button" className="button" onClick={() => opening.current?.abort()}>
-            Do not wait
-          </button>
         )}
         <span role="status" className="text-ink-3">
-          {since === null ? '' : 'It waits for a slot where sessions are limited.'}
+          {isOpening ? 'The session may wait for a slot.' : ''}
         </span>
       </div>
       <p role="alert" className="text-bad">
         {problem}
       </p>
       <p className="max-w-[84ch] text-ink-3">
-        You play it as a policy does: the same prompt, the same tools, the same rewards. The session holds a slot until you end it or leave
-        it alone; its calls go to the ledger, and it becomes a rollout only when you keep it.
+        You get the same prompt, tools and rewards as a policy. The session holds a slot until you end it or it times out. The ledger
+        records its calls. To get a rollout, save the session.
       </p>
     </form>
   );
 }
 
-function problemOf(spec: string): string | null {
+function problemOfSpec(spec: string): string | null {
   try {
-    return JSON.parse(spec) === null ? 'A task must be something; null is none.' : null;
+    return JSON.parse(spec) === null ? 'A task cannot be null.' : null;
   } catch (error) {
     return `Not valid JSON: ${(error as Error).message}`;
   }
 }
 
 const problemOfIndex = (index: number, count: number | null): string | null =>
-  count !== null && index >= count ? `This split has the tasks 0 to ${count - 1}.` : null;
+  count !== null && index >= count ? `Task ${index} does not exist. This split has the tasks 0 to ${count - 1}.` : null;
 
 function Labelled({ label, children }: { label: string; children: React.ReactNode }) {
   return (
@@ -182,23 +182,23 @@ function Labelled({ label, children }: { label: string; children: React.ReactNod
   );
 }
 
-/** The spec of the task that is chosen. */
-function Preview({
-  place,
+/** The spec of the chosen task. */
+function TaskPreview({
+  environment,
   variant,
   split,
   index,
   edit,
 }: {
-  place: SetupProps['place'];
+  environment: SetupProps['environment'];
   variant: string;
   split: string;
   index: number;
   edit: (spec: string) => void;
 }) {
   const start = Math.floor(index / TASK_PAGE) * TASK_PAGE;
-  const page = useQuery(tasksQuery(place.owner, place.name, variant, split, start));
-  const task = page.data?.tasks.find((one) => one.index === index);
+  const page = useQuery(tasksQuery(environment.owner, environment.name, variant, split, start));
+  const task = page.data?.tasks.find((candidate) => candidate.index === index);
   const text = task === undefined ? '' : (JSON.stringify(task.task_spec, null, 2) ?? '');
   return (
     <div>
@@ -208,12 +208,20 @@ function Preview({
         </span>
         {task && (
           <button type="button" className="link text-[12px]" onClick={() => edit(text)}>
-            edit a copy
+            Edit a copy
           </button>
         )}
       </div>
       <pre className="code-block max-h-[320px] min-h-[64px] overflow-auto whitespace-pre-wrap [overflow-wrap:anywhere]" tabIndex={0}>
-        {page.error ? page.error.message : task ? <PlainText text={text.slice(0, 50_000)} /> : page.data ? 'There is no such task.' : ''}
+        {page.error ? (
+          page.error.message
+        ) : task ? (
+          <PlainText text={text.slice(0, 50_000)} />
+        ) : page.data ? (
+          `Task ${index} does not exist.`
+        ) : (
+          ''
+        )}
       </pre>
     </div>
   );

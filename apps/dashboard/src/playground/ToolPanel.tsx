@@ -1,33 +1,34 @@
 import type { JsonObject, ToolSpec, ToolsAnswer } from '@palestra/protocol';
 import { useId, useMemo } from 'react';
 import { CallForm, type CallFormProps } from './CallForm.tsx';
-import { actionToolOf, legalActions } from './episode.ts';
+import { actionToolOf, legalActions } from './action-environment.ts';
 
-/** Tools as the player chooses them: the terminal one is listed last where it is not among the others. */
-function listed({ tools, terminal_tool: terminal }: ToolsAnswer): ToolSpec[] {
+/** The tools to choose from. The terminal tool is added at the end if it is not among them. */
+function listTools({ tools, terminal_tool: terminal }: ToolsAnswer): ToolSpec[] {
   if (!terminal || tools.some(({ name }) => name === terminal.name)) return tools;
   const schema =
     terminal.arg === null ? null : { type: 'object', properties: { [terminal.arg]: { type: 'string' } }, required: [terminal.arg] };
   return [...tools, { name: terminal.name, description: terminal.description, input_schema: schema }];
 }
 
-/** The tool that is filled in; `input`: JSON text that its form begins with, `take` counts up with every choice. */
-export interface Chosen {
+export interface ChosenTool {
   tool: string;
+  /** JSON text that fills the form at first. */
   input: string | null;
-  take: number;
+  /** Increases with every choice, so that the form starts again. */
+  count: number;
 }
-interface PanelProps extends Pick<CallFormProps, 'closed' | 'busy' | 'last' | 'onCall'> {
+interface PanelProps extends Pick<CallFormProps, 'closedReason' | 'busy' | 'last' | 'onCall'> {
   tools: ToolsAnswer;
-  /** What the agent sees now, of an action environment. */
+  /** The current observation of an action environment. */
   observation: JsonObject | null;
-  chosen: Chosen | null;
+  chosen: ChosenTool | null;
   choose: (tool: string) => void;
 }
 
-/** The tools, and the form of the chosen one; of an action environment the form of its action alone. */
+/** The tools and the form of the chosen one. An action environment has only the form of its action. */
 export function ToolPanel({ tools, observation, chosen, choose, ...rest }: PanelProps) {
-  const all = useMemo(() => listed(tools), [tools]);
+  const all = useMemo(() => listTools(tools), [tools]);
   const action = actionToolOf(tools);
   const legal = useMemo(() => legalActions(observation), [observation]);
   const tool = all.find((one) => one.name === chosen?.tool) ?? all[0];
@@ -36,10 +37,10 @@ export function ToolPanel({ tools, observation, chosen, choose, ...rest }: Panel
     <section aria-label={action ? 'Action' : 'Tools'} className="flex min-h-0 flex-col">
       {action === null && <Picker tools={tools} all={all} chosen={tool} choose={choose} />}
       <CallForm
-        key={`${tool.name} ${chosen?.take ?? 0}`}
+        key={`${tool.name} ${chosen?.count ?? 0}`}
         tool={tool}
         preset={chosen?.tool === tool.name ? chosen.input : null}
-        action={action !== null}
+        isAction={action !== null}
         legal={action === null ? [] : legal}
         {...rest}
       />
@@ -61,7 +62,7 @@ function Picker({ tools, all, chosen, choose }: { tools: ToolsAnswer; all: ToolS
           <span className="min-w-0 flex-1 truncate text-[12px] text-ink-3" title={one.description}>
             {one.description.split('\n', 1)[0]}
           </span>
-          {tools.terminal_tool?.name === one.name && <span className="chip">ends it</span>}
+          {tools.terminal_tool?.name === one.name && <span className="chip">ends the episode</span>}
         </label>
       ))}
     </fieldset>

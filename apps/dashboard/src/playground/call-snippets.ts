@@ -43,15 +43,15 @@ export function curlOf({ url, session: { sid } }: Origin, call: SessionCallView)
 
 /** The call as a program for the openreward package, in a new session on the same task. */
 export function pythonOf({ session: { environment, task } }: Origin, call: SessionCallView): string {
-  const place = task?.['kind'] === 'index' ? `split=${JSON.stringify(task['split'])}, index=${String(task['index'])}` : 'task=task';
+  const taskArguments = task?.['kind'] === 'index' ? `split=${JSON.stringify(task['split'])}, index=${String(task['index'])}` : 'task=task';
   return [
     'from openreward import OpenReward',
     '',
     `environment = OpenReward().environments.get(${JSON.stringify(environment ?? '')})`,
-    ...(place === 'task=task'
+    ...(taskArguments === 'task=task'
       ? ['task = environment.list_tasks(split="train")[0]  # the task of this session has no index: choose one']
       : []),
-    `with environment.session(${place}) as session:`,
+    `with environment.session(${taskArguments}) as session:`,
     `    output = session.call_tool(${JSON.stringify(call.tool)}, ${pythonLiteral(call.input)})`,
     '    print(output.blocks, output.reward, output.finished)',
   ].join('\n');

@@ -1,12 +1,12 @@
 import type { SessionCallView, ToolSpec } from '@palestra/protocol';
 import { describe, expect, test } from 'vitest';
 import { curlOf, jsonlOf, pythonLiteral, pythonOf } from './call-snippets.ts';
-import { actionToolOf, legalActions, legalLabel, observationIn, withLegal } from './episode.ts';
+import { actionToolOf, legalActions, legalLabel, observationIn, withLegalAction } from './action-environment.ts';
 import { blank } from './form/draft.ts';
 import { argumentsOf } from './form/field.ts';
 import { readDraft } from './form/read.ts';
-import { imageIn } from './images.ts';
-import { filtered, NO_FILTER } from './log.ts';
+import { imageIn } from './observed-image.ts';
+import { filterCalls, NO_FILTER } from './log-filter.ts';
 import { snippetsOf, urlsOf } from './quickstart.ts';
 
 const toolOf = (name: string, schema: object | null = null): ToolSpec => ({ name, description: '', input_schema: schema as never });
@@ -37,24 +37,24 @@ const call = (change: Partial<SessionCallView>): SessionCallView => ({
   ...change,
 });
 
-describe('environments that take actions', () => {
-  test('have the one tool step, and no other', () => {
+describe('action environments', () => {
+  test('have step as their only tool', () => {
     expect(actionToolOf({ tools: [toolOf('step')], terminal_tool: null } as never)?.name).toBe('step');
     expect(actionToolOf({ tools: [toolOf('step')] } as never)?.name).toBe('step');
     expect(actionToolOf({ tools: [toolOf('step'), toolOf('look')], terminal_tool: null } as never)).toBeNull();
     expect(actionToolOf({ tools: [toolOf('guess')], terminal_tool: null } as never)).toBeNull();
   });
 
-  test('observe one text that is the JSON of an object', () => {
+  test('have observations of one text with a JSON object', () => {
     expect(observationIn([text('{"a":[1,2]}')])).toEqual({ a: [1, 2] });
     for (const blocks of [null, [], [text('[1]')], [text('hello')], [text('{}'), text('{}')]]) expect(observationIn(blocks)).toBeNull();
-    // A frame of a game is longer than what the page would parse by itself elsewhere.
+    // A frame of a game is longer than the limit for other JSON texts.
     expect(observationIn([text(JSON.stringify({ screen: Array.from({ length: 100_000 }, () => 127) }))])?.['screen']).toHaveLength(100_000);
   });
 
   const taken = (schema: object, legal: unknown): string | null => {
     const field = argumentsOf(schema as never);
-    const draft = withLegal(field, blank(field), legal);
+    const draft = withLegalAction(field, blank(field), legal);
     return draft && readDraft(field, draft).json;
   };
   test.each<[string, object, unknown, string | null]>([
@@ -65,11 +65,11 @@ describe('environments that take actions', () => {
     ['no member of its type', { move: { type: 'string' } }, 3, null],
     ['an action itself', { move: { type: 'string' } }, { move: 'e2e4' }, '{"move":"e2e4"}'],
     ['an object that is no action', { move: { type: 'string' } }, { from: 'e2' }, null],
-  ])('take a legal action: %s', (_, properties, legal, json) => {
+  ])('fill in a legal action: %s', (_, properties, legal, json) => {
     expect(taken({ type: 'object', properties, required: [Object.keys(properties)[0]] }, legal)).toBe(json);
   });
 
-  test('of several members that take it, the one with a name of actions; else none', () => {
+  test('prefer a member with a usual name of actions when several members fit', () => {
     const both = (names: string[]) => ({
       type: 'object',
       properties: Object.fromEntries(names.map((name) => [name, { type: 'integer' }])),
@@ -78,7 +78,7 @@ describe('environments that take actions', () => {
     expect(taken(both(['depth', 'width']), 2)).toBeNull();
   });
 
-  test('offer nothing where they say nothing', () => {
+  test('have no legal actions without a list of them', () => {
     expect(legalActions({ legal_actions: [0, 'a'] })).toEqual([0, 'a']);
     for (const seen of [null, {}, { legal_actions: null }, { legal_actions: 3 }]) expect(legalActions(seen)).toEqual([]);
     expect(legalLabel({ a: 1 })).toBe('{"a":1}');
@@ -96,7 +96,7 @@ describe('images in observations', () => {
   ])('%s', (_, name, value, beside) => {
     expect(imageIn(name, value, { [name]: value, ...beside })).toEqual({ data, mimeType: 'image/png' });
   });
-  test('nothing is an image without a type, or that is no base64', () => {
+  test('a value without a MIME type or without base64 is no image', () => {
     expect(imageIn('screen', data, { screen: data })).toBeNull();
     expect(imageIn('screen', 'a text about a picture, with commas and so on', { mime_type: 'image/png' })).toBeNull();
     expect(imageIn('n', 5, { mime_type: 'image/png' })).toBeNull();
@@ -104,10 +104,10 @@ describe('images in observations', () => {
   });
 });
 
-describe('calls that are copied', () => {
+describe('copied calls', () => {
   const session = { sid: 'sid-1', environment: 'acme/guess', task: { kind: 'index', split: 'train', index: 3 } };
   const origin = { url: 'http://host:8080', session };
-  test('as JSONL, with the numbers of the arguments as they are spelled', () => {
+  test('as JSONL keep the spelling of numbers in arguments', () => {
     const line = jsonlOf(call({ reward: 0 }), 7);
     expect(line).not.toContain('\n');
     expect(line).toContain('"arguments":{"n": 1.0}');
@@ -121,13 +121,13 @@ describe('calls that are copied', () => {
     });
     expect(JSON.parse(jsonlOf(call({ input: '{"cut' }), 1))).toMatchObject({ arguments: '{"cut' });
   });
-  test('as curl, quoted for a shell, without any key', () => {
+  test('as curl are quoted for a shell and have no key', () => {
     const command = curlOf(origin, call({ input: `{"n":"it's"}` }));
     expect(command).toContain(`'http://host:8080/call'`);
     expect(command).toContain('-H "X-API-Key: $OPENREWARD_API_KEY"');
     expect(command).toContain(`--data-raw '{"name":"guess","input":{"n":"it'\\''s"}}'`);
   });
-  test('as Python', () => {
+  test('as Python use Python literals', () => {
     const program = pythonOf(origin, call({}));
     expect(program).toContain('environments.get("acme/guess")');
     expect(program).toContain('environment.session(split="train", index=3)');
@@ -136,9 +136,9 @@ describe('calls that are copied', () => {
       '{"a":True,"b":[None,False],"c":"true A \\"null\\"","d":1e400}',
     );
   });
-  test('by filter, keeping their numbers', () => {
+  test('keep their numbers when filtered', () => {
     const calls = [call({}), call({ tool: 'Look', reward: 0 }), call({ failure_class: 'policy', text: 'no such ROOM' })];
-    const of = (change: object) => filtered(calls, { ...NO_FILTER, ...change }).map(({ n }) => n);
+    const of = (change: object) => filterCalls(calls, { ...NO_FILTER, ...change }).map(({ n }) => n);
     expect(of({})).toEqual([1, 2, 3]);
     expect(of({ text: 'look' })).toEqual([2]);
     expect(of({ text: 'room' })).toEqual([3]);
@@ -150,7 +150,7 @@ describe('calls that are copied', () => {
 
 describe('quick start', () => {
   const start = { origin: 'https://h.example:3000', owner: 'acme', name: 'my env', split: 'train', index: 2, key: 'or_a/b' };
-  test('keys and names are written so that every client reads them', () => {
+  test('encodes keys and names in URLs', () => {
     const { userinfo, pathToken, mcp } = urlsOf(start);
     const url = new URL(userinfo);
     expect([url.username, decodeURIComponent(url.password), url.host, url.pathname, url.search]).toEqual([
@@ -164,7 +164,7 @@ describe('quick start', () => {
     expect(urlsOf(start).text).toBe('https://h.example:3000/v1/text-sessions');
     expect(mcp).toBe('https://h.example:3000/mcp/acme/my%20env?split=train&index=2');
   });
-  test('tool environments are called by their tools, action environments by the action', () => {
+  test('calls a tool, or sends the action of an action environment', () => {
     const schema = { type: 'object', properties: { n: { type: 'integer', minimum: 5 } }, required: ['n'] };
     const tools = snippetsOf({ ...start, tools: [toolOf('guess', schema)] });
     expect(tools.map(({ id }) => id)).toEqual(['openreward', 'openenv', 'openenv-tools', 'mcp', 'text', 'typescript']);
@@ -175,7 +175,7 @@ describe('quick start', () => {
     for (const { text: program } of [...tools, ...actions]) expect(program).not.toMatch(/undefined|\[object/);
     expect(JSON.parse(tools[3]!.text)).toMatchObject({ mcpServers: { 'my env': { headers: { Authorization: 'Bearer or_a/b' } } } });
   });
-  test('an environment without tools of its own has a program that calls none', () => {
+  test('makes no call for an environment without tools', () => {
     for (const { text: program } of snippetsOf({ ...start, tools: [] })) expect(program).not.toMatch(/call_tool\(|undefined/);
   });
 });

@@ -3,18 +3,18 @@ import { pythonLiteral } from './call-snippets.ts';
 import { argumentsOf } from './form/field.ts';
 import { sampleOf } from './form/sample.ts';
 
-/** Programs that play one environment of this server, one for each kind of client, ready to be run. */
+/** Programs that play an environment of this server, one for each kind of client. */
 
 export interface Snippet {
   id: 'openreward' | 'openenv' | 'openenv-tools' | 'mcp' | 'text' | 'typescript';
   title: string;
   about: string;
-  /** Runs as it stands, with the key in it. */
+  /** The complete program, including the key. */
   text: string;
 }
 
 export interface Start {
-  /** Of this server, as the reader reaches it: `http://host:8080`. */
+  /** Origin of this server as the reader's browser has it: `http://host:8080`. */
   origin: string;
   owner: string;
   name: string;
@@ -22,35 +22,46 @@ export interface Start {
   split: string;
   index: number;
   key: string;
-  /** Of the environment, for the example of a call; the first one is called. */
+  /** Tools of the environment. The program calls the first one. */
   tools: readonly ToolSpec[];
 }
 
-/** Where each kind of client finds the environment. Clients of OpenEnv take no query, and before 0.9 no header: the key goes into the URL. */
+/**
+ * The URL of the environment for each kind of client. OpenEnv clients accept no query, and before 0.9 no header, so the URL has the key
+ * (docs/openenv.md).
+ */
 export function urlsOf({ origin, owner, name, split, index, key }: Omit<Start, 'tools'>) {
-  const place = `${encodeURIComponent(owner)}/${encodeURIComponent(name)}`;
+  const path = `${encodeURIComponent(owner)}/${encodeURIComponent(name)}`;
   const [scheme, host] = origin.split('://') as [string, string];
   const secret = encodeURIComponent(key);
   return {
-    userinfo: `${scheme}://key:${secret}@${host}/openenv/${place}`,
-    pathToken: `${origin}/k/${secret}/openenv/${place}`,
-    mcp: `${origin}/mcp/${place}?${new URLSearchParams({ split, index: String(index) })}`,
+    userinfo: `${scheme}://key:${secret}@${host}/openenv/${path}`,
+    pathToken: `${origin}/k/${secret}/openenv/${path}`,
+    mcp: `${origin}/mcp/${path}?${new URLSearchParams({ split, index: String(index) })}`,
     text: `${origin}/v1/text-sessions`,
   };
 }
 
 export function snippetsOf(start: Start): Snippet[] {
   const isAction = start.tools.length === 1 && start.tools[0]!.name === 'step';
-  const one = start.tools[0];
-  const tool = one && { name: one.name, input: sampleOf(argumentsOf(one.input_schema)) as JsonObject };
-  const all = { ...start, tool };
-  return [openReward(all), openEnv(all, isAction), ...(isAction ? [] : [openEnvTools(all)]), mcp(all), text(all), typescript(all)];
+  const first = start.tools[0];
+  const tool = first && { name: first.name, input: sampleOf(argumentsOf(first.input_schema)) as JsonObject };
+  const example = { ...start, tool };
+  return [
+    openReward(example),
+    openEnv(example, isAction),
+    ...(isAction ? [] : [openEnvTools(example)]),
+    mcp(example),
+    text(example),
+    typescript(example),
+  ];
 }
 
-type Told = Start & { tool: { name: string; input: JsonObject } | undefined };
+/** With an example call. */
+type Example = Start & { tool: { name: string; input: JsonObject } | undefined };
 const json = JSON.stringify;
 const python = (value: JsonObject): string => pythonLiteral(spaced(value));
-/** One line with a space after each comma and colon, as people write it. */
+/** One line with a space after each comma and colon. */
 const spaced = (value: JsonObject): string =>
   JSON.stringify(value, null, 1)
     .replaceAll(/\n\s*/g, ' ')
@@ -58,7 +69,7 @@ const spaced = (value: JsonObject): string =>
 
 const lines = (...all: (string | false)[]): string => all.filter((line) => line !== false).join('\n');
 
-function openReward({ origin, owner, name, split, index, key, tool }: Told): Snippet {
+function openReward({ origin, owner, name, split, index, key, tool }: Example): Snippet {
   return {
     id: 'openreward',
     title: 'openreward',
@@ -82,19 +93,19 @@ function openReward({ origin, owner, name, split, index, key, tool }: Told): Sni
   };
 }
 
-function openEnv(start: Told, isAction: boolean): Snippet {
+function openEnv(start: Example, isAction: boolean): Snippet {
   const { split, index, tool } = start;
   const { userinfo, pathToken } = urlsOf(start);
   const action = isAction ? tool?.input : tool && { type: 'call_tool', tool_name: tool.name, arguments: tool.input };
   return {
     id: 'openenv',
     title: 'OpenEnv',
-    about: 'Any client of OpenEnv (pip install openenv): the key is in the URL, because most of its versions send no header.',
+    about: 'Any client of OpenEnv (pip install openenv). The URL has the key, because most versions send no header.',
     text: lines(
       'from openenv import GenericEnvClient',
       '',
       `url = ${json(userinfo)}`,
-      '# Where user and password are not kept in URLs:',
+      '# If the client removes user and password from URLs:',
       `# url = ${json(pathToken)}`,
       'with GenericEnvClient(base_url=url).sync() as env:',
       `    result = env.reset(split=${json(split)}, index=${index})`,
@@ -105,7 +116,7 @@ function openEnv(start: Told, isAction: boolean): Snippet {
   };
 }
 
-function openEnvTools(start: Told): Snippet {
+function openEnvTools(start: Example): Snippet {
   const { split, index, tool } = start;
   return {
     id: 'openenv-tools',
@@ -122,24 +133,24 @@ function openEnvTools(start: Told): Snippet {
   };
 }
 
-function mcp(start: Told): Snippet {
+function mcp(start: Example): Snippet {
   const server = { type: 'http', url: urlsOf(start).mcp, headers: { Authorization: `Bearer ${start.key}` } };
   return {
     id: 'mcp',
     title: 'MCP',
     about:
-      'For any agent that takes MCP servers over streamable HTTP: one MCP session is one episode. Without split and index it is any task.',
+      'For agents that use MCP servers over streamable HTTP. One MCP session is one episode. Without split and index the task is random.',
     text: JSON.stringify({ mcpServers: { [start.name]: server } }, null, 2),
   };
 }
 
-function text(start: Told): Snippet {
+function text(start: Example): Snippet {
   const { owner, name, split, index, tool, key } = start;
-  const said = tool === undefined ? 'Hello.' : `<tool_call>${spaced({ name: tool.name, arguments: tool.input })}</tool_call>`;
+  const message = tool === undefined ? 'Hello.' : `<tool_call>${spaced({ name: tool.name, arguments: tool.input })}</tool_call>`;
   return {
     id: 'text',
     title: 'Text',
-    about: 'Turns as texts, as SkyRL-Gym’s environments have them: what a model wrote goes in, what it reads next comes out.',
+    about: 'Text in and text out, as in SkyRL-Gym: send what the model wrote, receive what it reads next.',
     text: lines(
       'import json, urllib.request',
       '',
@@ -151,13 +162,13 @@ function text(start: Told): Snippet {
       '',
       `session = ask(environment=${json(`${owner}/${name}`)}, split=${json(split)}, index=${index})`,
       'print(session["prompt"])',
-      `print(ask(f"/{session['id']}/step", text=${json(said)}))`,
+      `print(ask(f"/{session['id']}/step", text=${json(message)}))`,
       'ask(f"/{session[\'id\']}", "DELETE")',
     ),
   };
 }
 
-function typescript({ origin, owner, name, split, index, key, tool }: Told): Snippet {
+function typescript({ origin, owner, name, split, index, key, tool }: Example): Snippet {
   const task = `{ environment: ${json(`${owner}/${name}`)}, split: ${json(split)}, index: ${index} }`;
   return {
     id: 'typescript',

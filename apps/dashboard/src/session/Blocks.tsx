@@ -1,11 +1,11 @@
 import type { MessageBlock } from '@palestra/protocol';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { formatBytes } from '../format/number.ts';
-import { Gated } from './Gated.tsx';
 import { PlainText } from '../text/PlainText.tsx';
+import { TruncatedText } from './TruncatedText.tsx';
 
-/** Formats that a browser draws and that run nothing; SVG is not among them. */
-const DRAWN = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
+/** Formats without scripts. SVG can have scripts. */
+const SAFE_IMAGE_TYPES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 const MAX_IMAGE_CHARACTERS = 28_000_000;
 
 function toBlob(data: string, type: string): Blob | null {
@@ -17,13 +17,13 @@ function toBlob(data: string, type: string): Blob | null {
   }
 }
 
-/** An image out of a result: its bytes only, nothing is loaded from anywhere. */
+/** An image of a result, drawn from its own bytes. Nothing is loaded from a URL. */
 export function BlockImage({ data, mimeType }: { data: string; mimeType: string }) {
   const image = useRef<HTMLImageElement>(null);
   const [size, setSize] = useState('');
   const [broken, setBroken] = useState(false);
-  const drawn = DRAWN.has(mimeType) && data.length <= MAX_IMAGE_CHARACTERS;
-  const blob = useMemo(() => (drawn ? toBlob(data, mimeType) : null), [data, mimeType, drawn]);
+  const supported = SAFE_IMAGE_TYPES.has(mimeType) && data.length <= MAX_IMAGE_CHARACTERS;
+  const blob = useMemo(() => (supported ? toBlob(data, mimeType) : null), [data, mimeType, supported]);
   useEffect(() => {
     if (blob === null || image.current === null) return;
     const url = URL.createObjectURL(blob);
@@ -34,14 +34,14 @@ export function BlockImage({ data, mimeType }: { data: string; mimeType: string 
   if (blob === null || broken)
     return (
       <p className="label">
-        {drawn ? 'An image that cannot be read' : 'An image that is not drawn here'}: {mimeType}, {bytes}
+        {supported ? 'Invalid image' : 'Image type is not supported'}: {mimeType}, {bytes}
       </p>
     );
   return (
     <figure>
       <img
         ref={image}
-        alt={`Part of the result, ${mimeType}`}
+        alt={`Image in the result, ${mimeType}`}
         className="max-h-[420px] max-w-full rounded-[4px] border border-line bg-paper-1"
         onLoad={({ currentTarget }) => setSize(`${currentTarget.naturalWidth} × ${currentTarget.naturalHeight}, `)}
         onError={() => setBroken(true)}
@@ -54,22 +54,22 @@ export function BlockImage({ data, mimeType }: { data: string; mimeType: string 
   );
 }
 
-/** Text of a stranger, gated where it is long. */
+/** Untrusted text; long text is truncated. */
 export function LongText({ text }: { text: string }) {
   const [open, setOpen] = useState(false);
-  return <Gated text={text} open={open} toggle={() => setOpen(!open)} render={(shown) => <PlainText text={shown} />} />;
+  return <TruncatedText text={text} open={open} toggle={() => setOpen(!open)} render={(shown) => <PlainText text={shown} />} />;
 }
 
-/** Blocks of a prompt or a result, in their order, as the text and the images that they are. */
+/** The blocks of a prompt or a result: texts and images. */
 export function Blocks({ blocks, prose = false }: { blocks: readonly MessageBlock[]; prose?: boolean }) {
-  const face = prose ? 'max-w-[84ch] text-[14px] leading-[22px]' : 'mono';
+  const textClass = prose ? 'max-w-[84ch] text-[14px] leading-[22px]' : 'mono';
   return (
     <div className="flex min-w-0 flex-col gap-2">
       {blocks.map((block, index) =>
         block.type === 'image' ? (
           <BlockImage key={index} data={block.data} mimeType={block.mimeType} />
         ) : block.type === 'text' || block.type === 'reasoning' ? (
-          <div key={index} className={`whitespace-pre-wrap [overflow-wrap:anywhere] ${face}`}>
+          <div key={index} className={`whitespace-pre-wrap [overflow-wrap:anywhere] ${textClass}`}>
             <LongText text={block.text} />
           </div>
         ) : (

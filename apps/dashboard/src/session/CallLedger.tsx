@@ -10,12 +10,11 @@ import { CopyButton } from '../frame/CopyButton.tsx';
 import { useKeys } from '../frame/keyboard.ts';
 import { useRowFocus } from '../frame/rowFocus.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
-import { Blocks } from './Blocks.tsx';
-import { Gated } from './Gated.tsx';
+import { Blocks, LongText } from './Blocks.tsx';
 import { FailureClass } from '../sessions/SessionState.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 
-/** When a call began is the first thing that a narrow page does without. */
+/** A narrow page hides the column with the start of the call. */
 const grid =
   'grid-cols-[36px_minmax(84px,130px)_minmax(90px,1fr)_minmax(100px,1.3fr)_60px_116px_72px_84px] max-[1400px]:grid-cols-[36px_minmax(72px,110px)_minmax(90px,1fr)_minmax(100px,1.3fr)_60px_116px_72px]';
 const heads: [string, string][] = [
@@ -53,16 +52,11 @@ function Labelled({ label, children }: { label: ReactNode; children: ReactNode }
   );
 }
 
-function Long({ text }: { text: string }) {
-  const [open, setOpen] = useState(false);
-  return <Gated text={text} open={open} toggle={() => setOpen(!open)} render={(shown) => <PlainText text={shown} />} />;
-}
-
 function Fork({ sid, atCall }: { sid: string; atCall: number }) {
   const navigate = useNavigate();
   const fork = useMutation({
     mutationFn: () => forkSession(sid, atCall),
-    onSuccess: (made) => navigate({ to: '/sessions/$sid', params: { sid: made.sid } }),
+    onSuccess: ({ sid: forkSid }) => navigate({ to: '/sessions/$sid', params: { sid: forkSid } }),
   });
   return (
     <>
@@ -70,7 +64,7 @@ function Fork({ sid, atCall }: { sid: string; atCall: number }) {
         type="button"
         className="button"
         disabled={fork.isPending}
-        title={`Opens another session whose first ${atCall} calls are replayed from this one; this one goes on as it is.`}
+        title={`Opens a new session and replays the first ${atCall} calls in it. This session does not change.`}
         onClick={() => fork.mutate()}
       >
         {fork.isPending ? 'Replaying…' : `Fork after call ${atCall}`}
@@ -82,7 +76,7 @@ function Fork({ sid, atCall }: { sid: string; atCall: number }) {
   );
 }
 
-/** Input and result of one call; cut ones are read whole when asked for. */
+/** Input and result of one call. A button loads them fully if the list has truncated them. */
 function Details({ session, call }: { session: SessionView; call: SessionCallView }) {
   const [whole, setWhole] = useState(false);
   const full = useQuery({ ...wholeCallQuery(session.sid, call), enabled: whole });
@@ -92,15 +86,15 @@ function Details({ session, call }: { session: SessionView; call: SessionCallVie
     <div className="flex flex-col gap-2 border-b border-line bg-paper-1 px-4 py-3">
       <div className="grid grid-cols-2 gap-3 max-[1000px]:grid-cols-1">
         <Labelled label={`Input, ${formatBytes(shown.input_bytes)}`}>
-          <Long text={pretty(shown.input)} />
+          <LongText text={pretty(shown.input)} />
         </Labelled>
         <Labelled label={<Outcome call={shown} />}>
           {shown.blocks ? (
             <Blocks blocks={shown.blocks} />
           ) : shown.text === null ? (
-            <span className="text-ink-3">nothing yet</span>
+            <span className="text-ink-3">No result yet</span>
           ) : (
-            <Long text={shown.text} />
+            <LongText text={shown.text} />
           )}
         </Labelled>
       </div>
@@ -108,12 +102,12 @@ function Details({ session, call }: { session: SessionView; call: SessionCallVie
         {session.deterministic && call.at_call !== null && <Fork sid={session.sid} atCall={call.at_call} />}
         {call.truncated && !full.data && (
           <button type="button" className="button" disabled={full.isFetching} onClick={() => setWhole(true)}>
-            Read the whole, {formatBytes(size)}
+            Load all, {formatBytes(size)}
           </button>
         )}
         {full.error && <span className="text-bad">{full.error.message}</span>}
         <CopyButton text={call.task_id} label="Copy task id" />
-        <span className="label">{call.undelivered ? 'Its result has not reached its client yet.' : ''}</span>
+        <span className="label">{call.undelivered ? 'The result has not reached the client yet.' : ''}</span>
       </div>
     </div>
   );
@@ -121,7 +115,7 @@ function Details({ session, call }: { session: SessionView; call: SessionCallVie
 
 function Outcome({ call }: { call: SessionCallView }) {
   const size = call.result_bytes === null ? '' : `, ${formatBytes(call.result_bytes)}`;
-  if (call.state === 'running') return <>Result: it runs</>;
+  if (call.state === 'running') return <>Result: running</>;
   if (call.state === 'tool_failed') return <>The tool raised an error{size}</>;
   if (call.state === 'refused')
     return <>Not run, or its outcome is unknown{call.code && <span className="font-mono"> {call.code}</span>}</>;
@@ -129,7 +123,7 @@ function Outcome({ call }: { call: SessionCallView }) {
   return (
     <>
       Result{size}
-      {call.finished ? ', and the episode is over' : ''}
+      {call.finished ? ', episode finished' : ''}
     </>
   );
 }
@@ -143,12 +137,12 @@ function CallRow({
   session,
   call,
   position,
-  onRead,
+  onOpen,
 }: {
   session: SessionView;
   call: SessionCallView;
   position: number;
-  onRead: (() => void) | undefined;
+  onOpen: (() => void) | undefined;
 }) {
   const [open, setOpen] = useState(false);
   return (
@@ -158,7 +152,7 @@ function CallRow({
         data-row
         aria-expanded={open}
         onClick={() => {
-          if (!open) onRead?.();
+          if (!open) onOpen?.();
           setOpen(!open);
         }}
         className={`row w-full px-2 text-left hover:bg-paper-1 ${grid} ${open ? 'bg-paper-1' : ''}`}
@@ -194,13 +188,13 @@ function CallRow({
 }
 
 function emptyText({ live, state }: SessionView): string {
-  if (!live) return 'It ended without a call.';
-  return state === 'failed' ? 'No call can run.' : 'No call yet: the first one appears here as it begins.';
+  if (!live) return 'The session ended without a call.';
+  return state === 'failed' ? 'No call can run.' : 'No call yet. Calls appear here when they start.';
 }
 
 /**
- * Which of the calls are shown. Following: all, the newest in view. Frozen: those that there were, and a pill says how many came since;
- * reading one freezes.
+ * Which calls are shown. Following: all, and the page scrolls to the newest. Frozen: the calls known at that time, and a pill with the
+ * number of new ones. Opening a call freezes.
  */
 function useTail(live: boolean, count: number) {
   const [frozenAt, setFrozenAt] = useState<number | null>(null);
@@ -208,13 +202,13 @@ function useTail(live: boolean, count: number) {
   return {
     follows: live && !frozen,
     shown: frozenAt ?? count,
-    fresh: frozen ? Math.max(0, count - frozenAt) : 0,
+    newCount: frozen ? Math.max(0, count - frozenAt) : 0,
     freeze: () => setFrozenAt((before) => before ?? count),
-    go: () => setFrozenAt(null),
+    follow: () => setFrozenAt(null),
   };
 }
 
-/** Every call of the session in order; a row opens to its input and result. */
+/** The calls of the session in order. A row opens to its input and result. */
 export function CallLedger({ session }: { session: SessionView }) {
   const calls = useInfiniteQuery(callsQuery(session.sid));
   const list = useRef<HTMLOListElement>(null);
@@ -222,14 +216,14 @@ export function CallLedger({ session }: { session: SessionView }) {
   const rows = (calls.data?.pages ?? []).flatMap((page) => page.calls);
   const tail = useTail(session.live, rows.length);
   const { follows, freeze } = tail;
-  useKeys({ j: () => move(1), k: () => move(-1), t: () => (follows ? freeze() : tail.go()) });
-  // Only what came while the page was open moves it: it opens at the first call.
-  const known = useRef<number | null>(null);
+  useKeys({ j: () => move(1), k: () => move(-1), t: () => (follows ? freeze() : tail.follow()) });
+  // The page opens at the first call. It scrolls only for calls that arrive later.
+  const knownCount = useRef<number | null>(null);
   useEffect(() => {
     if (!calls.data) return;
-    if (follows && known.current !== null && rows.length > known.current)
+    if (follows && knownCount.current !== null && rows.length > knownCount.current)
       list.current?.lastElementChild?.scrollIntoView({ block: 'nearest' });
-    known.current = rows.length;
+    knownCount.current = rows.length;
   }, [follows, rows.length, calls.data]);
   if (calls.error) return <ErrorState error={calls.error} retry={() => void calls.refetch()} />;
   if (!calls.data) return <SkeletonRows />;
@@ -242,8 +236,8 @@ export function CallLedger({ session }: { session: SessionView }) {
             className="button"
             aria-pressed={follows}
             aria-keyshortcuts="t"
-            title={follows ? 'Keep what is shown as it is (t)' : 'Show calls as they come (t)'}
-            onClick={() => (follows ? freeze() : tail.go())}
+            title={follows ? 'Stop showing new calls (t)' : 'Show new calls (t)'}
+            onClick={() => (follows ? freeze() : tail.follow())}
           >
             {follows ? (
               <>
@@ -256,9 +250,9 @@ export function CallLedger({ session }: { session: SessionView }) {
             )}
           </button>
           <span role="status">
-            {tail.fresh > 0 && (
-              <button type="button" className="chip text-accent" onClick={tail.go}>
-                {tail.fresh} new {tail.fresh === 1 ? 'call' : 'calls'}
+            {tail.newCount > 0 && (
+              <button type="button" className="chip text-accent" onClick={tail.follow}>
+                {tail.newCount} new {tail.newCount === 1 ? 'call' : 'calls'}
               </button>
             )}
           </span>
@@ -274,7 +268,7 @@ export function CallLedger({ session }: { session: SessionView }) {
         </div>
         <ol ref={list} aria-label="Calls in order">
           {rows.slice(0, tail.shown).map((call, index) => (
-            <CallRow key={call.task_id} session={session} call={call} position={index + 1} onRead={session.live ? freeze : undefined} />
+            <CallRow key={call.task_id} session={session} call={call} position={index + 1} onOpen={session.live ? freeze : undefined} />
           ))}
         </ol>
       </div>
@@ -282,7 +276,7 @@ export function CallLedger({ session }: { session: SessionView }) {
       {calls.hasNextPage && (
         <p className="p-3">
           <button type="button" className="button" disabled={calls.isFetchingNextPage} onClick={() => void calls.fetchNextPage()}>
-            Show the next ones of {formatCount(session.num_calls)}
+            Show more of {formatCount(session.num_calls)}
           </button>
         </p>
       )}

@@ -14,22 +14,22 @@ import { shortId } from '../sessions/names.ts';
 import { SessionState } from '../sessions/SessionState.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 import { CallLedger } from './CallLedger.tsx';
-import { SessionFacts } from './SessionFacts.tsx';
-import { endingOf } from './ending.ts';
+import { SessionDetails } from './SessionDetails.tsx';
+import { sessionProblem } from './problem.ts';
 
-/** What went wrong, what it means, and the words of whoever noticed. */
-function Ending({ session }: { session: SessionView }) {
-  const ending = endingOf(session);
-  if (ending === null) return null;
+/** What went wrong with the session, and the detail that the failing part reported. */
+function Problem({ session }: { session: SessionView }) {
+  const problem = sessionProblem(session);
+  if (problem === null) return null;
   const { failure, failure_class } = session;
-  const rule = failure_class === 'environment' ? 'border-l-environment' : 'border-l-infrastructure';
+  const borderClass = failure_class === 'environment' ? 'border-l-environment' : 'border-l-infrastructure';
   return (
     <section
       aria-label="What went wrong"
-      className={`border-b border-l-2 border-b-line bg-paper-1 px-4 py-3 ${session.live && failure === null ? 'border-l-policy' : rule}`}
+      className={`border-b border-l-2 border-b-line bg-paper-1 px-4 py-3 ${session.live && failure === null ? 'border-l-policy' : borderClass}`}
     >
-      <h2 className="strong">{ending.title}</h2>
-      <p className="max-w-[84ch] text-ink-2">{ending.meaning}</p>
+      <h2 className="strong">{problem.title}</h2>
+      <p className="max-w-[84ch] text-ink-2">{problem.meaning}</p>
       {failure && (
         <div className="mt-2 flex items-center gap-3">
           <p className="mono min-w-0 max-h-[160px] overflow-auto whitespace-pre-wrap [overflow-wrap:anywhere]" tabIndex={0}>
@@ -54,7 +54,7 @@ function Status({ session }: { session: SessionView }) {
   );
 }
 
-/** A person may go on with any session that lives: the same episode, the same ledger. */
+/** Opens a live session in the playground: the same episode and the same ledger. */
 function PlayLink({ session }: { session: SessionView }) {
   const [owner, name] = session.environment?.split('/') ?? [];
   if (!owner || !name || session.task === null) return null;
@@ -64,7 +64,7 @@ function PlayLink({ session }: { session: SessionView }) {
       params={{ owner, name }}
       search={{ sid: session.sid }}
       className="button"
-      title="Go on with it by hand"
+      title="Continue the session in the playground"
     >
       Play
     </Link>
@@ -78,7 +78,7 @@ export function SessionPage() {
   const navigate = useNavigate();
   const live = session.data?.live === true;
   const known = session.data !== undefined;
-  // Also one that has ended: its last calls may still be on their way, and the stream ends by itself.
+  // Ended sessions too: their last calls can still arrive. The stream ends by itself.
   useEffect(() => (known ? whileVisible(() => followSession(client, sid)) : undefined), [client, sid, known]);
   useKeys({ Escape: () => void navigate({ to: '/sessions', search: {} }) });
   const bar = (
@@ -113,10 +113,10 @@ export function SessionPage() {
       {bar}
       <div className="grid min-h-full grid-cols-[minmax(0,1fr)_320px] max-[1000px]:grid-cols-1">
         <div className="min-w-0">
-          <Ending session={session.data} />
+          <Problem session={session.data} />
           <CallLedger key={sid} session={session.data} />
         </div>
-        <SessionFacts session={session.data} />
+        <SessionDetails session={session.data} />
       </div>
     </>
   );

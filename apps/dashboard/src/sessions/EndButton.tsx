@@ -3,23 +3,23 @@ import { useEffect, useRef, useState } from 'react';
 import { endSession } from '../data/sessions.ts';
 import { shortId } from './names.ts';
 
-/** Ends a session after a second press; `button`: drawn as one, for the top bar. */
+/** Ends a session after a second click. `button`: a button of the top bar instead of a link. */
 export function EndButton({ sid, button = false }: { sid: string; button?: boolean }) {
   const client = useQueryClient();
-  const [asked, setAsked] = useState(false);
-  const sure = useRef<HTMLButtonElement>(null);
+  const [confirming, setConfirming] = useState(false);
+  const confirmButton = useRef<HTMLButtonElement>(null);
   const end = useMutation({ mutationFn: () => endSession(client, sid) });
   useEffect(() => {
-    if (asked) sure.current?.focus();
-  }, [asked]);
+    if (confirming) confirmButton.current?.focus();
+  }, [confirming]);
   if (end.error) return <span className="text-bad">{end.error.message}</span>;
-  if (!asked)
+  if (!confirming)
     return (
       <button
         type="button"
         className={button ? 'button' : 'link'}
         aria-label={`End session ${shortId(sid)}`}
-        onClick={() => setAsked(true)}
+        onClick={() => setConfirming(true)}
       >
         {button ? 'End session' : 'End'}
       </button>
@@ -27,17 +27,17 @@ export function EndButton({ sid, button = false }: { sid: string; button?: boole
   return (
     <span className="flex items-center gap-3 whitespace-nowrap">
       <button
-        ref={sure}
+        ref={confirmButton}
         type="button"
         className={button ? 'button text-bad' : 'text-bad strong hover:underline'}
-        title="Its episode and its slot are gone then; its calls stay on record."
+        title="Ends the episode and releases the slot. The calls stay in the ledger."
         disabled={end.isPending}
         onClick={() => end.mutate()}
       >
         End {shortId(sid)} now
       </button>
-      <button type="button" className={button ? 'button' : 'link'} onClick={() => setAsked(false)}>
-        Keep
+      <button type="button" className={button ? 'button' : 'link'} onClick={() => setConfirming(false)}>
+        Cancel
       </button>
     </span>
   );

@@ -18,7 +18,7 @@ interface Change {
   set: (change: Partial<SessionSearch>) => void;
 }
 
-/** Names are matched whole: the list is read again when the reader is done with typing. */
+/** Only whole names match, so the filter applies after Enter or when the field loses the focus. */
 function NameFilter({
   name,
   value,
@@ -73,7 +73,7 @@ function ChoiceFilter({
   );
 }
 
-/** The filters of the list; all of them live in the URL. */
+/** The filters of the list. The address has all of them. */
 export function Filters({ search, ended, set }: Change & { search: SessionSearch; ended: boolean }): ReactNode {
   const first = useRef<HTMLInputElement>(null);
   useKeys({ '/': () => first.current?.focus() });
@@ -81,7 +81,7 @@ export function Filters({ search, ended, set }: Change & { search: SessionSearch
     <div className="ml-auto flex flex-wrap items-center gap-2">
       {search.key && (
         <button type="button" className="button" onClick={() => set({ key: undefined })}>
-          one key only ✕<span className="sr-only">: show all keys</span>
+          One key only ✕<span className="sr-only">: show all keys</span>
         </button>
       )}
       <NameFilter

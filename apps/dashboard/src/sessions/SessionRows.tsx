@@ -11,10 +11,10 @@ import { FailureClass, SessionState } from './SessionState.tsx';
 const liveGrid = 'grid-cols-[84px_96px_minmax(140px,1.4fr)_minmax(72px,1fr)_minmax(72px,1fr)_88px_92px_52px_minmax(170px,1.6fr)_188px]';
 const endedGrid =
   'grid-cols-[84px_96px_minmax(140px,1.4fr)_minmax(72px,1fr)_minmax(72px,1fr)_88px_92px_52px_minmax(170px,1.6fr)_minmax(170px,1.4fr)]';
-const shared = ['Session', 'State', 'Environment', 'Run', 'Holder'];
+const sharedHeads = ['Session', 'State', 'Environment', 'Run', 'Holder'];
 const heads = {
-  live: [...shared, 'Opened', 'Last seen', 'Calls', 'Last call', ''],
-  ended: [...shared, 'Ended', 'Lasted', 'Calls', 'Last call', 'Failure'],
+  live: [...sharedHeads, 'Opened', 'Last seen', 'Calls', 'Last call', ''],
+  ended: [...sharedHeads, 'Ended', 'Lasted', 'Calls', 'Last call', 'Failure'],
 };
 const numeric = new Set(['Opened', 'Last seen', 'Ended', 'Lasted', 'Calls']);
 
@@ -46,14 +46,14 @@ export function LastCall({ call }: { call: SessionLastCall | null }) {
         <PlainText text={call.tool} />
       </span>
       <span className="flex-none text-ink-3">
-        {call.state === 'running' ? 'runs, since ' : ''}
+        {call.state === 'running' ? 'running, started ' : ''}
         <Age iso={call.started_at} />
       </span>
     </span>
   );
 }
 
-function Shared({ session }: { session: SessionRow }) {
+function SharedCells({ session }: { session: SessionRow }) {
   const { recording } = session;
   return (
     <>
@@ -80,7 +80,7 @@ function Shared({ session }: { session: SessionRow }) {
 export function LiveRow({ session }: { session: SessionRow }) {
   return (
     <div role="row" className={`row hover px-2 ${liveGrid}`}>
-      <Shared session={session} />
+      <SharedCells session={session} />
       <span role="cell" className="cell num text-ink-3">
         <Age iso={session.created_at} />
       </span>
@@ -104,7 +104,7 @@ export function EndedRow({ session }: { session: SessionRow }) {
   const lasted = session.ended_at === null ? null : Date.parse(session.ended_at) - Date.parse(session.created_at);
   return (
     <div role="row" className={`row hover px-2 ${endedGrid}`}>
-      <Shared session={session} />
+      <SharedCells session={session} />
       <span role="cell" className="cell num text-ink-3">
         <Age iso={session.ended_at} />
       </span>

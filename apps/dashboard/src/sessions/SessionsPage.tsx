@@ -23,7 +23,7 @@ function Empty({ ended, filtered }: { ended: boolean; filtered: boolean }) {
   return (
     <div className="mx-auto flex max-w-[640px] flex-col gap-3 px-4 py-10">
       <h2 className="text-[16px] leading-[22px] strong">{ended ? 'No session has ended yet' : 'No session is open'}</h2>
-      <p className="text-ink-2">A session appears here as soon as a trainer opens an episode, and stays on record with its calls.</p>
+      <p className="text-ink-2">A session appears here when a trainer opens an episode. Its calls stay in the ledger.</p>
       <pre className="code-block">{snippet}</pre>
     </div>
   );
@@ -59,7 +59,7 @@ function SessionTable({ ended }: { ended: boolean }) {
       {sessions.hasNextPage && (
         <p className="p-3">
           <button type="button" className="button" disabled={sessions.isFetchingNextPage} onClick={() => void sessions.fetchNextPage()}>
-            Show older ones
+            Show older sessions
           </button>
         </p>
       )}
@@ -70,7 +70,7 @@ function SessionTable({ ended }: { ended: boolean }) {
   );
 }
 
-/** Sessions of the organisation: what lives, what has ended, and who holds the slots. */
+/** Sessions of the organisation: live ones, ended ones, and the slots. */
 export function SessionsPage() {
   const search = useSearch({ from: '/sessions' });
   const navigate = useNavigate({ from: '/sessions' });

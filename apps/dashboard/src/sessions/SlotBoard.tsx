@@ -16,7 +16,7 @@ import { SessionState } from './SessionState.tsx';
 const grid = 'grid-cols-[84px_96px_minmax(130px,1.4fr)_minmax(100px,1fr)_minmax(76px,.6fr)_92px_92px_minmax(140px,1.3fr)_188px]';
 const heads = ['Session', 'State', 'Holder', 'Run', 'Task', 'Since', 'Last seen', 'Last call', ''];
 
-/** `3 of 8 slots taken, 2 waiting`, and the same as a bar. */
+/** `3 of 8 slots taken, 2 waiting`, with a bar. */
 export function SlotMeter({ group }: { group: SlotGroup }) {
   const { capacity, used, waiting } = group;
   const share = capacity === null || capacity === 0 ? 0 : Math.min(1, used / capacity);
@@ -87,7 +87,7 @@ export function HolderTable({ sessions, label }: { sessions: SlotHolder[]; label
   );
 }
 
-/** Who holds my slots: live sessions by environment, oldest first. */
+/** The sessions that hold slots, by environment, oldest first. */
 export function SlotBoard() {
   const slots = useQuery(slotsQuery());
   const board = useRef<HTMLDivElement>(null);
@@ -97,7 +97,7 @@ export function SlotBoard() {
   if (!slots.data) return <SkeletonRows />;
   const { environments } = slots.data;
   if (environments.length === 0)
-    return <p className="p-4 text-ink-2">Nobody holds a slot: no session is open on any environment that you use or manage.</p>;
+    return <p className="p-4 text-ink-2">No slot is taken: no session is open on an environment that you use or manage.</p>;
   return (
     <div ref={board}>
       {environments.map((group) => {

@@ -1,20 +1,20 @@
 import type { Draft } from './draft.ts';
 import { isBoolean } from './field.ts';
-import { controlId, type Editing, messageAt } from './parts.tsx';
+import { controlId, type ControlProps, messageAt } from './controls.tsx';
 import { readTensor, sizeOfTensor } from './tensor.ts';
 
-/** Controls of fields that hold no further ones. */
+/** Controls of fields without nested fields. */
 
-function described({ form, path, problems, required }: Editing & { required?: boolean }) {
+function controlProps({ form, path, problems, required }: ControlProps & { required?: boolean }) {
   const id = controlId(form, path);
-  const wrong = messageAt(problems, path) !== undefined;
-  return { id, 'aria-invalid': wrong, 'aria-required': required !== false, 'aria-describedby': `${id}-problem ${id}-help` };
+  const invalid = messageAt(problems, path) !== undefined;
+  return { id, 'aria-invalid': invalid, 'aria-required': required !== false, 'aria-describedby': `${id}-problem ${id}-help` };
 }
 
 const input = 'input w-full aria-[invalid=true]:border-bad disabled:opacity-45';
 
 type TextDraft = Draft & { kind: 'text' };
-type TextProps = Editing & { label: string; required?: boolean; draft: TextDraft };
+type TextProps = ControlProps & { label: string; required?: boolean; draft: TextDraft };
 
 function hintOf({ field: { shape }, draft, required }: TextProps): string {
   if (draft.as !== 'text') return draft.as === 'empty' ? 'empty text' : 'null';
@@ -23,16 +23,16 @@ function hintOf({ field: { shape }, draft, required }: TextProps): string {
   return shape.kind === 'json' ? 'JSON' : '';
 }
 
-/** What is typed: texts, numbers, lists of numbers, JSON. */
+/** Input of texts, numbers, lists of numbers and JSON. */
 export function TextControl(props: TextProps) {
   const { field, draft, label, onChange } = props;
   const { shape } = field;
-  const off = draft.as !== 'text';
+  const disabled = draft.as !== 'text';
   const common = {
-    ...described(props),
+    ...controlProps(props),
     'aria-label': label,
-    disabled: off,
-    value: off ? '' : draft.text,
+    disabled,
+    value: disabled ? '' : draft.text,
     placeholder: hintOf(props),
   };
   const set = (text: string) => onChange({ ...draft, text, as: 'text' });
@@ -61,7 +61,7 @@ export function TextControl(props: TextProps) {
           onChange={(event) => set(event.target.value)}
         />
       )}
-      <Size {...props} />
+      <TensorSize {...props} />
       {marks.map(([mark, text]) => (
         <label key={mark} className="label mt-[2px] mr-3 inline-flex items-center gap-1">
           <input
@@ -77,8 +77,8 @@ export function TextControl(props: TextProps) {
   );
 }
 
-/** How many numbers were read, by level, while they are typed. */
-function Size({ field: { shape }, draft }: TextProps) {
+/** The size of the list of numbers that the text has so far. */
+function TensorSize({ field: { shape }, draft }: TextProps) {
   const text = draft.text.trim();
   if (shape.kind !== 'tensor' || draft.as !== 'text' || text === '') return null;
   const { json } = readTensor(shape, text);
@@ -88,8 +88,8 @@ function Size({ field: { shape }, draft }: TextProps) {
 const shownValue = (value: unknown): string => (typeof value === 'string' ? value || '“” (empty text)' : (JSON.stringify(value) ?? ''));
 
 type PickDraft = Draft & { kind: 'pick' };
-/** One of some values: a box for a yes or no that must be given, a constant as it is, else a list. */
-export function PickControl(props: Editing & { label: string; required?: boolean; draft: PickDraft }) {
+/** A choice of values: a checkbox for a required boolean, the text of a constant, otherwise a select box. */
+export function PickControl(props: ControlProps & { label: string; required?: boolean; draft: PickDraft }) {
   const { field, draft, label, onChange, required } = props;
   if (field.shape.kind !== 'pick') return null;
   const { values } = field.shape;
@@ -103,7 +103,7 @@ export function PickControl(props: Editing & { label: string; required?: boolean
     return (
       <label className="mono inline-flex items-center gap-2">
         <input
-          {...described(props)}
+          {...controlProps(props)}
           type="checkbox"
           aria-label={label}
           checked={draft.index === 0}
@@ -114,7 +114,7 @@ export function PickControl(props: Editing & { label: string; required?: boolean
     );
   return (
     <select
-      {...described(props)}
+      {...controlProps(props)}
       aria-label={label}
       className={`${input} mono`}
       value={draft.index ?? ''}

@@ -3,14 +3,14 @@ import { PlainText } from '../../text/PlainText.tsx';
 import { blank, type Draft, isSimple } from './draft.ts';
 import { type Field, limitsOf, type Member, typeName } from './field.ts';
 import { PickControl, TextControl } from './LeafControls.tsx';
-import { Add, controlId, type Editing, Message, messageAt, Remove } from './parts.tsx';
+import { Add, controlId, type ControlProps, Message, messageAt, Remove } from './controls.tsx';
 import { pathOf } from './read.ts';
 
-/** The id of the control that a problem is about, to lead the reader there. */
+/** The id of the control that a problem is about. */
 export const idOfProblem = controlId;
 
-/** A form generated from the schema of an object: one row a member. Controlled: the caller holds the draft and shows problems when asked. */
-export function SchemaForm(props: Omit<Editing, 'path' | 'form'> & { form: string }) {
+/** A form generated from the schema of an object, one row per member. Controlled: the caller has the draft and the problems. */
+export function SchemaForm(props: Omit<ControlProps, 'path' | 'form'> & { form: string }) {
   const { field } = props;
   if (field.shape.kind === 'object' && field.shape.members.length === 0 && field.shape.others === null)
     return <p className="text-ink-3">No arguments.</p>;
@@ -21,7 +21,7 @@ function replaced<T>(list: readonly T[], index: number, value: T): T[] {
   return list.map((old, at) => (at === index ? value : old));
 }
 
-function ObjectRows({ field, draft, path, problems, form, onChange }: Editing) {
+function ObjectRows({ field, draft, path, problems, form, onChange }: ControlProps) {
   if (field.shape.kind !== 'object' || draft.kind !== 'object') return null;
   const { members, others } = field.shape;
   return (
@@ -37,13 +37,13 @@ function ObjectRows({ field, draft, path, problems, form, onChange }: Editing) {
           onChange={(next) => onChange({ ...draft, members: replaced(draft.members, index, next) })}
         />
       ))}
-      {others && <Others field={others} draft={draft} path={path} problems={problems} form={form} onChange={onChange} />}
+      {others && <AdditionalMembers field={others} draft={draft} path={path} problems={problems} form={form} onChange={onChange} />}
     </div>
   );
 }
 
-/** Members of names that the reader chooses. */
-function Others({ field, draft, path, problems, form, onChange }: Editing) {
+/** Additional members, whose names the reader enters. */
+function AdditionalMembers({ field, draft, path, problems, form, onChange }: ControlProps) {
   if (draft.kind !== 'object') return null;
   const set = (others: typeof draft.others) => onChange({ ...draft, others });
   return (
@@ -88,7 +88,7 @@ function MemberRow({
   draft,
   onChange,
   ...rest
-}: Omit<Editing, 'field' | 'draft' | 'onChange'> & { member: Member; draft: Draft | null; onChange: (draft: Draft | null) => void }) {
+}: Omit<ControlProps, 'field' | 'draft' | 'onChange'> & { member: Member; draft: Draft | null; onChange: (draft: Draft | null) => void }) {
   if (draft !== null)
     return (
       <Row {...rest} name={name} required={required} field={field} draft={draft} onChange={onChange}>
@@ -142,12 +142,12 @@ function Head({
   );
 }
 
-function Row(props: Editing & { name: string; required: boolean; children?: ReactNode }) {
+function Row(props: ControlProps & { name: string; required: boolean; children?: ReactNode }) {
   const { field, path, form, name, required, problems, children } = props;
   const id = controlId(form, path);
   const limits = limitsOf(field);
   const fallback = field.fallback === null || field.fallback.length > 80 ? '' : `default ${field.fallback}`;
-  const facts = [limits, fallback].filter(Boolean).join(', ');
+  const constraints = [limits, fallback].filter(Boolean).join(', ');
   return (
     <div>
       <Head name={name} required={required} field={field} id={id}>
@@ -155,17 +155,18 @@ function Row(props: Editing & { name: string; required: boolean; children?: Reac
       </Head>
       <Control {...props} label={name} />
       <Message text={messageAt(problems, path)} id={`${id}-problem`} />
-      {(field.description || facts) && (
+      {(field.description || constraints) && (
         <p id={`${id}-help`} className="mt-[2px] text-[12px] leading-[16px] text-ink-3">
-          {field.description && <PlainText text={field.description} />} {facts && <span className="font-mono text-[11px]">{facts}</span>}
+          {field.description && <PlainText text={field.description} />}{' '}
+          {constraints && <span className="font-mono text-[11px]">{constraints}</span>}
         </p>
       )}
     </div>
   );
 }
 
-/** The control of a field, without its head. */
-function Control(props: Editing & { label: string; required?: boolean }) {
+/** The control of a field, without its label. */
+function Control(props: ControlProps & { label: string; required?: boolean }) {
   const { field, draft } = props;
   if (draft.kind === 'text') return <TextControl {...props} draft={draft} />;
   if (draft.kind === 'pick') return <PickControl {...props} draft={draft} />;
@@ -179,14 +180,14 @@ function Control(props: Editing & { label: string; required?: boolean }) {
 }
 
 type ListDraft = Draft & { kind: 'list' };
-function ListControl(props: Editing & { label: string; draft: ListDraft }) {
+function ListControl(props: ControlProps & { label: string; draft: ListDraft }) {
   const { field, draft, path, label, onChange } = props;
   if (field.shape.kind !== 'list') return null;
   const { item, max } = field.shape;
   const set = (items: Draft[]) => onChange({ kind: 'list', items });
   return (
     <div role="group" aria-label={label} className="flex flex-col gap-2 border-l border-line pl-3">
-      {draft.items.map((one, index) => {
+      {draft.items.map((itemDraft, index) => {
         const at = pathOf(path, index);
         const name = `${label} ${index + 1}`;
         return (
@@ -196,7 +197,7 @@ function ListControl(props: Editing & { label: string; draft: ListDraft }) {
               <Control
                 {...props}
                 field={item}
-                draft={one}
+                draft={itemDraft}
                 path={at}
                 label={name}
                 required
@@ -205,11 +206,11 @@ function ListControl(props: Editing & { label: string; draft: ListDraft }) {
               <Message text={messageAt(props.problems, at)} id={`${controlId(props.form, at)}-problem`} />
             </div>
             <span className="flex gap-2 pt-[5px]">
-              <Move label={`Move ${name} up`} mark="↑" off={index === 0} onClick={() => set(swapped(draft.items, index, index - 1))} />
+              <Move label={`Move ${name} up`} mark="↑" disabled={index === 0} onClick={() => set(swapped(draft.items, index, index - 1))} />
               <Move
                 label={`Move ${name} down`}
                 mark="↓"
-                off={index === draft.items.length - 1}
+                disabled={index === draft.items.length - 1}
                 onClick={() => set(swapped(draft.items, index, index + 1))}
               />
               <Remove label={`Remove ${name}`} onClick={() => set(draft.items.filter((_, other) => other !== index))} />
@@ -233,14 +234,21 @@ function ListControl(props: Editing & { label: string; draft: ListDraft }) {
 const swapped = (items: readonly Draft[], a: number, b: number): Draft[] =>
   items.map((item, index) => (index === a ? items[b]! : index === b ? items[a]! : item));
 
-const Move = ({ label, mark, off, onClick }: { label: string; mark: string; off: boolean; onClick: () => void }) => (
-  <button type="button" className="link text-[12px] disabled:opacity-35" aria-label={label} title={label} disabled={off} onClick={onClick}>
+const Move = ({ label, mark, disabled, onClick }: { label: string; mark: string; disabled: boolean; onClick: () => void }) => (
+  <button
+    type="button"
+    className="link text-[12px] disabled:opacity-35"
+    aria-label={label}
+    title={label}
+    disabled={disabled}
+    onClick={onClick}
+  >
     {mark}
   </button>
 );
 
 type ChoiceDraft = Draft & { kind: 'oneOf' };
-function ChoiceControl(props: Editing & { label: string; draft: ChoiceDraft }) {
+function ChoiceControl(props: ControlProps & { label: string; draft: ChoiceDraft }) {
   const { field, draft, label, path, problems, onChange } = props;
   const group = useId();
   if (field.shape.kind !== 'oneOf') return null;
@@ -248,15 +256,15 @@ function ChoiceControl(props: Editing & { label: string; draft: ChoiceDraft }) {
   return (
     <div className="flex flex-col gap-2">
       <fieldset className="flex flex-wrap gap-x-3" aria-label={`Kind of ${label}`}>
-        {field.shape.options.map((one, index) => (
+        {field.shape.options.map((choice, index) => (
           <label key={index} className="inline-flex items-center gap-1 text-[12px]">
             <input
               type="radio"
               name={group}
               checked={index === draft.index}
-              onChange={() => onChange({ kind: 'oneOf', index, draft: blank(one.field) })}
+              onChange={() => onChange({ kind: 'oneOf', index, draft: blank(choice.field) })}
             />
-            {one.label}
+            {choice.label}
           </label>
         ))}
       </fieldset>

@@ -1,22 +1,22 @@
 import { type JsonValue, parseJson, stringifyJson, toPlainNumber } from '@palestra/protocol';
 import { type Field, isBoolean, isObject, type Member } from './field.ts';
 
-/** What somebody has filled in so far; of the same form as its field. Immutable. */
+/** The state of a form. It has the structure of its field. Immutable. */
 export type Draft =
-  /** `as` null or empty: the text is not looked at. */
+  /** If `as` is `null` or `empty`, the text is ignored. */
   | { kind: 'text'; text: string; as: 'text' | 'empty' | 'null' }
   | { kind: 'pick'; index: number | null }
   | { kind: 'list'; items: Draft[] }
-  /** `members` in the order of the field's; null: left out. */
+  /** `members` have the order of the field's members; null: omitted. */
   | { kind: 'object'; members: (Draft | null)[]; others: { name: string; draft: Draft }[] }
   | { kind: 'oneOf'; index: number; draft: Draft };
 
 const text = (value: string): Draft => ({ kind: 'text', text: value, as: 'text' });
 
-/** Simple fields are always there and count as left out while they are blank; the others are added by hand. */
+/** Simple fields are always shown, and omitted while blank. The reader adds the other optional fields. */
 export const isSimple = ({ shape }: Field): boolean => ['string', 'number', 'tensor', 'pick', 'json'].includes(shape.kind);
 
-/** An empty form: constants are chosen, a yes or no is no, what must be given begins with its default. */
+/** An empty form: constants are chosen, booleans are false, required members have their default. */
 export function blank(field: Field): Draft {
   const { shape } = field;
   switch (shape.kind) {
@@ -35,20 +35,20 @@ export function blank(field: Field): Draft {
 
 function blankMember({ required, field }: Member): Draft | null {
   if (required) return field.fallback === null ? blank(field) : fill(field, parseJson(field.fallback));
-  return leftOut(field);
+  return omitted(field);
 }
 
-/** A member that need not be there, and is not. */
-function leftOut(field: Field): Draft | null {
+/** The draft of an optional member that is omitted. */
+function omitted(field: Field): Draft | null {
   if (!isSimple(field)) return null;
-  // An optional constant is chosen by hand.
+  // The reader chooses an optional constant.
   return field.shape.kind === 'pick' ? { kind: 'pick', index: null } : blank(field);
 }
 
-/** As JSON writes it: numbers keep the spelling that they came with. */
+/** A number as JSON text, with its original spelling; null for other values. */
 const numberText = (value: JsonValue): string | null => (toPlainNumber(value) === null ? null : stringifyJson(value));
 
-/** A form filled with a value (of `parseJson`), as far as the value fits into it. */
+/** A form filled with a value of `parseJson`. Parts that do not fit stay blank. */
 export function fill(field: Field, value: JsonValue): Draft {
   const { shape } = field;
   if (value === null && field.nullable) return { kind: 'text', text: '', as: 'null' };
@@ -92,16 +92,16 @@ export function fill(field: Field, value: JsonValue): Draft {
   }
 }
 
-/** A member that the value has not: its default would be another value. */
-const absent = ({ required, field }: Member): Draft | null => (required && isSimple(field) ? blank(field) : leftOut(field));
+/** The draft of a member that the value does not have. It is blank, because the default would change the value. */
+const absent = ({ required, field }: Member): Draft | null => (required && isSimple(field) ? blank(field) : omitted(field));
 
-/** Indented where every number is one that JavaScript writes back as it was. */
+/** Indented, unless that would change the spelling of a number. */
 export function readable(value: JsonValue): string {
   const text = stringifyJson(value);
   return text === JSON.stringify(value) ? JSON.stringify(value, null, 2) : text;
 }
 
-/** `1, 2, 3`; rows on lines of their own; JSON where that would not say the same. */
+/** `1, 2, 3`, or one line per row, or JSON if these forms cannot express the value. */
 function tensorText(value: JsonValue[]): string {
   const row = (numbers: JsonValue): string | null => {
     const texts = Array.isArray(numbers) ? numbers.map(numberText) : [null];
@@ -112,16 +112,16 @@ function tensorText(value: JsonValue[]): string {
   return rows.includes(null) || rows.length < 2 ? stringifyJson(value) : rows.join('\n');
 }
 
-/** Levels of a list of lists of numbers; 0 for what holds anything else. An empty list has one. */
-function deepest(value: JsonValue): number {
+/** The depth of nested lists of numbers; 0 if they have other values. An empty list has depth 1. */
+function depthOf(value: JsonValue): number {
   if (!Array.isArray(value)) return 0;
   const [first] = value as JsonValue[];
   if (first === undefined || toPlainNumber(first) !== null) return 1;
-  const inner = deepest(first);
+  const inner = depthOf(first);
   return inner === 0 ? 0 : inner + 1;
 }
 
-/** Whether a value looks like one of a choice's fields: its type, and of objects the names that must be there. */
+/** Whether a value has the type of a field. Objects must have the required members. */
 export function fits({ shape, nullable }: Field, value: JsonValue): boolean {
   if (value === null && nullable) return true;
   switch (shape.kind) {
@@ -130,7 +130,7 @@ export function fits({ shape, nullable }: Field, value: JsonValue): boolean {
     case 'number':
       return toPlainNumber(value) !== null && (!shape.integer || Number.isInteger(toPlainNumber(value)));
     case 'tensor':
-      return Array.isArray(value) && deepest(value) === shape.sizes.length;
+      return Array.isArray(value) && depthOf(value) === shape.sizes.length;
     case 'pick':
       return shape.values.some((one) => stringifyJson(one) === stringifyJson(value));
     case 'list':

@@ -1,16 +1,15 @@
 import type { JsonObject, JsonValue } from '@palestra/protocol';
 
 /**
- * What a JSON Schema asks for, as a form and a reader see it. Drafts 4 to 2020-12 as environments send them (pydantic, zod): `$ref` into
- * the same document, `allOf`, `anyOf`, `oneOf`, lists of types, OpenAPI's `nullable`. What has no form of its own is `json`: free text
- * that must be JSON.
+ * A JSON Schema as a form shows it. Supports drafts 4 to 2020-12 as pydantic and zod write them: `$ref` into the same document, `allOf`,
+ * `anyOf`, `oneOf`, lists of types, and `nullable` of OpenAPI. Everything else has the shape `json`: a text that must be JSON.
  */
 export interface Field {
   title: string | null;
   description: string | null;
   /** JSON text of `default`. */
   fallback: string | null;
-  /** `null` is taken, too; only of `text`-like shapes, elsewhere null is a choice of its own. */
+  /** Also accepts null. Only text-like shapes use it; for other shapes null is a choice. */
   nullable: boolean;
   shape: Shape;
 }
@@ -20,7 +19,7 @@ export interface StringShape {
   maxLength: number | null;
   pattern: string | null;
   format: string | null;
-  /** Several lines are to be expected. */
+  /** The control has several lines. */
   long: boolean;
 }
 export interface NumberShape {
@@ -28,16 +27,16 @@ export interface NumberShape {
   integer: boolean;
   minimum: number | null;
   maximum: number | null;
-  /** The bounds themselves are refused. */
+  /** Exclusive bounds. */
   above: number | null;
   below: number | null;
   multipleOf: number | null;
 }
-/** Numbers, in rows and rows of rows: written as one text. */
+/** Nested lists of numbers, entered as one text. */
 export interface TensorShape {
   kind: 'tensor';
   item: NumberShape;
-  /** How many there may be at each level, the outermost first. */
+  /** Bounds of the length at each level, the outermost first. */
   sizes: { min: number | null; max: number | null }[];
   unique: boolean;
 }
@@ -48,7 +47,7 @@ export type Shape =
   /** One of these values: booleans, enums, constants. */
   | { kind: 'pick'; values: JsonValue[] }
   | { kind: 'list'; item: Field; min: number | null; max: number | null; unique: boolean }
-  /** `others`: what members of any further name are. */
+  /** `others`: the field of additional members. */
   | { kind: 'object'; members: Member[]; others: Field | null }
   | { kind: 'oneOf'; options: { label: string; field: Field }[] }
   | { kind: 'json'; expects: 'any' | 'object' | 'list' };
@@ -58,82 +57,82 @@ export interface Member {
   field: Field;
 }
 
-/** A hostile schema may refer to itself twice over at every level: no form has more fields than this. */
+/** A hostile schema can double at every level. Further fields become free JSON. */
 const MAX_FIELDS = 2_000;
 const MAX_DEPTH = 12;
 
-interface Place {
+interface ReadContext {
   root: JsonObject;
-  /** References that are being followed: one that comes again is free JSON. */
+  /** References that are being resolved. A repeated one becomes free JSON. */
   refs: readonly string[];
   depth: number;
-  left: { fields: number };
+  budget: { fields: number };
 }
 
 export const isObject = (value: JsonValue): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
 const textOf = (value: JsonValue): string | null => (typeof value === 'string' && value !== '' ? value : null);
 const numberOf = (value: JsonValue): number | null => (typeof value === 'number' && Number.isFinite(value) ? value : null);
-const own = (object: JsonObject, name: string): JsonValue => (Object.hasOwn(object, name) ? object[name] : undefined);
+const ownValue = (object: JsonObject, name: string): JsonValue => (Object.hasOwn(object, name) ? object[name] : undefined);
 
-/** The field of a whole schema; `null` or anything that is no schema: any JSON. */
+/** The field of a schema. A value that is no schema gives a field for any JSON. */
 export function fieldOf(schema: JsonValue): Field {
-  return read(schema, { root: isObject(schema) ? schema : {}, refs: [], depth: 0, left: { fields: MAX_FIELDS } });
+  return read(schema, { root: isObject(schema) ? schema : {}, refs: [], depth: 0, budget: { fields: MAX_FIELDS } });
 }
 
-/** The arguments of a tool: an object, with no members for a tool without arguments. */
+/** The arguments of a tool as an object. A tool without arguments has no members. */
 export function argumentsOf(schema: JsonObject | null): Field {
   const none: Shape = { kind: 'object', members: [], others: null };
   if (schema === null) return { ...anything('object'), shape: none };
   const field = fieldOf(schema);
-  // An object that names nothing takes nothing, unless it says that it does.
-  const further = own(schema, 'additionalProperties');
-  const named = further === true || isObject(further) || own(schema, 'patternProperties') !== undefined;
-  return field.shape.kind === 'json' && field.shape.expects === 'object' && !named ? { ...field, shape: none } : field;
+  // An object without properties has no arguments, unless the schema allows additional ones.
+  const additional = ownValue(schema, 'additionalProperties');
+  const isOpen = additional === true || isObject(additional) || ownValue(schema, 'patternProperties') !== undefined;
+  return field.shape.kind === 'json' && field.shape.expects === 'object' && !isOpen ? { ...field, shape: none } : field;
 }
 
 function anything(expects: 'any' | 'object' | 'list' = 'any'): Field {
   return { title: null, description: null, fallback: null, nullable: false, shape: { kind: 'json', expects } };
 }
 
-function read(schema: JsonValue, place: Place): Field {
-  place.left.fields -= 1;
-  if (!isObject(schema) || place.depth > MAX_DEPTH || place.left.fields < 0) return anything();
-  const resolved = resolve(schema, place);
-  if (resolved === null) return { ...anything(), title: nameOfRef(schema), description: textOf(own(schema, 'description')) };
-  const { schema: flat, place: inside } = resolved;
-  const fallback = own(flat, 'default');
+function read(schema: JsonValue, context: ReadContext): Field {
+  context.budget.fields -= 1;
+  if (!isObject(schema) || context.depth > MAX_DEPTH || context.budget.fields < 0) return anything();
+  const resolved = resolve(schema, context);
+  if (resolved === null) return { ...anything(), title: nameOfRef(schema), description: textOf(ownValue(schema, 'description')) };
+  const { schema: flat, context: inner } = resolved;
+  const fallback = ownValue(flat, 'default');
   const head = {
-    title: textOf(own(flat, 'title')),
-    description: textOf(own(flat, 'description')),
+    title: textOf(ownValue(flat, 'title')),
+    description: textOf(ownValue(flat, 'description')),
     fallback: fallback === undefined ? null : JSON.stringify(fallback),
   };
-  const { shape, nullable } = shapeOf(flat, { ...inside, depth: inside.depth + 1 });
+  const { shape, nullable } = shapeOf(flat, { ...inner, depth: inner.depth + 1 });
   return { ...head, nullable, shape };
 }
 
-const nameOfRef = (schema: JsonObject): string | null => textOf(own(schema, '$ref'))?.split('/').at(-1) ?? null;
+const nameOfRef = (schema: JsonObject): string | null => textOf(ownValue(schema, '$ref'))?.split('/').at(-1) ?? null;
 
-/** The schema without `$ref` and `allOf`; null for a reference that leads nowhere or back to itself. */
-function resolve(schema: JsonObject, place: Place): { schema: JsonObject; place: Place } | null {
-  const ref = own(schema, '$ref');
+/** The schema with `$ref` and `allOf` resolved; null for a missing or circular reference. */
+function resolve(schema: JsonObject, context: ReadContext): { schema: JsonObject; context: ReadContext } | null {
+  const ref = ownValue(schema, '$ref');
   if (typeof ref === 'string') {
-    const target = place.refs.includes(ref) ? null : lookUp(place.root, ref);
+    const target = context.refs.includes(ref) ? null : lookUp(context.root, ref);
     if (!isObject(target)) return null;
     const { $ref: _, ...beside } = schema;
-    return resolve({ ...target, ...beside }, { ...place, refs: [...place.refs, ref] });
+    return resolve({ ...target, ...beside }, { ...context, refs: [...context.refs, ref] });
   }
-  const all = own(schema, 'allOf');
-  if (!Array.isArray(all)) return { schema, place };
+  const all = ownValue(schema, 'allOf');
+  if (!Array.isArray(all)) return { schema, context };
   let merged: JsonObject = {};
-  let inside = place;
+  let inner = context;
   for (const part of all) {
-    const resolved = isObject(part) ? resolve(part, inside) : null;
+    const resolved = isObject(part) ? resolve(part, inner) : null;
     if (resolved === null) return null;
     merged = merge(merged, resolved.schema);
-    inside = { ...inside, refs: resolved.place.refs };
+    inner = { ...inner, refs: resolved.context.refs };
   }
   const { allOf: _, ...beside } = schema;
-  return { schema: merge(merged, beside), place: inside };
+  return { schema: merge(merged, beside), context: inner };
 }
 
 function merge(a: JsonObject, b: JsonObject): JsonObject {
@@ -148,7 +147,7 @@ function lookUp(root: JsonObject, ref: string): JsonValue {
   let at: JsonValue = root;
   for (const raw of ref.slice(1).split('/').filter(Boolean)) {
     const name = decode(raw);
-    at = isObject(at) ? own(at, name) : Array.isArray(at) ? at[Number(name)] : undefined;
+    at = isObject(at) ? ownValue(at, name) : Array.isArray(at) ? at[Number(name)] : undefined;
   }
   return at;
 }
@@ -163,55 +162,56 @@ function decode(part: string): string {
 
 type Shaped = Pick<Field, 'shape' | 'nullable'>;
 
-function shapeOf(schema: JsonObject, place: Place): Shaped {
-  const values = own(schema, 'enum');
+function shapeOf(schema: JsonObject, context: ReadContext): Shaped {
+  const values = ownValue(schema, 'enum');
   if (Array.isArray(values) && values.length > 0) return { shape: { kind: 'pick', values }, nullable: false };
   if (Object.hasOwn(schema, 'const')) return { shape: { kind: 'pick', values: [schema['const']] }, nullable: false };
-  const choices = own(schema, 'anyOf') ?? own(schema, 'oneOf');
+  const choices = ownValue(schema, 'anyOf') ?? ownValue(schema, 'oneOf');
   if (Array.isArray(choices) && choices.length > 0) {
     const { anyOf: _, oneOf: __, title: ___, description: ____, default: _____, ...base } = schema;
-    return chosen(
+    return unionOf(
       choices.map((choice) => (isObject(choice) ? merge(base, choice) : choice)),
-      place,
+      context,
     );
   }
   const type = typeIn(schema);
   if (Array.isArray(type)) {
     const { title: _, description: __, default: ___, ...base } = schema;
-    return chosen(
+    return unionOf(
       type.map((one) => ({ ...base, type: one })),
-      place,
+      context,
     );
   }
-  if (own(schema, 'nullable') === true) {
+  if (ownValue(schema, 'nullable') === true) {
     const { nullable: _, ...base } = schema;
-    return chosen([base, { type: 'null' }], place);
+    return unionOf([base, { type: 'null' }], context);
   }
-  return { shape: plainShape(type, schema, place), nullable: false };
+  return { shape: shapeOfType(type, schema, context), nullable: false };
 }
 
 function typeIn(schema: JsonObject): JsonValue {
-  const type = own(schema, 'type');
+  const type = ownValue(schema, 'type');
   if (type !== undefined) return type;
-  if (isObject(own(schema, 'properties'))) return 'object';
-  return own(schema, 'items') === undefined ? undefined : 'array';
+  if (isObject(ownValue(schema, 'properties'))) return 'object';
+  return ownValue(schema, 'items') === undefined ? undefined : 'array';
 }
 
-const isNull = (schema: JsonValue): boolean => isObject(schema) && (own(schema, 'type') === 'null' || own(schema, 'const') === null);
+const isNull = (schema: JsonValue): boolean =>
+  isObject(schema) && (ownValue(schema, 'type') === 'null' || ownValue(schema, 'const') === null);
 const isTextLike = ({ kind }: Shape): boolean => kind === 'string' || kind === 'number' || kind === 'tensor';
 
-function chosen(schemas: JsonValue[], place: Place): Shaped {
+function unionOf(schemas: JsonValue[], context: ReadContext): Shaped {
   const others = schemas.filter((schema) => !isNull(schema));
   const takesNull = others.length < schemas.length;
   if (others.length === 0) return { shape: { kind: 'pick', values: [null] }, nullable: false };
-  const fields = others.map((schema) => read(schema, place));
+  const fields = others.map((schema) => read(schema, context));
   if (fields.length === 1) {
     const [field] = fields as [Field];
     if (!takesNull || field.nullable) return field;
     if (isTextLike(field.shape)) return { shape: field.shape, nullable: true };
     if (field.shape.kind === 'pick') return { shape: { kind: 'pick', values: [...field.shape.values, null] }, nullable: false };
   }
-  // Choices that are all values are one choice: zod's union of literals, enums with descriptions.
+  // A union of values is one choice: literals of zod, enums with descriptions.
   if (fields.every(({ shape }) => shape.kind === 'pick')) {
     const values = fields.flatMap(({ shape }) => (shape.kind === 'pick' ? shape.values : []));
     return { shape: { kind: 'pick', values: takesNull ? [...values, null] : values }, nullable: false };
@@ -221,7 +221,7 @@ function chosen(schemas: JsonValue[], place: Place): Shaped {
   return { shape: { kind: 'oneOf', options }, nullable: false };
 }
 
-/** What tells a choice from the others: the constant that one of its members must be (`kind: "line"`). */
+/** The discriminator of an option: the constant of a required member (`kind: "line"`). */
 function constantOf({ shape }: Field): string | null {
   if (shape.kind !== 'object') return null;
   for (const { required, field } of shape.members) {
@@ -232,15 +232,15 @@ function constantOf({ shape }: Field): string | null {
   return null;
 }
 
-function plainShape(type: JsonValue, schema: JsonObject, place: Place): Shape {
+function shapeOfType(type: JsonValue, schema: JsonObject, context: ReadContext): Shape {
   switch (type) {
     case 'string':
       return {
         kind: 'string',
-        minLength: numberOf(own(schema, 'minLength')),
-        maxLength: numberOf(own(schema, 'maxLength')),
-        pattern: textOf(own(schema, 'pattern')),
-        format: textOf(own(schema, 'format')),
+        minLength: numberOf(ownValue(schema, 'minLength')),
+        maxLength: numberOf(ownValue(schema, 'maxLength')),
+        pattern: textOf(ownValue(schema, 'pattern')),
+        format: textOf(ownValue(schema, 'format')),
         long: isLong(schema),
       };
     case 'number':
@@ -251,25 +251,27 @@ function plainShape(type: JsonValue, schema: JsonObject, place: Place): Shape {
     case 'null':
       return { kind: 'pick', values: [null] };
     case 'array':
-      return listShape(schema, place);
+      return listShape(schema, context);
     case 'object':
-      return objectShape(schema, place);
+      return objectShape(schema, context);
     default:
       return { kind: 'json', expects: 'any' };
   }
 }
 
 const LONG_CHARACTERS = 200;
-/** What schemas say, each in its way, of a text that does not fit on a line. */
+/** Whether a schema describes a text of several lines. There is no standard keyword for that. */
 function isLong(schema: JsonObject): boolean {
-  const said = [own(schema, 'format'), own(schema, 'contentMediaType'), own(schema, 'x-widget')].join(' ');
-  return (numberOf(own(schema, 'maxLength')) ?? 0) > LONG_CHARACTERS || /multi-?line|textarea|markdown|html|python|code|text\//i.test(said);
+  const hints = [ownValue(schema, 'format'), ownValue(schema, 'contentMediaType'), ownValue(schema, 'x-widget')].join(' ');
+  return (
+    (numberOf(ownValue(schema, 'maxLength')) ?? 0) > LONG_CHARACTERS || /multi-?line|textarea|markdown|html|python|code|text\//i.test(hints)
+  );
 }
 
 function numberShape(schema: JsonObject, integer: boolean): NumberShape {
-  const [minimum, maximum] = [numberOf(own(schema, 'minimum')), numberOf(own(schema, 'maximum'))];
+  const [minimum, maximum] = [numberOf(ownValue(schema, 'minimum')), numberOf(ownValue(schema, 'maximum'))];
   // In draft 4 these are booleans that sharpen the bounds.
-  const [above, below] = [own(schema, 'exclusiveMinimum'), own(schema, 'exclusiveMaximum')];
+  const [above, below] = [ownValue(schema, 'exclusiveMinimum'), ownValue(schema, 'exclusiveMaximum')];
   return {
     kind: 'number',
     integer,
@@ -277,38 +279,38 @@ function numberShape(schema: JsonObject, integer: boolean): NumberShape {
     maximum: below === true ? null : maximum,
     above: above === true ? minimum : numberOf(above),
     below: below === true ? maximum : numberOf(below),
-    multipleOf: numberOf(own(schema, 'multipleOf')),
+    multipleOf: numberOf(ownValue(schema, 'multipleOf')),
   };
 }
 
-function listShape(schema: JsonObject, place: Place): Shape {
-  const items = own(schema, 'items');
-  if (Array.isArray(items) || own(schema, 'prefixItems') !== undefined) return { kind: 'json', expects: 'list' };
-  const size = { min: numberOf(own(schema, 'minItems')), max: numberOf(own(schema, 'maxItems')) };
-  const unique = own(schema, 'uniqueItems') === true;
-  const item = read(items ?? {}, place);
+function listShape(schema: JsonObject, context: ReadContext): Shape {
+  const items = ownValue(schema, 'items');
+  if (Array.isArray(items) || ownValue(schema, 'prefixItems') !== undefined) return { kind: 'json', expects: 'list' };
+  const size = { min: numberOf(ownValue(schema, 'minItems')), max: numberOf(ownValue(schema, 'maxItems')) };
+  const unique = ownValue(schema, 'uniqueItems') === true;
+  const item = read(items ?? {}, context);
   if (!item.nullable && item.shape.kind === 'number') return { kind: 'tensor', item: item.shape, sizes: [size], unique };
   if (!item.nullable && item.shape.kind === 'tensor' && !item.shape.unique && !unique)
     return { ...item.shape, sizes: [size, ...item.shape.sizes] };
   return { kind: 'list', item, ...size, unique };
 }
 
-function objectShape(schema: JsonObject, place: Place): Shape {
-  const properties = own(schema, 'properties');
-  const required = own(schema, 'required');
-  const further = own(schema, 'additionalProperties');
+function objectShape(schema: JsonObject, context: ReadContext): Shape {
+  const properties = ownValue(schema, 'properties');
+  const required = ownValue(schema, 'required');
+  const additional = ownValue(schema, 'additionalProperties');
   const members = isObject(properties)
     ? Object.entries(properties).map(([name, property]) => ({
         name,
         required: Array.isArray(required) && required.includes(name),
-        field: read(property, place),
+        field: read(property, context),
       }))
     : [];
-  if (members.length === 0 && !isObject(further)) return { kind: 'json', expects: 'object' };
-  return { kind: 'object', members, others: isObject(further) && Object.keys(further).length > 0 ? read(further, place) : null };
+  if (members.length === 0 && !isObject(additional)) return { kind: 'json', expects: 'object' };
+  return { kind: 'object', members, others: isObject(additional) && Object.keys(additional).length > 0 ? read(additional, context) : null };
 }
 
-/** `string`, `integer[]`, `"a" | "b"`, `{…}`: a field in a few words. */
+/** The type of a field as text: `string`, `integer[]`, `"a" | "b"`. */
 export function typeName({ shape, nullable }: Field): string {
   const name = shapeName(shape);
   return nullable ? `${name} | null` : name;
@@ -337,10 +339,10 @@ function shapeName(shape: Shape): string {
   }
 }
 
-/** A yes or no, where null is no third answer. */
+/** Whether the values are true and false only. */
 export const isBoolean = ({ values }: { values: JsonValue[] }): boolean => values.length === 2 && values[0] === true && values[1] === false;
 
-/** Its bounds in words: `3 to 10 characters`, `at least 0`, `matches ^a+$`. */
+/** The constraints of a field as text: `3 to 10 characters`, `at least 0`, `matches ^a+$`. */
 export function limitsOf({ shape }: Field): string {
   switch (shape.kind) {
     case 'string':

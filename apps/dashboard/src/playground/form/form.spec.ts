@@ -8,7 +8,7 @@ const typed = (text: string): Draft => ({ kind: 'text', text, as: 'text' });
 const messages = (schema: object, draft: Draft): string[] => readDraft(fieldOf(schema), draft).problems.map(({ message }) => message);
 const object = (...members: (Draft | null)[]): Draft => ({ kind: 'object', members, others: [] });
 
-describe('what a schema asks for', () => {
+describe('fieldOf', () => {
   test.each<[object, string]>([
     [{ type: 'string' }, 'string'],
     [{ type: 'integer' }, 'integer'],
@@ -24,11 +24,11 @@ describe('what a schema asks for', () => {
     [{ type: 'object', additionalProperties: { type: 'number' } }, '{ name: number }'],
     [{ type: 'object' }, 'object'],
     [{}, 'any'],
-  ])('%j reads %s', (schema, name) => {
+  ])('%j has the type %s', (schema, name) => {
     expect(typeName(fieldOf(schema))).toBe(name);
   });
 
-  test('references, allOf and definitions are followed; one that leads back to itself is free JSON', () => {
+  test('resolves references and allOf; a circular or external reference is free JSON', () => {
     const schema = {
       type: 'object',
       properties: { place: { $ref: '#/$defs/Place', description: 'Where' }, odd: { $ref: '#/$defs/~1a~0b' }, far: { $ref: 'http://x/y' } },
@@ -51,12 +51,12 @@ describe('what a schema asks for', () => {
     expect(far!.field.shape).toEqual({ kind: 'json', expects: 'any' });
   });
 
-  test('choices are told apart by the constant that they must hold', () => {
+  test('labels options by their required constant', () => {
     const kind = (name: string) => ({ type: 'object', properties: { kind: { const: name }, x: {} }, required: ['kind'] });
     expect(typeName(fieldOf({ anyOf: [kind('line'), kind('dot'), { type: 'null' }] }))).toBe('line | dot | null');
   });
 
-  test('a schema that doubles at every level stays finite', () => {
+  test('limits the fields of a schema that doubles at every level', () => {
     const $defs = Object.fromEntries(
       Array.from({ length: 30 }, (_, level) => {
         const next = { $ref: `#/$defs/l${level + 1}` };
@@ -68,13 +68,13 @@ describe('what a schema asks for', () => {
     expect(cpuTime() - before).toBeLessThan(500);
   });
 
-  test('bounds in words, also those of draft 4', () => {
+  test('describes constraints, also those of draft 4', () => {
     expect(limitsOf(fieldOf({ type: 'integer', minimum: 0, exclusiveMinimum: true, maximum: 9 }))).toBe('at most 9, above 0');
     expect(limitsOf(fieldOf({ type: 'string', minLength: 2, maxLength: 4, pattern: '^a' }))).toBe('2 to 4 characters, matches ^a');
     expect(limitsOf(fieldOf({ type: 'array', items: {}, minItems: 1, uniqueItems: true }))).toBe('at least 1 item, all different');
   });
 
-  test('a tool without arguments has an empty form, whichever way it says so', () => {
+  test('gives an empty form for every schema of a tool without arguments', () => {
     for (const schema of [null, { type: 'object' }, { $schema: 'x', type: 'object', properties: {}, additionalProperties: false }]) {
       const field = argumentsOf(schema);
       expect(readDraft(field, blank(field))).toEqual({ json: '{}', problems: [] });
@@ -83,8 +83,8 @@ describe('what a schema asks for', () => {
   });
 });
 
-describe('what was filled in', () => {
-  test('numbers keep their spelling', () => {
+describe('readDraft', () => {
+  test('keeps the spelling of numbers', () => {
     const schema = { type: 'object', properties: { id: { type: 'integer' }, x: { type: 'number' } }, required: ['id', 'x'] };
     const draft = object(typed('12345678901234567890'), typed(' 1.0 '));
     expect(readDraft(fieldOf(schema), draft).json).toBe('{"id":12345678901234567890,"x":1.0}');
@@ -104,19 +104,19 @@ describe('what was filled in', () => {
     [{ type: 'number', multipleOf: 0.1 }, '0.35', 'A multiple of 0.1.'],
     [{}, '{"a":', "Not valid JSON: Expected property name or '}' in JSON"],
     [{ type: 'object' }, '[1]', 'Must be a JSON object: { … }.'],
-  ])('%j refuses %j', (schema, text, message) => {
-    const [said, ...others] = messages(schema, typed(text));
-    expect(said?.startsWith(message.slice(0, 16))).toBe(true);
-    if (!message.startsWith('Not valid JSON')) expect(said).toBe(message);
+  ])('%j rejects %j', (schema, text, message) => {
+    const [first, ...others] = messages(schema, typed(text));
+    expect(first?.startsWith(message.slice(0, 16))).toBe(true);
+    if (!message.startsWith('Not valid JSON')) expect(first).toBe(message);
     expect(others).toEqual([]);
   });
 
-  test('a multiple of a tenth is found in spite of floating point, and a foreign pattern is left to the environment', () => {
+  test('accepts a multiple of 0.1 despite floating point, and ignores a pattern of another dialect', () => {
     expect(messages({ type: 'number', multipleOf: 0.1 }, typed('0.3'))).toEqual([]);
     expect(messages({ type: 'string', pattern: '(?P<x>a)' }, typed('b'))).toEqual([]);
   });
 
-  test('what is optional and blank is left out; empty text and null are said', () => {
+  test('omits blank optional members and writes empty text and null', () => {
     const properties = { a: { type: 'string' }, b: { type: 'boolean' }, c: { type: 'array', items: { type: 'string' } }, d: {} };
     const field = fieldOf({ type: 'object', properties });
     expect(readDraft(field, blank(field)).json).toBe('{}');
@@ -124,7 +124,7 @@ describe('what was filled in', () => {
     expect(readDraft(fieldOf({ type: ['string', 'null'] }), { kind: 'text', text: 'x', as: 'null' }).json).toBe('null');
   });
 
-  test('problems name their place in nested lists, objects and choices', () => {
+  test('reports the path of a problem in nested lists, objects and choices', () => {
     const step = { type: 'object', properties: { x: { type: 'integer', maximum: 3 } }, required: ['x'] };
     const schema = { type: 'object', properties: { steps: { type: 'array', items: { oneOf: [step, { type: 'string' }] }, maxItems: 1 } } };
     const chosen = (text: string): Draft => ({ kind: 'oneOf', index: 0, draft: object(typed(text)) });
@@ -136,24 +136,24 @@ describe('what was filled in', () => {
     ]);
   });
 
-  test('names of a map must be there, once, and other than the members', () => {
+  test('rejects missing, repeated and reserved names of additional members', () => {
     const field = fieldOf({ type: 'object', properties: { a: { type: 'string' } }, additionalProperties: { type: 'integer' } });
     const others = ['', 'a', 'b', 'b'].map((name) => ({ name, draft: typed('1') }));
     const { problems } = readDraft(field, { kind: 'object', members: [typed('')], others });
     expect(problems.map(({ path, message }) => `${path} ${message}`)).toEqual([
-      '+0 Name it.',
-      '+1 There is a “a” already.',
-      '+3 There is a “b” already.',
+      '+0 Enter a name.',
+      '+1 The name “a” is used twice.',
+      '+3 The name “b” is used twice.',
     ]);
   });
 
-  test('a member called __proto__ is an ordinary one', () => {
+  test('accepts a member called __proto__', () => {
     const field = fieldOf(JSON.parse('{"type":"object","properties":{"__proto__":{"type":"integer"}},"required":["__proto__"]}'));
     expect(readDraft(field, object(typed('1'))).json).toBe('{"__proto__":1}');
   });
 });
 
-describe('a form filled with a value', () => {
+describe('fill', () => {
   const schema = {
     type: 'object',
     properties: {
@@ -169,13 +169,13 @@ describe('a form filled with a value', () => {
   test.each([
     { text: '', level: 4, kind: 'b', move: { by: 'sea' }, tags: ['x', 'y'], free: { deep: [1, null] } },
     { text: 'hello', level: -1, move: 'home', tags: [] },
-  ])('says the same again: %j', (value) => {
+  ])('reproduces %j', (value) => {
     const field = fieldOf(schema);
     const { json, problems } = readDraft(field, fill(field, value));
     expect(problems).toEqual([]);
     expect(JSON.parse(json!)).toEqual(value);
   });
-  test('begins with the defaults of what must be given', () => {
+  test('blank has the defaults of required members', () => {
     const field = fieldOf(schema);
     expect(readDraft(field, blank(field)).json).toBe('{"text":"","level":2}');
   });

@@ -2,7 +2,7 @@ import type { NumberShape } from './field.ts';
 
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
 
-/** What is wrong with a number as it was typed, in the reader's words; null: nothing. */
+/** The problem of a number as typed, as a message for the reader; null if it is valid. */
 export function problemOfNumber({ integer, minimum, maximum, above, below, multipleOf }: NumberShape, literal: string): string | null {
   if (!JSON_NUMBER.test(literal)) return integer ? 'Not a whole number.' : 'Not a number; write it like -1.5 or 2e6.';
   const value = Number(literal);

@@ -4,68 +4,68 @@ import { problemOfNumber } from './number.ts';
 import { readTensor } from './tensor.ts';
 
 export interface Problem {
-  /** `target.rooms.0`, empty for the whole. */
+  /** `target.rooms.0`; empty for the whole input. */
   path: string;
   message: string;
 }
 export interface Reading {
-  /** JSON text, in which every number is spelled as it was typed; null: left out, or not readable. */
+  /** JSON text with numbers as they were typed; null if the field is omitted or invalid. */
   json: string | null;
   problems: Problem[];
 }
 
-/** Patterns come from strangers and may take for ever on long texts. */
+/** Patterns are untrusted and can take very long. Longer texts are not matched. */
 const PATTERN_CHARACTERS = 500;
 
-const absent: Reading = { json: null, problems: [] };
-const told = (json: string): Reading => ({ json, problems: [] });
-const wrong = (path: string, message: string): Reading => ({ json: null, problems: [{ path, message }] });
+const omitted: Reading = { json: null, problems: [] };
+const valid = (json: string): Reading => ({ json, problems: [] });
+const invalid = (path: string, message: string): Reading => ({ json: null, problems: [{ path, message }] });
 const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 export const pathOf = (path: string, part: string | number): string => (path === '' ? String(part) : `${path}.${part}`);
 
-/** The JSON that a form stands for, and all that is wrong with it, in the reader's words. */
+/** The JSON of a form, and its problems as messages for the reader. */
 export function readDraft(field: Field, draft: Draft, required = true, path = ''): Reading {
   const { shape } = field;
   if (draft.kind === 'text') return readText(field, draft, required, path);
   if (draft.kind === 'pick') {
-    if (shape.kind !== 'pick') return absent;
-    if (draft.index === null) return required ? wrong(path, 'Choose one.') : absent;
-    return told(JSON.stringify(shape.values[draft.index]) ?? 'null');
+    if (shape.kind !== 'pick') return omitted;
+    if (draft.index === null) return required ? invalid(path, 'Choose one.') : omitted;
+    return valid(JSON.stringify(shape.values[draft.index]) ?? 'null');
   }
   if (draft.kind === 'oneOf')
-    return shape.kind === 'oneOf' ? readDraft(shape.options[draft.index]!.field, draft.draft, true, path) : absent;
+    return shape.kind === 'oneOf' ? readDraft(shape.options[draft.index]!.field, draft.draft, true, path) : omitted;
   return draft.kind === 'list' ? readList(field, draft, path) : readObject(field, draft, path);
 }
 
 function readText(field: Field, draft: Draft & { kind: 'text' }, required: boolean, path: string): Reading {
   const { shape } = field;
-  if (draft.as === 'null') return told('null');
+  if (draft.as === 'null') return valid('null');
   if (shape.kind === 'string') {
     const value = draft.as === 'empty' ? '' : draft.text;
     if (value === '' && draft.as !== 'empty') {
-      if (!required) return absent;
-      return wrong(
+      if (!required) return omitted;
+      return invalid(
         path,
         shape.minLength ? `Fill this in: ${counted(shape.minLength, 'character')} at least.` : 'Fill this in, or choose “empty text”.',
       );
     }
     const problem = problemOfString(shape, value);
-    return problem === null ? told(JSON.stringify(value)) : wrong(path, problem);
+    return problem === null ? valid(JSON.stringify(value)) : invalid(path, problem);
   }
   const value = draft.text.trim();
   if (value === '')
-    return required ? wrong(path, shape.kind === 'tensor' ? 'Fill this in: 1, 2, 3, or [] for none.' : 'Fill this in.') : absent;
+    return required ? invalid(path, shape.kind === 'tensor' ? 'Fill this in: 1, 2, 3, or [] for none.' : 'Fill this in.') : omitted;
   if (shape.kind === 'number') {
     const problem = problemOfNumber(shape, value);
-    return problem === null ? told(value) : wrong(path, problem);
+    return problem === null ? valid(value) : invalid(path, problem);
   }
   if (shape.kind === 'tensor') {
     const { json, problem } = readTensor(shape, value);
-    return json === null ? wrong(path, problem) : told(json);
+    return json === null ? invalid(path, problem) : valid(json);
   }
-  if (shape.kind !== 'json') return absent;
+  if (shape.kind !== 'json') return omitted;
   const problem = problemOfJson(shape.expects, value);
-  return problem === null ? told(value) : wrong(path, problem);
+  return problem === null ? valid(value) : invalid(path, problem);
 }
 
 function problemOfString({ minLength, maxLength, pattern }: StringShape, value: string): string | null {
@@ -76,7 +76,7 @@ function problemOfString({ minLength, maxLength, pattern }: StringShape, value: 
   try {
     return new RegExp(pattern, 'u').test(value) ? null : `Must match ${pattern}.`;
   } catch {
-    // Another dialect of patterns: the environment checks it.
+    // A pattern of another dialect. The environment checks it.
     return null;
   }
 }
@@ -94,18 +94,18 @@ function problemOfJson(expects: 'any' | 'object' | 'list', literal: string): str
 }
 
 function readList({ shape }: Field, draft: Draft & { kind: 'list' }, path: string): Reading {
-  if (shape.kind !== 'list') return absent;
+  if (shape.kind !== 'list') return omitted;
   const items = draft.items.map((item, index) => readDraft(shape.item, item, true, pathOf(path, index)));
   const problems = items.flatMap((item) => item.problems);
   const texts = items.map(({ json }) => json);
   if (shape.min !== null && items.length < shape.min) problems.push({ path, message: `${counted(shape.min, 'item')} at least.` });
   if (shape.max !== null && items.length > shape.max) problems.push({ path, message: `${counted(shape.max, 'item')} at most.` });
   if (shape.unique && new Set(texts).size < texts.length) problems.push({ path, message: 'All items must differ.' });
-  return problems.length > 0 ? { json: null, problems } : told(`[${texts.join(',')}]`);
+  return problems.length > 0 ? { json: null, problems } : valid(`[${texts.join(',')}]`);
 }
 
 function readObject({ shape }: Field, draft: Draft & { kind: 'object' }, path: string): Reading {
-  if (shape.kind !== 'object') return absent;
+  if (shape.kind !== 'object') return omitted;
   const problems: Problem[] = [];
   const parts: string[] = [];
   shape.members.forEach(({ name, required, field }, index) => {
@@ -123,12 +123,12 @@ function readObject({ shape }: Field, draft: Draft & { kind: 'object' }, path: s
   draft.others.forEach(({ name, draft: other }, index) => {
     const at = pathOf(path, `+${index}`);
     if (shape.others === null) return;
-    if (name === '') problems.push({ path: at, message: 'Name it.' });
-    else if (names.has(name)) problems.push({ path: at, message: `There is a “${name}” already.` });
+    if (name === '') problems.push({ path: at, message: 'Enter a name.' });
+    else if (names.has(name)) problems.push({ path: at, message: `The name “${name}” is used twice.` });
     names.add(name);
     const reading = readDraft(shape.others, other, true, at);
     problems.push(...reading.problems);
     if (reading.json !== null) parts.push(`${JSON.stringify(name)}:${reading.json}`);
   });
-  return problems.length > 0 ? { json: null, problems } : told(`{${parts.join(',')}}`);
+  return problems.length > 0 ? { json: null, problems } : valid(`{${parts.join(',')}}`);
 }

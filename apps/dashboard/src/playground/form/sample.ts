@@ -1,7 +1,7 @@
 import type { JsonValue } from '@palestra/protocol';
 import type { Field, NumberShape } from './field.ts';
 
-/** A small value that a field takes, for examples: what must be given, and nothing else. Patterns are not followed. */
+/** A small valid value for examples, with required members only. Patterns are ignored. */
 export function sampleOf(field: Field): JsonValue {
   const { shape, fallback } = field;
   if (fallback !== null) return JSON.parse(fallback) as JsonValue;

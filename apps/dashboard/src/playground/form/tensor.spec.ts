@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { blank, type Draft, fill } from './draft.ts';
 import { fieldOf, limitsOf, type TensorShape, typeName } from './field.ts';
 import { readDraft } from './read.ts';
-import { judge } from './same.ts';
+import { compareWithForm } from './compare.ts';
 import { sampleOf } from './sample.ts';
 import { readTensor, sizeOfTensor } from './tensor.ts';
 
@@ -16,7 +16,7 @@ const tensorOf = (schema: object): TensorShape => {
 const typed = (text: string): Draft => ({ kind: 'text', text, as: 'text' });
 
 describe('lists of numbers', () => {
-  test('are known at any depth, with their bounds; other lists are none', () => {
+  test('are recognised at any depth, with their bounds; lists of other values are not', () => {
     expect(typeName(fieldOf(numbers))).toBe('number[]');
     expect(limitsOf(fieldOf(numbers))).toBe('at least 2 numbers, each at most 9');
     expect(typeName(fieldOf({ type: 'array', items: matrix }))).toBe('integer[][][]');
@@ -32,7 +32,7 @@ describe('lists of numbers', () => {
     [matrix, '[]', '[]'],
     [matrix, '[[1,2],[]]', '[[1,2],[]]'],
     [{ type: 'array', items: matrix }, '[[[12345678901234567890]]]', '[[[12345678901234567890]]]'],
-  ])('%j takes %j', (schema, text, json) => {
+  ])('%j accepts %j', (schema, text, json) => {
     expect(readTensor(tensorOf(schema), text.trim())).toEqual({ json });
   });
 
@@ -40,40 +40,40 @@ describe('lists of numbers', () => {
     [numbers, '1', '2 numbers at least; these are 1.'],
     [numbers, '1, x', 'Number 2 (x): Not a number; write it like -1.5 or 2e6.'],
     [numbers, '1, 10', 'Number 2 (10): At most 9.'],
-    [numbers, '[[1, 2], [3, 4]]', 'Lists 1 level deep are wanted.'],
+    [numbers, '[[1, 2], [3, 4]]', 'Write lists 1 level deep.'],
     [numbers, '[1, "2"]', 'Only numbers, in lists.'],
     [matrix, '1 2 3', '2 numbers at most; these are 3.'],
-    [matrix, '[1, 2]', 'Lists 2 levels deep are wanted.'],
+    [matrix, '[1, 2]', 'Write lists 2 levels deep.'],
     [matrix, '1.5', 'Not a whole number.'],
     [{ ...numbers, uniqueItems: true }, '1 1.0', 'All numbers must differ.'],
     [{ type: 'array', items: matrix }, '1 2', 'Write it as JSON: [[[1, 2], [3, 4]]].'],
-  ])('%j refuses %j', (schema, text, problem) => {
+  ])('%j rejects %j', (schema, text, problem) => {
     expect(readTensor(tensorOf(schema), text)).toEqual({ json: null, problem });
   });
 
-  test('say their size', () => {
+  test('show their size', () => {
     expect(sizeOfTensor('[1,2,3]')).toBe('3');
     expect(sizeOfTensor('[[1,2],[3,4],[5,6]]')).toBe('3 × 2');
     expect(sizeOfTensor('[[1],[2,3]]')).toBe('2 × uneven');
     expect(sizeOfTensor('[]')).toBe('0');
   });
 
-  test('blank and optional they are left out, and must be said to be empty', () => {
+  test('are omitted when blank and optional, and must be written as [] when empty', () => {
     const field = fieldOf({ type: 'object', properties: { a: matrix, b: matrix }, required: ['a'] });
     const { problems } = readDraft(field, blank(field));
     expect(problems).toEqual([{ path: 'a', message: 'Fill this in: 1, 2, 3, or [] for none.' }]);
     expect(readDraft(field, { kind: 'object', members: [typed('[]'), typed('')], others: [] }).json).toBe('{"a":[]}');
   });
 
-  test.each([[[]], [[[1, 2]]], [[[1, 2], [3]]], [[[], [1]]]])('filled with %j they say the same', (value) => {
+  test.each([[[]], [[[1, 2]]], [[[1, 2], [3]]], [[[], [1]]]])('reproduce %j', (value) => {
     const field = fieldOf(matrix);
     expect(JSON.parse(readDraft(field, fill(field, value)).json!)).toEqual(value);
   });
 });
 
-describe('yes or no', () => {
+describe('booleans', () => {
   const schema = { type: 'object', properties: { must: { type: 'boolean' }, may: { type: 'boolean', default: true } }, required: ['must'] };
-  test('is no where it must be given, and nothing where it may be left out', () => {
+  test('are false when required and omitted when optional', () => {
     const field = fieldOf(schema);
     expect(readDraft(field, blank(field)).json).toBe('{"must":false}');
     expect(readDraft(field, fill(field, {})).json).toBe('{"must":false}');
@@ -81,7 +81,7 @@ describe('yes or no', () => {
   });
 });
 
-describe('a value written as JSON', () => {
+describe('compareWithForm', () => {
   const field = fieldOf({
     type: 'object',
     properties: { id: { type: 'integer', maximum: 1e30 }, name: { type: 'string' } },
@@ -93,15 +93,15 @@ describe('a value written as JSON', () => {
     ['{"id":1,"other":2}', false],
     ['{"name":"x"}', false],
     ['{"id":1,"name":7}', false],
-  ])('%s: a form says the same again: %j', (text, same) => {
-    expect(judge(field, text)?.same).toBe(same);
+  ])('%s: the form reproduces it: %j', (text, same) => {
+    expect(compareWithForm(field, text)?.same).toBe(same);
   });
-  test.each(['', '[1]', 'null', '1.0', '{"id":'])('%j is none', (text) => {
-    expect(judge(field, text)).toBeNull();
+  test.each(['', '[1]', 'null', '1.0', '{"id":'])('%j is no JSON object', (text) => {
+    expect(compareWithForm(field, text)).toBeNull();
   });
 });
 
-test('an example has what must be given, within its bounds', () => {
+test('sampleOf has the required members within their bounds', () => {
   const field = fieldOf({
     type: 'object',
     properties: {
@@ -116,5 +116,5 @@ test('an example has what must be given, within its bounds', () => {
   });
   const sample = sampleOf(field);
   expect(sample).toEqual({ text: 'xxxxx', level: 4, matrix: [[1], [1]], kind: 'a', given: 'so' });
-  expect(judge(field, JSON.stringify(sample))).toEqual({ same: true, problems: [] });
+  expect(compareWithForm(field, JSON.stringify(sample))).toEqual({ same: true, problems: [] });
 });

@@ -2,32 +2,30 @@ import type { TensorShape } from './field.ts';
 import { problemOfNumber } from './number.ts';
 
 export type TensorReading = { json: string; problem?: undefined } | { json: null; problem: string };
-const wrong = (problem: string): TensorReading => ({ json: null, problem });
+const invalid = (problem: string): TensorReading => ({ json: null, problem });
 
 type Nested = string | Nested[];
 
-/**
- * Numbers that somebody typed, as JSON text of lists in lists, every number spelled as it was: JSON itself, `1, 2, 3`, or rows on lines
- * of their own.
- */
+/** Parses typed numbers to JSON text of nested lists, keeping their spelling. Accepts JSON, `1, 2, 3`, and one line per row. */
 export function readTensor({ item, sizes, unique }: TensorShape, text: string): TensorReading {
   const value = text.startsWith('[') ? readJson(text) : readRows(text, sizes.length);
-  if (typeof value === 'string') return wrong(value);
+  if (typeof value === 'string') return invalid(value);
   const problem = problemOfLevel(value, sizes, 0);
-  if (problem !== null) return wrong(problem);
+  if (problem !== null) return invalid(problem);
   const literals = leavesOf(value);
   for (const [index, literal] of literals.entries()) {
-    const bad = problemOfNumber(item, literal);
-    if (bad !== null) return wrong(literals.length === 1 ? bad : `Number ${index + 1} (${literal.slice(0, 20)}): ${bad}`);
+    const numberProblem = problemOfNumber(item, literal);
+    if (numberProblem !== null)
+      return invalid(literals.length === 1 ? numberProblem : `Number ${index + 1} (${literal.slice(0, 20)}): ${numberProblem}`);
   }
-  if (unique && new Set(literals.map(Number)).size < literals.length) return wrong('All numbers must differ.');
-  return { json: written(value) };
+  if (unique && new Set(literals.map(Number)).size < literals.length) return invalid('All numbers must differ.');
+  return { json: print(value) };
 }
 
 const leavesOf = (value: Nested): string[] => (typeof value === 'string' ? [value] : value.flatMap(leavesOf));
-const written = (value: Nested): string => (typeof value === 'string' ? value : `[${value.map(written).join(',')}]`);
+const print = (value: Nested): string => (typeof value === 'string' ? value : `[${value.map(print).join(',')}]`);
 
-/** Lists with the numbers as they are spelled; a text: what is wrong. */
+/** Nested lists of number literals, or a text with the problem. */
 function readJson(text: string): Nested[] | string {
   let value: unknown;
   try {
@@ -35,9 +33,9 @@ function readJson(text: string): Nested[] | string {
   } catch (error) {
     return `Not valid JSON: ${(error as Error).message}`;
   }
-  const isNumbers = (one: unknown): boolean => (Array.isArray(one) ? one.every(isNumbers) : typeof one === 'number');
+  const isNumbers = (item: unknown): boolean => (Array.isArray(item) ? item.every(isNumbers) : typeof item === 'number');
   if (!isNumbers(value)) return 'Only numbers, in lists.';
-  // Nothing but brackets, commas and numbers is left in such a text.
+  // The text has only brackets, commas, spaces and numbers.
   return JSON.parse(text.replaceAll(/[^\s[\],]+/g, (literal) => JSON.stringify(literal))) as Nested[];
 }
 
@@ -60,7 +58,7 @@ function problemOfLevel(value: Nested[], sizes: TensorShape['sizes'], level: num
   if (max !== null && value.length > max) return `${counted(max, noun)} at most; these are ${value.length}.`;
   for (const one of value) {
     const last = level === sizes.length - 1;
-    if (last !== (typeof one === 'string')) return `Lists ${counted(sizes.length, 'level')} deep are wanted.`;
+    if (last !== (typeof one === 'string')) return `Write lists ${counted(sizes.length, 'level')} deep.`;
     if (typeof one === 'string') continue;
     const problem = problemOfLevel(one, sizes, level + 1);
     if (problem !== null) return problem;
@@ -68,7 +66,7 @@ function problemOfLevel(value: Nested[], sizes: TensorShape['sizes'], level: num
   return null;
 }
 
-/** `3 × 4`, of what can be read so far; rows of different lengths are said. Empty for a plain list or nothing. */
+/** The length at each level, such as `3 × 4`. Rows of different lengths are `uneven`. */
 export function sizeOfTensor(json: string): string {
   const value = JSON.parse(json) as unknown[];
   const sizes: string[] = [];

@@ -9,21 +9,14 @@ import { chunkLongLines } from '../../text/long-lines.ts';
 import { Markdown } from '../../text/Markdown.tsx';
 import { imagesOf, textOfParts, withoutImageNames } from '../../text/objects.ts';
 import { PlainText } from '../../text/PlainText.tsx';
+import { isLong, previewOf, sizeText } from '../../text/preview.ts';
 import { type Openness, useRollout } from '../context.ts';
 import { RawLines } from './RawLines.tsx';
 
-const GATE_BYTES = 4_096;
-const GATE_LINES = 200;
-const PREVIEW_CHARACTERS = 1_500;
-const PREVIEW_LINES = 24;
 /** Bytes. Larger texts are read in windows and not parsed. */
 const MAX_FULL_BYTES = 200_000;
 /** Characters. Longer Markdown, or Markdown with a very long line, would block the page: it is shown as plain text. */
 const MAX_MARKDOWN_CHARACTERS = 64_000;
-
-export const isLong = (text: string): boolean => text.length > GATE_BYTES || text.split('\n', GATE_LINES + 1).length > GATE_LINES;
-const preview = (text: string): string => text.slice(0, PREVIEW_CHARACTERS).split('\n').slice(0, PREVIEW_LINES).join('\n');
-const byteLength = (text: string): number => new Blob([text]).size;
 
 /** Markdown of people and models, plain text of tools and terminals. */
 function RenderedText({ text, kind, className }: { text: string; kind: 'markdown' | 'plain'; className: string }) {
@@ -111,7 +104,7 @@ export function Body({ message, text = message.content ?? '', kind, className = 
   let content: ReactNode;
   if (large && isOpen) content = <RawLines key={message.eventId} message={message} bytes={bytes} />;
   else if (gated && (!isOpen || shown === undefined))
-    content = <RenderedText text={preview(text)} kind={large ? 'plain' : kind} className={className} />;
+    content = <RenderedText text={previewOf(text)} kind={large ? 'plain' : kind} className={className} />;
   else if (contentText !== null) content = <RenderedText text={contentText} kind="markdown" className={className} />;
   else if (value !== undefined) content = <JsonBody text={shown!} value={value} />;
   else content = <RenderedText text={shown!} kind={kind} className={className} />;
@@ -142,7 +135,7 @@ function ShowAll({ text, bytes, large }: { text: string; bytes: number | undefin
   if (bytes !== undefined) return <>Show all ({formatBytes(bytes)})</>;
   return (
     <>
-      Show all ({formatBytes(byteLength(text))}, {formatCount(text.split('\n').length)} lines)
+      Show all ({sizeText(text)}, {formatCount(text.split('\n').length)} lines)
     </>
   );
 }

@@ -11,16 +11,16 @@ import { holderText, shortId } from '../sessions/names.ts';
 import { FailureClass, SessionState } from '../sessions/SessionState.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 
-type Fact = [name: string, value: ReactNode] | false;
+type Property = [name: string, value: ReactNode] | false;
 
-function Section({ title, facts, children }: { title: string; facts?: Fact[]; children?: ReactNode }) {
+function Section({ title, properties, children }: { title: string; properties?: Property[]; children?: ReactNode }) {
   return (
     <section className="border-b border-line px-4 py-3">
       <h2 className="mb-1 strong">{title}</h2>
-      {facts && (
+      {properties && (
         <dl className="grid grid-cols-[96px_minmax(0,1fr)] gap-x-3 gap-y-[3px] text-[12px]">
-          {facts
-            .filter((fact) => fact !== false)
+          {properties
+            .filter((property) => property !== false)
             .map(([name, value]) => (
               <div key={name} className="contents">
                 <dt className="text-ink-3">{name}</dt>
@@ -34,12 +34,12 @@ function Section({ title, facts, children }: { title: string; facts?: Fact[]; ch
   );
 }
 
-/** When it ends without another sign of its client. */
-function Until({ iso }: { iso: string }) {
+/** When the session ends without a further request of its client. */
+function TimeUntil({ iso }: { iso: string }) {
   const left = Date.parse(iso) - useNow();
   return (
     <time dateTime={iso} title={formatAbsolute(iso)}>
-      {left <= 0 ? 'any moment now' : `in ${formatDuration(Math.max(1_000, left)).replace(/^(\d+)\.\d s/, '$1 s')}`}
+      {left <= 0 ? 'now' : `in ${formatDuration(Math.max(1_000, left)).replace(/^(\d+)\.\d s/, '$1 s')}`}
     </time>
   );
 }
@@ -57,8 +57,8 @@ function EnvironmentLink({ session }: { session: SessionView }) {
   );
 }
 
-/** Leads to what else the same key holds. */
-function Holder({ holder }: { holder: SessionView['holder'] }) {
+/** Links to the other live sessions of the key. */
+function HolderLink({ holder }: { holder: SessionView['holder'] }) {
   if (holder.key === null) return holderText(holder);
   return (
     <Link to="/sessions" search={{ key: holder.key.id }} className="link" title="Live sessions of this key">
@@ -74,7 +74,7 @@ function Recording({ session }: { session: SessionView }) {
   return (
     <Section
       title="Recorded to"
-      facts={[
+      properties={[
         [
           'run',
           me.data ? (
@@ -104,14 +104,14 @@ function Calls({ session: { calls, total_reward: reward } }: { session: SessionV
   return (
     <Section
       title="Calls"
-      facts={[
-        ['in all', formatCount(calls.total)],
+      properties={[
+        ['total', formatCount(calls.total)],
         calls.running > 0 && ['running', formatCount(calls.running)],
         ['ok', formatCount(calls.ok)],
-        ...classes.map((name): Fact => [name, <FailureCount key={name} name={name} count={calls[name]} />]),
+        ...classes.map((name): Property => [name, <FailureCount key={name} name={name} count={calls[name]} />]),
         [
           'reward',
-          <span key="reward" title="Sum over the calls that were scored. Failed calls are unscored, never 0.">
+          <span key="reward" title="Sum over the scored calls. Failed calls are unscored, which is not 0.">
             {reward === null ? 'unscored' : formatReward(reward, { digits: 3 })}
           </span>,
         ],
@@ -134,17 +134,17 @@ function Times({ session }: { session: SessionView }) {
   return (
     <Section
       title="Times"
-      facts={[
+      properties={[
         ['opened', <Age key="opened" iso={session.created_at} />],
         waited !== null && ['waited', `${formatDuration(waited)} for a slot`],
         queue?.waiting === true && ['waiting', <Age key="waiting" iso={queue.queued_at} />],
         ['last request', <Age key="request" iso={session.last_request_at} />],
         ['last seen', <Age key="seen" iso={session.last_seen_at} />],
-        session.expires_at !== null && ['ends', <Until key="ends" iso={session.expires_at} />],
+        session.expires_at !== null && ['ends', <TimeUntil key="ends" iso={session.expires_at} />],
         session.ended_at !== null && ['ended', <Age key="ended" iso={session.ended_at} />],
         session.ended_at !== null && ['lasted', formatDuration(Date.parse(session.ended_at) - Date.parse(session.created_at))],
         [
-          'time-outs',
+          'timeouts',
           `${formatSpan(session.heartbeat_timeout_s * 1000)} without a ping, ${formatSpan(session.idle_timeout_s * 1000)} without a request`,
         ],
       ]}
@@ -152,15 +152,15 @@ function Times({ session }: { session: SessionView }) {
   );
 }
 
-/** What was asked for: a place in a split, or the task itself. */
+/** The task of the session: an index in a split, or a task spec. */
 function Task({ task }: { task: SessionView['task'] }) {
-  if (task === null) return <Section title="Task" facts={[['task', 'not named yet']]} />;
-  if (task['kind'] === 'none') return <Section title="Task" facts={[['task', 'as its OpenEnv client resets it']]} />;
-  const toolset: Fact = task['toolset_name'] !== null && ['toolset', String(task['toolset_name'])];
+  if (task === null) return <Section title="Task" properties={[['task', 'not chosen yet']]} />;
+  if (task['kind'] === 'none') return <Section title="Task" properties={[['task', 'chosen by the OpenEnv client at reset']]} />;
+  const toolset: Property = task['toolset_name'] !== null && ['toolset', String(task['toolset_name'])];
   if (task['kind'] === 'index')
-    return <Section title="Task" facts={[['split', String(task['split'])], ['index', String(task['index'])], toolset]} />;
+    return <Section title="Task" properties={[['split', String(task['split'])], ['index', String(task['index'])], toolset]} />;
   return (
-    <Section title="Task" facts={[toolset]}>
+    <Section title="Task" properties={[toolset]}>
       <pre className="code-block max-h-[320px] overflow-auto whitespace-pre-wrap [overflow-wrap:anywhere]" tabIndex={0}>
         <PlainText text={JSON.stringify(task['spec'], null, 2).slice(0, 50_000)} />
       </pre>
@@ -168,13 +168,13 @@ function Task({ task }: { task: SessionView['task'] }) {
   );
 }
 
-/** Everything about a session but its calls. */
-export function SessionFacts({ session }: { session: SessionView }) {
+/** Everything about a session except its calls. */
+export function SessionDetails({ session }: { session: SessionView }) {
   return (
     <aside aria-label="About this session" className="border-l border-line max-[1000px]:border-l-0 max-[1000px]:border-t">
       <Section
         title="Session"
-        facts={[
+        properties={[
           [
             'id',
             <span key="id" className="mono select-all">
@@ -186,7 +186,7 @@ export function SessionFacts({ session }: { session: SessionView }) {
             session.failure_class !== 'ok' && ['failure', <FailureClass key="failure" of={session.failure_class} />],
           ['environment', <EnvironmentLink key="environment" session={session} />],
           session.variant !== null && ['variant', session.variant],
-          ['holder', <Holder key="holder" holder={session.holder} />],
+          ['holder', <HolderLink key="holder" holder={session.holder} />],
           session.owner_replica !== null && [
             'process',
             <span key="process" className="mono" title={session.owner_replica}>

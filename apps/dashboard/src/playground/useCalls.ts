@@ -8,71 +8,71 @@ import { refreshSession } from '../data/sessions.ts';
 const MIN_PING_MS = 5_000;
 const MAX_PING_MS = 20_000;
 
-/** Plays and follows a session while the page is open. `known`: it has been read. */
-export function useSessionLink(sid: string, known: boolean): SessionLink {
+/** The connection to a session while the page is open. It starts when the session is `loaded`. */
+export function useSessionLink(sid: string, loaded: boolean): SessionLink {
   const client = useQueryClient();
   const [link] = useState(() => new SessionLink(client, sid));
-  useEffect(() => (known ? link.start() : undefined), [link, known]);
+  useEffect(() => (loaded ? link.start() : undefined), [link, loaded]);
   return link;
 }
 
 export const useLinkState = (link: SessionLink): LinkState => useSyncExternalStore(link.subscribe, link.state);
 
-/** Tells the session's clock of silence that somebody is here, while the page is open. Its other clock, that of requests, goes on. */
+/** Sends pings while the page is open, so that the heartbeat timeout does not expire. The idle timeout of requests still can. */
 export function useKeepAlive(session: SessionView | undefined, link: SessionLink): void {
   const { sid, live, heartbeat_timeout_s: heartbeat } = session ?? {};
   useEffect(() => {
     if (sid === undefined || !live || heartbeat === undefined) return;
-    const every = Math.min(MAX_PING_MS, Math.max(MIN_PING_MS, (heartbeat * 1_000) / 3));
-    const timer = setInterval(() => link.ping(), every);
+    const intervalMs = Math.min(MAX_PING_MS, Math.max(MIN_PING_MS, (heartbeat * 1_000) / 3));
+    const timer = setInterval(() => link.ping(), intervalMs);
     return () => clearInterval(timer);
   }, [sid, live, heartbeat, link]);
 }
 
-export interface Play {
+export interface Calls {
   busy: boolean;
-  /** What went wrong with the way to the server, not with the tool. */
-  problem: string | null;
-  /** Calls whose stored result was read after their connection broke. */
+  /** Why the last call got no answer; failures of the tool are in its result. */
+  connectionError: string | null;
+  /** Task ids of calls whose stored result was read after the connection broke. */
   replayed: ReadonlySet<string>;
-  /** The task id of the player's last call: what the reader waits for. */
-  mine: string | null;
+  /** The task id of the reader's last call. */
+  lastTaskId: string | null;
   call: (call: PlayCall) => void;
 }
 
-/** Calls tools of one session, one after another. */
-export function usePlay(link: SessionLink): Play {
+/** Calls tools of a session, one at a time. */
+export function useCalls(link: SessionLink): Calls {
   const client = useQueryClient();
   const { sid } = link;
   const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<string | null>(null);
+  const [connectionError, setConnectionError] = useState<string | null>(null);
   const [replayed, setReplayed] = useState<ReadonlySet<string>>(new Set());
-  const [mine, setMine] = useState<string | null>(null);
-  const leaving = useRef(new AbortController());
+  const [lastTaskId, setLastTaskId] = useState<string | null>(null);
+  const unmounted = useRef(new AbortController());
   useEffect(() => {
-    leaving.current = new AbortController();
-    return () => leaving.current.abort();
+    unmounted.current = new AbortController();
+    return () => unmounted.current.abort();
   }, [sid]);
-  const call = (asked: PlayCall) => {
+  const call = (request: PlayCall) => {
     if (busy) return;
     setBusy(true);
-    setProblem(null);
-    // Over the socket, events tell what becomes of it.
+    setConnectionError(null);
+    // With a live socket, events update the page.
     const refresh = () => void (link.state() === 'live' || refreshSession(client, sid));
     const onTaskId = (taskId: string) => {
-      setMine(taskId);
+      setLastTaskId(taskId);
       refresh();
     };
     link
-      .call(asked, onTaskId, leaving.current.signal)
+      .call(request, onTaskId, unmounted.current.signal)
       .then(
         (played) => played.replayed && setReplayed((before) => new Set([...before, played.taskId])),
-        (error: unknown) => !leaving.current.signal.aborted && setProblem(error instanceof Error ? error.message : String(error)),
+        (error: unknown) => !unmounted.current.signal.aborted && setConnectionError(error instanceof Error ? error.message : String(error)),
       )
       .finally(() => {
         setBusy(false);
         refresh();
       });
   };
-  return { busy, problem, replayed, mine, call };
+  return { busy, connectionError, replayed, lastTaskId, call };
 }

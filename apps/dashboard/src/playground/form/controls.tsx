@@ -3,22 +3,22 @@ import type { Draft } from './draft.ts';
 import type { Field } from './field.ts';
 import type { Problem } from './read.ts';
 
-/** What every part of a generated form is made from. Controlled: the caller holds the draft. */
-export interface Editing {
+/** Props of every control of a generated form. Controlled: the caller has the draft. */
+export interface ControlProps {
   field: Field;
   draft: Draft;
   path: string;
   problems: readonly Problem[];
-  /** Prefix of the ids of this form's controls. */
+  /** Prefix of the ids of the controls. */
   form: string;
   onChange: (draft: Draft) => void;
 }
 
 export const messageAt = (problems: readonly Problem[], path: string): string | undefined =>
-  problems.find((one) => one.path === path)?.message;
+  problems.find((problem) => problem.path === path)?.message;
 export const controlId = (form: string, path: string): string => `${form}-${path}`;
 
-/** What is wrong, beside the control that it is about. */
+/** The problem of a control. */
 export function Message({ text, id }: { text: string | undefined; id: string }) {
   if (text === undefined) return null;
   return (
@@ -29,7 +29,7 @@ export function Message({ text, id }: { text: string | undefined; id: string }) 
   );
 }
 
-/** `label`: its whole name, where a field's label would else be taken for it. */
+/** `label`: the accessible name. Without it, a label of the field would be the name. */
 export const Add = ({ id, label, onClick, children }: { id?: string; label?: string; onClick: () => void; children: ReactNode }) => (
   <button type="button" id={id} aria-label={label} className="button self-start" onClick={onClick}>
     + {children}
@@ -37,6 +37,6 @@ export const Add = ({ id, label, onClick, children }: { id?: string; label?: str
 );
 export const Remove = ({ label, onClick }: { label: string; onClick: () => void }) => (
   <button type="button" className="link text-[12px]" aria-label={label} onClick={onClick}>
-    remove
+    Remove
   </button>
 );

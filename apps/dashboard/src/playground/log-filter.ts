@@ -2,7 +2,7 @@ import type { SessionCallView } from '@palestra/protocol';
 
 export const OUTCOMES = ['all', 'scored', 'unscored', 'failed', 'running'] as const;
 export interface LogFilter {
-  /** Looked for in tool, arguments and result, whatever their case. */
+  /** Searched in tool, arguments and result, ignoring case. */
   text: string;
   outcome: (typeof OUTCOMES)[number];
 }
@@ -10,11 +10,11 @@ export const NO_FILTER: LogFilter = { text: '', outcome: 'all' };
 
 export interface NumberedCall {
   call: SessionCallView;
-  /** From 1, in the session. */
+  /** Number of the call in the session, from 1. */
   n: number;
 }
 
-const has: Record<LogFilter['outcome'], (call: SessionCallView) => boolean> = {
+const matchesOutcome: Record<LogFilter['outcome'], (call: SessionCallView) => boolean> = {
   all: () => true,
   scored: ({ reward }) => reward !== null,
   unscored: ({ reward, state }) => reward === null && state !== 'running',
@@ -22,11 +22,11 @@ const has: Record<LogFilter['outcome'], (call: SessionCallView) => boolean> = {
   running: ({ state }) => state === 'running',
 };
 
-/** The calls that a filter leaves, with their numbers among all. */
-export function filtered(calls: readonly SessionCallView[], { text, outcome }: LogFilter): NumberedCall[] {
-  const wanted = text.trim().toLowerCase();
+/** The calls that match the filter, with their numbers in the session. */
+export function filterCalls(calls: readonly SessionCallView[], { text, outcome }: LogFilter): NumberedCall[] {
+  const needle = text.trim().toLowerCase();
   return calls
     .map((call, index) => ({ call, n: index + 1 }))
-    .filter(({ call }) => has[outcome](call))
-    .filter(({ call }) => wanted === '' || `${call.tool}\n${call.input}\n${call.text ?? ''}`.toLowerCase().includes(wanted));
+    .filter(({ call }) => matchesOutcome[outcome](call))
+    .filter(({ call }) => needle === '' || `${call.tool}\n${call.input}\n${call.text ?? ''}`.toLowerCase().includes(needle));
 }

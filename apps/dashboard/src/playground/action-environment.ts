@@ -12,19 +12,19 @@ import { type Draft, fill, fits } from './form/draft.ts';
 import { type Field, isObject } from './form/field.ts';
 import { readDraft } from './form/read.ts';
 
-/** The tool that an action environment consists of: its arguments are the action, its result is the JSON of the observation. */
+/** The only tool of an action environment: its arguments are the action, its result is the observation as JSON. */
 const ACTION_TOOL = 'step';
 
-/** The one tool of an environment that takes actions (as OpenEnv's and Gymnasium's do); null for one that offers tools. */
+/** The tool of an action environment, as OpenEnv and Gymnasium have them; null for an environment with other tools. */
 export function actionToolOf({ tools, terminal_tool: terminal }: ToolsAnswer): ToolSpec | null {
   const [only, ...others] = tools;
   return only?.name === ACTION_TOOL && others.length === 0 && !terminal ? only : null;
 }
 
-/** A frame of a game as numbers, say. */
+/** Large enough for the frame of a game as a list of numbers. */
 const MAX_OBSERVATION_CHARACTERS = 6_000_000;
 
-/** The observation that blocks say: one text that is the JSON of an object. */
+/** The observation in the blocks of a result: one text with a JSON object. Otherwise null. */
 export function observationIn(blocks: readonly MessageBlock[] | null | undefined): JsonObject | null {
   const [block, ...others] = blocks ?? [];
   if (block?.type !== 'text' || others.length > 0) return null;
@@ -32,46 +32,46 @@ export function observationIn(blocks: readonly MessageBlock[] | null | undefined
   return value === undefined || Array.isArray(value) ? null : (value as JsonObject);
 }
 
-/** An OpenEnv client of an OpenEnv server opens its session without a task: it says one when it resets. */
+/** An OpenEnv client opens a session without a task and chooses the task when it resets. */
 export const resetsItself = ({ task }: Pick<SessionView, 'task'>): boolean => task?.['kind'] === 'none';
-/** A reset by such a client: in the log like a call, but no tool. */
+/** A reset of an OpenEnv client. The log lists it like a call, but it is no tool. */
 export const isReset = (session: Pick<SessionView, 'task'>, { tool }: { tool: string }): boolean =>
   resetsItself(session) && tool === 'reset';
 
-/** Offered as buttons; more are counted. */
+/** Legal actions that get a button. */
 export const MAX_LEGAL = 120;
-/** What an observation says may be done next; none said: an empty list. */
+/** The legal actions that an observation lists; empty if it has no list. */
 export function legalActions(observation: JsonObject | null): JsonValue[] {
   const legal = observation?.['legal_actions'];
   return Array.isArray(legal) ? legal : [];
 }
 
-const LIKELY = /^(action|action_id|move|column|choice)$/;
+/** Names of members that usually take the action. */
+const ACTION_NAMES = /^(action|action_id|move|column|choice)$/;
 
 /**
- * The action that a legal one of an observation stands for, as the form filled in with it. An object is the action, over what is filled
- * in; anything else goes into the member that takes it: the one that must be given, or that has a name of such members. null: no
- * member is the only one.
+ * The draft of the form with a legal action filled in. An object is a whole action. Any other value goes into the member that it fits:
+ * a required member, or one with a name of `ACTION_NAMES`. null if no member or more than one fits.
  */
-export function withLegal(field: Field, draft: Draft, legal: JsonValue): Draft | null {
+export function withLegalAction(field: Field, draft: Draft, legal: JsonValue): Draft | null {
   const { shape } = field;
   if (isObject(legal)) {
     const filled = fill(field, legal);
     return readDraft(field, filled).problems.length === 0 ? filled : null;
   }
   if (shape.kind !== 'object' || draft.kind !== 'object') return null;
-  const taking = shape.members.map((member, index) => ({ ...member, index })).filter((member) => fits(member.field, legal));
-  const needed = taking.filter(({ required }) => required);
-  const [first, ...others] = needed.length > 0 ? needed : taking;
+  const fitting = shape.members.map((member, index) => ({ ...member, index })).filter((member) => fits(member.field, legal));
+  const requiredMembers = fitting.filter(({ required }) => required);
+  const [first, ...others] = requiredMembers.length > 0 ? requiredMembers : fitting;
   if (first === undefined) return null;
-  const chosen = others.length === 0 ? first : [first, ...others].find(({ name }) => LIKELY.test(name));
+  const chosen = others.length === 0 ? first : [first, ...others].find(({ name }) => ACTION_NAMES.test(name));
   if (chosen === undefined) return null;
   const members = draft.members.map((old, index) => (index === chosen.index ? fill(chosen.field, legal) : old));
   return { ...draft, members };
 }
 
 const MAX_LABEL = 40;
-/** A legal action in a few characters. */
+/** A short label of a legal action. */
 export function legalLabel(legal: JsonValue): string {
   const text = typeof legal === 'string' ? legal : stringifyJson(legal);
   return text.length > MAX_LABEL ? `${text.slice(0, MAX_LABEL)}…` : text;

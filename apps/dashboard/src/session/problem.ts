@@ -1,0 +1,47 @@
+import type { SessionView } from '@palestra/protocol';
+import { formatSpan } from '../format/time.ts';
+
+export interface SessionProblem {
+  title: string;
+  /** What the problem means for the reader's data. */
+  meaning: string;
+}
+
+/** What went wrong with a session; null if nothing did. The message of the environment is `failure.detail` of the session. */
+export function sessionProblem(session: SessionView): SessionProblem | null {
+  switch (session.state) {
+    case 'failed':
+      return {
+        title: 'The environment failed to set up the episode',
+        meaning: 'No call can run. The session holds its slot until it is ended or times out. It is unscored, which is not 0.',
+      };
+    case 'expired':
+      return {
+        title: `The session timed out: ${silenceText(session)}`,
+        meaning: 'The session was ended and its slot released. The calls below are all that ran. A missing reward is unscored, not 0.',
+      };
+    case 'lost':
+      return {
+        title: 'The process or server of the session died or did not answer in time',
+        meaning: 'The outcome of a call that was running is unknown. The call was not repeated, and it is unscored, not 0.',
+      };
+    case 'diverged':
+      return {
+        title: 'A replayed call returned a different result',
+        meaning: 'The environment declares itself deterministic but is not. The session did not continue with a different episode.',
+      };
+    case 'restoring':
+      return {
+        title: 'The process of the session died; its calls are replayed in a new process',
+        meaning: 'Each result is compared with the ledger. The client waits until the replay is complete.',
+      };
+    default:
+      return null;
+  }
+}
+
+/** Names the timeout that expired: the one of pings, or the one of requests. */
+function silenceText({ ended_at: endedAt, last_seen_at: seen, heartbeat_timeout_s: heartbeat, idle_timeout_s: idle }: SessionView): string {
+  const silentMs = endedAt === null ? 0 : Date.parse(endedAt) - Date.parse(seen);
+  return silentMs >= heartbeat * 1000 ? `no ping for ${formatSpan(heartbeat * 1000)}` : `no request for ${formatSpan(idle * 1000)}`;
+}
