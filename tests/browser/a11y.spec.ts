@@ -121,7 +121,7 @@ const places: Place[] = [
   { name: 'playground', path: () => '/environments/palestra/whodunit/play', text: 'whodunit' },
   { name: 'keys', path: () => '/keys', text: 'Create key' },
   { name: 'settings', path: () => '/settings', text: 'Settings' },
-  { name: 'checker', path: () => '/check', text: 'What would Palestra make of it?' },
+  { name: 'checker', path: () => '/check', text: 'How does Palestra read an upload?' },
 ];
 
 async function enter(page: Page, { path, text, open }: Place): Promise<void> {

@@ -19,10 +19,10 @@ const post = async (path: string, body: object) => {
   return (await fetch(palestra.url + path, { method: 'POST', headers, body: JSON.stringify(body) })).json() as Promise<any>;
 };
 
-test('a key is created with an end, which the list shows', async () => {
+test('the list shows the expiry of a new key', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/keys`, 'Create key');
-  await page.getByLabel('Name of the new key').fill('short-lived');
+  await page.getByLabel('Key name').fill('short-lived');
   await page.getByLabel('Expires after').selectOption('30');
   await page.getByRole('button', { name: 'Create key' }).click();
   const row = page.getByRole('row', { name: /short-lived/ });
@@ -35,7 +35,7 @@ test('a key is created with an end, which the list shows', async () => {
   await close();
 });
 
-test('an owner signs the browser of a member out, and finds that in the audit log', async () => {
+test('an owner signs out the browser of a member; the audit log has the event', async () => {
   const name = `Grace ${crypto.randomUUID().slice(0, 8)}`;
   const { sign_in_url: link } = await post('/v1/members', { name });
   const cookie = await signIn(link);
@@ -46,7 +46,7 @@ test('an owner signs the browser of a member out, and finds that in the audit lo
   await visit(page, `${palestra.url}/settings?tab=browsers`, name);
   await expectSoundInEveryView(page, 'settings-browsers');
   await page.getByRole('button', { name: new RegExp(`^Sign out .* of ${name}$`) }).click();
-  const dialog = page.getByRole('dialog', { name: 'Sign the browser out?' });
+  const dialog = page.getByRole('dialog', { name: 'Sign out this browser?' });
   expect(await dialog.innerText()).toContain(name);
   await dialog.getByRole('button', { name: 'Sign out now' }).click();
   await page.getByRole('row', { name }).waitFor({ state: 'detached' });

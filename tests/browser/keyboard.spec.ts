@@ -206,7 +206,7 @@ describe('everywhere', () => {
     await page.keyboard.press('?');
     const dialog = page.getByRole('dialog', { name: 'Keyboard' });
     await dialog.getByRole('button', { name: 'Key for “score 3 of 5”: 3. Press to change it.' }).waitFor();
-    await dialog.getByRole('button', { name: 'Key for “back, in place”: Escape. Press to change it.' }).waitFor();
+    await dialog.getByRole('button', { name: 'Key for “go back”: Escape. Press to change it.' }).waitFor();
     expect(await dialog.getByText('open the row').locator('..').innerText()).toMatch(/^Enter\s/);
     await dialog.getByRole('button', { name: 'Key for “next row”: j. Press to change it.' }).focus();
     await page.keyboard.press('Enter');
@@ -284,7 +284,7 @@ describe('everywhere', () => {
     const { page } = watched;
     await visit(page, palestra.url, SMALL_RUN);
     await page.keyboard.press('Tab');
-    await expect.poll(() => focused(page)).toBe('Skip to the content');
+    await expect.poll(() => focused(page)).toBe('Skip to content');
     await expectFocusVisible(page);
     await page.keyboard.press('Enter');
     await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('main');

@@ -73,9 +73,9 @@ test('a link to message 2 900 of 3 000 lands there with a small page', async () 
 
 test('unknown pages, runs and a browser that is not signed in are told what to do', async () => {
   const { page, close } = await openPage(browser, palestra, light);
-  await visit(page, `${palestra.url}/${palestra.namespace}/runs/nobody`, 'There is no run of that name');
+  await visit(page, `${palestra.url}/${palestra.namespace}/runs/nobody`, 'Run not found');
   expect((await page.goto(`${palestra.url}/nowhere`))!.status()).toBe(404);
-  await page.getByText('There is no such page').waitFor();
+  await page.getByText('Page not found').waitFor();
   await page.context().clearCookies();
   await visit(page, `${palestra.url}/keys`, 'Sign in');
   await shoot(page, 'sign-in-1280-light');

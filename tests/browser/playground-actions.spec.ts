@@ -132,7 +132,7 @@ describe('a session of an OpenEnv server', () => {
     await legal(page).getByRole('button', { name: '4' }).click();
     await card(page, 1).getByText('Stone 1.').waitFor();
     const observer = page.getByRole('region', { name: 'Observer' });
-    await observer.getByText('It may hold the answer').waitFor();
+    await observer.getByText('The state can contain the answer').waitFor();
     expect(asked).not.toContain(`/v1/sessions/${sid}/state`);
     await observer.getByRole('button', { name: 'Show environment state' }).click();
     const state = observer.getByRole('group', { name: 'State of the environment' });
@@ -149,7 +149,7 @@ describe('a session of an OpenEnv server', () => {
     const sid = await start(page, own('columns'));
     await legal(page).getByRole('button', { name: '3' }).click();
     await card(page, 1).getByText('Stone 1.').waitFor();
-    expect(await page.getByText('It may hold the answer').count()).toBe(0);
+    expect(await page.getByText('The state can contain the answer').count()).toBe(0);
     await expect
       .poll(() => api('GET', `/v1/sessions/${sid}/state`))
       .toEqual({

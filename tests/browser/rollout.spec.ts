@@ -482,7 +482,7 @@ test('the print view holds every row', async () => {
 
 test('an id that is nobody’s is told so', async () => {
   const watched = await openPage(browser, palestra, narrow);
-  await open(watched, randomUUID(), 'There is no such rollout');
+  await open(watched, randomUUID(), 'Rollout not found');
   expect(await watched.page.locator('article').count()).toBe(0);
   await watched.close();
 });

@@ -4,7 +4,7 @@ import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { axeFaults, expectSound, expectSoundInEveryView, launch, loaded, openPage, shoot, type View, visit } from './browser.ts';
 import { uploadRollout } from './upload.ts';
 
-/** Keys, members, shared rollouts and the checker, as people use them; what they give is tried over HTTP and in other browsers. */
+/** Keys, members, shared rollouts and the checker. Tests use the created keys and links over HTTP and in other browsers. */
 
 let palestra: SharedPalestra;
 let browser: Browser;
@@ -36,7 +36,7 @@ async function createShare(body: object = {}) {
   return (await answer.json()) as { id: string; url: string };
 }
 
-/** A browser that nobody signed in; asking who it is, is refused, and the browser writes that down by itself. */
+/** A browser without a session. Its request of /v1/me is rejected, and the browser logs that. */
 async function stranger(view: View = light) {
   const context = await browser.newContext({ viewport: { width: view.width, height: 800 }, colorScheme: view.theme });
   const page = await context.newPage();
@@ -53,14 +53,14 @@ async function stranger(view: View = light) {
   return { page, complaints, refused, close: () => context.close() };
 }
 
-test('a key is made for what it may do, works, and is refused once it is revoked', async () => {
+test('a new key has its scopes and is rejected after it is revoked', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/keys`, 'Create key');
-  await page.getByLabel('Name of the new key').fill('reader');
-  await page.getByLabel('Sessions at the same time').fill('2');
+  await page.getByLabel('Key name').fill('reader');
+  await page.getByLabel('Concurrent sessions').fill('2');
   for (const scope of ['sessions', 'environments']) await page.getByRole('checkbox', { name: new RegExp(`^${scope}`) }).uncheck();
   await page.getByRole('button', { name: 'Create key' }).click();
-  const shown = page.getByRole('status').filter({ hasText: 'shown this once' });
+  const shown = page.getByRole('status').filter({ hasText: 'shown only once' });
   const key = await shown.locator('code').first().innerText();
   const lines = await shown.locator('pre').innerText();
   expect(lines.split('\n')).toEqual([
@@ -90,11 +90,11 @@ test('a key is made for what it may do, works, and is refused once it is revoked
   await close();
 });
 
-test('somebody joins by a link, reads what they may not change, and is signed out when removed', async () => {
+test('a new member signs in by a link, cannot change settings, and is signed out when removed', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
-  await visit(page, `${palestra.url}/settings?tab=members`, 'Name of who joins');
-  await page.getByLabel('Name of who joins').fill('Ada Finch');
-  await page.getByRole('button', { name: 'Add', exact: true }).click();
+  await visit(page, `${palestra.url}/settings?tab=members`, 'Member name');
+  await page.getByLabel('Member name').fill('Ada Finch');
+  await page.getByRole('button', { name: 'Add member', exact: true }).click();
   const link = await page.getByRole('status').locator('code').innerText();
   await shoot(page, 'settings-member-added-1280-light');
   expect(await axeFaults(page)).toEqual([]);
@@ -104,7 +104,7 @@ test('somebody joins by a link, reads what they may not change, and is signed ou
   await ada.page.getByRole('button', { name: 'Sign in' }).click();
   await ada.page.getByText('shared-run').first().waitFor();
   expect(ada.refused).toEqual([]);
-  await visit(ada.page, `${palestra.url}/settings`, 'that is for owners');
+  await visit(ada.page, `${palestra.url}/settings`, 'Only owners of the organisation can change this');
   expect(await ada.page.getByLabel('Keep rollouts for').getAttribute('readonly')).not.toBeNull();
   expect(await ada.page.getByRole('button', { name: 'Save' }).count()).toBe(0);
   await shoot(ada.page, 'settings-read-only-1280-light');
@@ -114,7 +114,7 @@ test('somebody joins by a link, reads what they may not change, and is signed ou
 
   const used = await stranger();
   await used.page.goto(link, { waitUntil: 'domcontentloaded' });
-  await used.page.getByText('it was used or has ended').waitFor();
+  await used.page.getByText('it was used or has expired').waitFor();
   await used.close();
 
   const row = page.getByRole('row', { name: /Ada Finch/ });
@@ -140,17 +140,17 @@ test('somebody joins by a link, reads what they may not change, and is signed ou
   await close();
 });
 
-test('settings of the organisation are kept, and another organisation is entered by its link', async () => {
+test('settings of the organisation are saved, and a link signs in to a new organisation', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/settings`, 'Keep rollouts for');
   await page.getByLabel('Keep rollouts for').fill('90');
-  await page.getByText('will be erased for good').waitFor();
-  await page.getByLabel('Sessions at the same time').fill('12');
+  await page.getByText('will be deleted permanently').waitFor();
+  await page.getByLabel('Concurrent sessions').fill('12');
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByText('Saved.').waitFor();
   const organisation = await fetch(`${palestra.url}/v1/organisation`, { headers: { 'x-api-key': palestra.apiKey } });
   expect(await organisation.json()).toMatchObject({ retention_days: 90, max_sessions: 12 });
-  await page.getByLabel(/^Its name/).fill('vision-team');
+  await page.getByLabel(/^Name: lower-case/).fill('vision-team');
   await page.getByRole('button', { name: 'Create organisation' }).click();
   const link = await page.getByRole('status').locator('code').innerText();
   const other = await stranger();
@@ -163,7 +163,7 @@ test('settings of the organisation are kept, and another organisation is entered
   await close();
 });
 
-test('rows grow in every list, the theme stays, and the keyboard map opens', async () => {
+test('row height and theme are stored, and the keyboard map opens', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/settings?tab=appearance`, 'Comfortable');
   await page.getByRole('radio', { name: /Comfortable/ }).check();
@@ -181,7 +181,7 @@ test('rows grow in every list, the theme stays, and the keyboard map opens', asy
   await close();
 });
 
-test('a shared link shows its rollout and nothing else, until it is taken back', async () => {
+test('a shared link shows only its rollout, until it is revoked', async () => {
   const { url } = await createShare({ message: 2 });
   const guest = await stranger();
   const { page } = guest;
@@ -205,20 +205,20 @@ test('a shared link shows its rollout and nothing else, until it is taken back',
 
   const owner = await openPage(browser, palestra, light);
   await visit(owner.page, `${palestra.url}/settings?tab=shares`, rollout);
-  await owner.page.getByRole('button', { name: `Take back the link to ${rollout}` }).click();
-  await owner.page.getByRole('button', { name: 'Take it back now' }).click();
+  await owner.page.getByRole('button', { name: `Revoke the link to ${rollout}` }).click();
+  await owner.page.getByRole('button', { name: 'Revoke link' }).click();
   await owner.page.getByText('No rollout is shared.').waitFor();
   expect(owner.complaints).toEqual([]);
   await owner.close();
-  await visit(page, `${palestra.url}/rollout/${rollout}`, 'it has ended or was taken back');
+  await visit(page, `${palestra.url}/rollout/${rollout}`, 'it has expired or was revoked');
   await shoot(page, 'shared-gone-1280-light');
   expect(guest.complaints).toEqual([]);
   await guest.close();
 });
 
-test('the checker shows what the upload of each trainer resolves to', async () => {
+test('the checker shows the fields of the upload of each trainer', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
-  await visit(page, `${palestra.url}/check`, 'What would Palestra make of it?');
+  await visit(page, `${palestra.url}/check`, 'How does Palestra read an upload?');
   const values = async () => {
     const rows = await page
       .getByRole('row')
@@ -231,7 +231,7 @@ test('the checker shows what the upload of each trainer resolves to', async () =
     ['tinker', 'tinker', { task: '4 parsed', step: '12 reported', sample: '3 reported', reward: '– unknown', stop: 'max_tokens reported' }],
     ['firehorse', 'firehorse', { task: '1 reported', phase: 'eval reported', reward: '1.000 parsed' }],
     [
-      'Own loop, everything sent',
+      'Custom loop with all fields',
       'generic',
       { step: '40 reported', group: 'g-40-9 reported', sample: '2 reported', reward: '.250 reported' },
     ],
@@ -242,11 +242,11 @@ test('the checker shows what the upload of each trainer resolves to', async () =
     await expect.poll(async () => [name, await values()]).toEqual([name, expect.objectContaining(fields)]);
   }
   await expect.poll(() => new URL(page.url()).search).toBe('?example=recommended');
-  await page.getByText('Everything of the recommended contract is there.').waitFor();
+  await page.getByText('The upload has all recommended fields.').waitFor();
 
   const secret = { eventType: 'message', eventId: rollout, rolloutEventId: rollout, type: 'thought', index: 0, content: 'secret-text' };
   await page.getByLabel('An event or a batch, as JSON').fill(JSON.stringify([secret]));
-  await page.getByText('Refused with 422').waitFor();
+  await page.getByText('Rejected with status 422').waitFor();
   await expect.poll(() => page.getByRole('list', { name: 'Problems' }).innerText()).toContain('type must be one of');
   const answer = await fetch(`${palestra.url}/v1/rollouts`, {
     method: 'POST',
@@ -261,18 +261,18 @@ test('the checker shows what the upload of each trainer resolves to', async () =
   await close();
 });
 
-test('every page is sound in every view, and open to everybody', async () => {
+test('every page is sound and accessible in every view', async () => {
   await createShare();
   const { page, complaints, close } = await openPage(browser, palestra, light);
   const pages: [name: string, path: string, text: string][] = [
     ['keys', '/keys', 'Create key'],
     ['settings-organisation', '/settings', 'Keep rollouts for'],
     ['settings-members', '/settings?tab=members', 'Sign-in link'],
-    ['settings-shares', '/settings?tab=shares', 'Take back'],
+    ['settings-shares', '/settings?tab=shares', 'Revoke…'],
     ['settings-appearance', '/settings?tab=appearance', 'Comfortable'],
     ['settings-keyboard', '/settings?tab=keyboard', 'Open the keyboard map'],
-    ['check', '/check?example=skyrl', 'Not sent'],
-    ['check-empty', '/check', 'What would Palestra make of it?'],
+    ['check', '/check?example=skyrl', 'Missing recommended fields'],
+    ['check-empty', '/check', 'How does Palestra read an upload?'],
   ];
   for (const [name, path, text] of pages) {
     await visit(page, palestra.url + path, text);
@@ -282,12 +282,12 @@ test('every page is sound in every view, and open to everybody', async () => {
   await close();
 }, 300_000);
 
-test('the rail folds to its icons, keeps the names of its links, and stays so after a reload', async () => {
+test('the navigation collapses to icons, keeps the names of its links, and stays collapsed after a reload', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/settings`, 'Members');
   const rail = page.getByRole('navigation', { name: 'Main' }).locator('..');
   const width = () => rail.evaluate((element) => element.getBoundingClientRect().width);
-  const fold = page.getByRole('button', { name: 'Fold the rail' });
+  const fold = page.getByRole('button', { name: 'Collapse navigation' });
   expect(await width()).toBe(200);
   await fold.click();
   await expect.poll(width).toBe(48);

@@ -35,7 +35,7 @@ test('the snippet of an empty organisation runs as it is shown, and its run appe
 test('a key is made, shown once, works, and is revoked', async () => {
   const { page, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/keys`, 'Create key');
-  await page.getByLabel('Name of the new key').fill('trainer-2');
+  await page.getByLabel('Key name').fill('trainer-2');
   await page.getByRole('button', { name: 'Create key' }).click();
   const key = await page.locator('[role=status] code').innerText();
   const me = () => fetch(`${palestra.url}/v1/me`, { headers: { 'x-api-key': key } });

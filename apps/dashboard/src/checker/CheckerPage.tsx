@@ -4,31 +4,31 @@ import { formatCount } from '../format/number.ts';
 import { CopyButton } from '../frame/CopyButton.tsx';
 import { Crumb, TopBar } from '../frame/page.tsx';
 import { EXAMPLES, textOf } from './examples.ts';
-import { check, type Checked, type Wrapping } from './read.ts';
+import { check, type CheckResult, type Wrapping } from './check.ts';
 import { reportOf, verdictOf } from './report.ts';
 import { HowToSend } from './HowToSend.tsx';
-import { Resolved } from './Resolved.tsx';
+import { ResolvedRollout } from './ResolvedRollout.tsx';
 
 const wrappings: Record<Wrapping, string> = {
   none: '',
-  event: 'One event: a client sends it as {"events": [it]}.',
-  list: 'A list of events: a client sends it as {"events": list}.',
-  lines: 'Several lines: a client sends their events in one list.',
+  event: 'One event. A client sends it as {"events": [event]}.',
+  list: 'A list of events. A client sends it as {"events": list}.',
+  lines: 'Several lines. A client sends their events in one list.',
 };
-/** Rollouts of a pasted batch that are shown; their problems are all listed. */
-const SHOWN = 20;
+/** Rollouts of a batch that are shown. Problems are always listed. */
+const MAX_SHOWN = 20;
 
-/** What a pasted upload resolves to, before a trainer sends it. Everything happens in the browser: the text goes nowhere. */
+/** Shows how the server would read a pasted upload. The text does not leave the browser. */
 export function CheckerPage() {
   const { example } = useSearch({ from: '/check' });
   const navigate = useNavigate({ from: '/check' });
   const chosen = EXAMPLES.find(({ id }) => id === example);
-  // Only the choice of an example is in the address: what is pasted may be nobody else's business.
+  // The address has only the chosen example, because a pasted text can be confidential.
   const [pasted, setPasted] = useState<string | null>(null);
   const text = pasted ?? (chosen ? textOf(chosen) : '');
   const [now] = useState(Date.now);
-  const read = useDeferredValue(text);
-  const checked = useMemo(() => (read.trim() === '' ? null : check(read, now)), [read, now]);
+  const deferredText = useDeferredValue(text);
+  const result = useMemo(() => (deferredText.trim() === '' ? null : check(deferredText, now)), [deferredText, now]);
   const choose = (id: string) => {
     setPasted(null);
     void navigate({ search: { example: id || undefined }, replace: true });
@@ -36,15 +36,15 @@ export function CheckerPage() {
   return (
     <>
       <TopBar title="Check an upload" crumbs={<Crumb>Check an upload</Crumb>}>
-        {checked && <CopyButton text={reportOf(checked)} label="Copy the answer as a message" />}
+        {result && <CopyButton text={reportOf(result)} label="Copy report" />}
       </TopBar>
       <div className="grid h-full min-h-0 grid-cols-[minmax(320px,5fr)_minmax(0,9fr)] max-[1000px]:h-auto max-[1000px]:grid-cols-1">
-        <section aria-label="The upload" className="flex min-h-[320px] min-w-0 flex-col border-r border-line">
+        <section aria-label="Upload" className="flex min-h-[320px] min-w-0 flex-col border-r border-line">
           <div className="flex min-h-[40px] flex-none flex-wrap items-center gap-2 border-b border-line px-4 py-[5px]">
             <label className="flex items-center gap-2">
               <span className="label">As sent by</span>
               <select className="input" value={pasted === null ? (chosen?.id ?? '') : ''} onChange={(event) => choose(event.target.value)}>
-                <option value="">{pasted === null ? 'choose an example' : 'what you pasted'}</option>
+                <option value="">{pasted === null ? 'choose an example' : 'pasted text'}</option>
                 {EXAMPLES.map(({ id, name }) => (
                   <option key={id} value={id}>
                     {name}
@@ -68,8 +68,8 @@ export function CheckerPage() {
             onChange={(event) => setPasted(event.target.value)}
           />
         </section>
-        <section aria-label="What it resolves to" className="min-h-0 min-w-0 overflow-auto" aria-busy={read !== text}>
-          {checked ? <Answer checked={checked} /> : <Nothing />}
+        <section aria-label="Result" className="min-h-0 min-w-0 overflow-auto" aria-busy={deferredText !== text}>
+          {result ? <Result result={result} /> : <Introduction />}
           <HowToSend trainer={chosen?.id} />
         </section>
       </div>
@@ -77,43 +77,43 @@ export function CheckerPage() {
   );
 }
 
-const Nothing = () => (
+const Introduction = () => (
   <div className="border-b border-line px-4 py-4">
-    <h2 className="strong">What would Palestra make of it?</h2>
+    <h2 className="strong">How does Palestra read an upload?</h2>
     <p className="max-w-[84ch] text-ink-2">
-      Step, group, sample, reward and the rest of an upload, each with the rule that found it and the field that it was read from. Paste
-      what your trainer sends, or choose an example at the left.
+      The checker shows the step, group, sample, reward and other fields of an upload, with the rule and the source of each. Paste what your
+      trainer sends, or choose an example.
     </p>
   </div>
 );
 
-function Answer({ checked }: { checked: Checked }) {
-  const { problems, rollouts, wrapping, status } = checked;
-  const more = rollouts.length - SHOWN;
+function Result({ result }: { result: CheckResult }) {
+  const { problems, rollouts, wrapping, status } = result;
+  const more = rollouts.length - MAX_SHOWN;
   return (
     <>
       <div className="flex min-h-[40px] flex-col justify-center border-b border-line px-4 py-[6px]">
         <p role="status" className={`strong ${status === 200 && problems.length === 0 ? '' : 'text-bad'}`}>
           {status !== 200 || problems.length > 0 ? '✕ ' : ''}
-          {verdictOf(checked)}
+          {verdictOf(result)}
         </p>
         {wrappings[wrapping] && <p className="text-ink-3">{wrappings[wrapping]}</p>}
         {problems.length > 0 && (
           <ul aria-label="Problems" className="mt-2 max-h-[220px] overflow-auto">
-            {problems.map(({ place, text }) => (
-              <li key={place} className="grid grid-cols-[110px_minmax(0,1fr)] border-t border-line py-1">
-                <code>{place}</code>
+            {problems.map(({ target, text }) => (
+              <li key={target} className="grid grid-cols-[110px_minmax(0,1fr)] border-t border-line py-1">
+                <code>{target}</code>
                 <span>{text}</span>
               </li>
             ))}
           </ul>
         )}
       </div>
-      {rollouts.slice(0, SHOWN).map((rollout) => (
-        <Resolved key={rollout.result.id} rollout={rollout} />
+      {rollouts.slice(0, MAX_SHOWN).map((rollout) => (
+        <ResolvedRollout key={rollout.normalised.id} rollout={rollout} />
       ))}
       {more > 0 && (
-        <p className="border-b border-line px-4 py-3 text-ink-3">and {formatCount(more)} more rollouts, which the message has, too</p>
+        <p className="border-b border-line px-4 py-3 text-ink-3">{formatCount(more)} more rollouts. The copied report has all of them.</p>
       )}
     </>
   );

@@ -2,11 +2,11 @@ import { useState } from 'react';
 import { CopyButton } from '../frame/CopyButton.tsx';
 import { snippets } from '../runs/snippets.ts';
 
-/** The lines with which a trainer's uploads arrive here. `trainer`: that of the example. */
+/** The configuration with which a trainer uploads to this server. `trainer`: id of the trainer of the example. */
 export function HowToSend({ trainer }: { trainer: string | undefined }) {
   const [chosen, setChosen] = useState<string | null>(null);
-  const wanted = chosen ?? trainer;
-  const snippet = snippets.find(({ id }) => id === wanted) ?? snippets[0]!;
+  const selected = chosen ?? trainer;
+  const snippet = snippets.find(({ id }) => id === selected) ?? snippets[0]!;
   return (
     <section aria-label="How to send it" className="px-4 py-3">
       <div className="mb-2 flex flex-wrap items-center gap-2">

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { EXAMPLES, textOf } from './examples.ts';
-import { fieldsOf, missingOf, oddities } from './fields.ts';
-import { check } from './read.ts';
+import { check } from './check.ts';
+import { fieldsOf, missingFieldsOf, warningsOf } from './fields.ts';
 import { reportOf, verdictOf } from './report.ts';
 
 const NOW = 1_795_215_100_000;
@@ -10,8 +10,8 @@ const one = (text: string) => check(text, NOW).rollouts[0]!;
 const known = (text: string) =>
   Object.fromEntries(fieldsOf(one(text)).map(({ name, value, provenance, source }) => [name, [value, provenance, source]]));
 
-describe('what examples resolve to', () => {
-  it('recommended: everything as it was sent', () => {
+describe('the examples', () => {
+  it('recommended has all fields as sent', () => {
     expect(known(example('recommended'))).toMatchObject({
       task: ['9', 'reported', 'rollout_info.task_index'],
       step: ['40', 'reported', 'rollout_info.current_step'],
@@ -24,12 +24,12 @@ describe('what examples resolve to', () => {
       tokens: ['20 written, 5 of tools, 100 of the prompt', 'reported', 'metadata.tokens.output'],
       session: ['sid-1', 'reported', 'metadata.session_id'],
     });
-    expect(missingOf(one(example('recommended')))).toEqual([]);
-    expect(reportOf(check(example('recommended'), NOW))).toContain('Everything of the recommended contract is there.');
+    expect(missingFieldsOf(one(example('recommended')))).toEqual([]);
+    expect(reportOf(check(example('recommended'), NOW))).toContain('The upload has all recommended fields.');
   });
 
-  it('SkyRL: task from the name, step and group only from the whole run', () => {
-    expect(one(example('skyrl')).result.source).toBe('skyrl');
+  it('SkyRL has the task in the name; step and group need the whole run', () => {
+    expect(one(example('skyrl')).normalised.source).toBe('skyrl');
     expect(known(example('skyrl'))).toMatchObject({
       task: ['17', 'parsed', 'rolloutName'],
       step: [null, 'unknown', null],
@@ -38,13 +38,13 @@ describe('what examples resolve to', () => {
       stop: ['finished', 'parsed', 'messages[].isFinished'],
       turns: ['2', 'reported', 'metadata.num_turns'],
     });
-    expect(missingOf(one(example('skyrl'))).map(({ key }) => key)).toContain('rollout_info.current_step');
+    expect(missingFieldsOf(one(example('skyrl'))).map(({ key }) => key)).toContain('rollout_info.current_step');
   });
 
-  it('slime and miles, tinker, firehorse', () => {
-    expect(one(example('slime')).result.source).toBe('slime/miles');
+  it('slime, miles, tinker and firehorse are recognised', () => {
+    expect(one(example('slime')).normalised.source).toBe('slime/miles');
     expect(known(example('slime'))).toMatchObject({ step: [null, 'unknown', null], reward: ['1.500', 'reported', 'metadata.reward_sum'] });
-    expect(one(example('tinker')).result.source).toBe('tinker');
+    expect(one(example('tinker')).normalised.source).toBe('tinker');
     expect(known(example('tinker'))).toMatchObject({
       task: ['4', 'parsed', 'rolloutName'],
       step: ['12', 'reported', 'metadata.step'],
@@ -52,8 +52,8 @@ describe('what examples resolve to', () => {
       stop: ['max_tokens', 'reported', 'metadata.stop'],
       reward: [null, 'unknown', null],
     });
-    expect(oddities(one(example('tinker')))).toContain('a tool result is an error');
-    expect(one(example('firehorse')).result.source).toBe('firehorse');
+    expect(warningsOf(one(example('tinker')))).toContain('a tool result is an error');
+    expect(one(example('firehorse')).normalised.source).toBe('firehorse');
     expect(known(example('firehorse'))).toMatchObject({
       phase: ['eval', 'reported', 'run_info.run_type'],
       split: ['test', 'reported', 'split'],
@@ -61,44 +61,45 @@ describe('what examples resolve to', () => {
   });
 });
 
-describe('what was pasted', () => {
+describe('check', () => {
   const [start, ...messages] = EXAMPLES.find(({ id }) => id === 'tinker')!.events;
 
-  it('may be one event, a list, lines, or a body', () => {
+  it('accepts one event, a list, lines, or a body', () => {
     const shapes = [
       [JSON.stringify(start), 'event', 1],
       [JSON.stringify([start, ...messages]), 'list', 6],
       [[start, ...messages].map((event) => JSON.stringify(event)).join('\n'), 'lines', 6],
       [JSON.stringify({ events: [start] }), 'none', 1],
     ] as const;
-    for (const [text, wrapping, kept] of shapes) expect(check(text, NOW)).toMatchObject({ status: 200, wrapping, kept, problems: [] });
+    for (const [text, wrapping, kept] of shapes)
+      expect(check(text, NOW)).toMatchObject({ status: 200, wrapping, accepted: kept, problems: [] });
     expect(one(JSON.stringify(messages)).start).toBeNull();
   });
 
-  it('is read as tolerantly as the server does: NaN, and equal ids once', () => {
+  it('is as tolerant as the server: accepts NaN and counts repeated ids once', () => {
     const text = JSON.stringify([start, ...messages, messages[0]]);
-    expect(check(text, NOW)).toMatchObject({ kept: 6, repeated: 1 });
-    expect(oddities(one(JSON.stringify({ ...start, metadata: { step: 1, x: 'N' } }).replace('"N"', 'NaN')))).toContain(
-      'a NaN or Infinity was sent: it is stored as null',
+    expect(check(text, NOW)).toMatchObject({ accepted: 6, repeated: 1 });
+    expect(warningsOf(one(JSON.stringify({ ...start, metadata: { step: 1, x: 'N' } }).replace('"N"', 'NaN')))).toContain(
+      'a value is NaN or Infinity: it is stored as null',
     );
   });
 
-  it('is refused by place', () => {
+  it('names the rejected part', () => {
     const bad = JSON.stringify([start, { ...messages[0], index: -1 }, { ...messages[1], type: 'thought' }, 7]);
-    const { status, kept, problems } = check(bad, NOW);
-    expect([status, kept]).toEqual([200, 1]);
-    expect(problems.map(({ place }) => place)).toEqual(['events[1]', 'events[2]', 'events[3]']);
+    const { status, accepted, problems } = check(bad, NOW);
+    expect([status, accepted]).toEqual([200, 1]);
+    expect(problems.map(({ target }) => target)).toEqual(['events[1]', 'events[2]', 'events[3]']);
     expect(problems[0]!.text).toBe('index must be an integer from 0.');
-    expect(verdictOf(check(bad, NOW))).toBe('Answered with 200: 1 event would be kept, 3 refused.');
-    expect(check(JSON.stringify({ ...start, runName: '' }), NOW)).toMatchObject({ status: 422, kept: 0 });
-    expect(check('{"events": 3}', NOW)).toMatchObject({ status: 422, problems: [{ place: 'body' }] });
+    expect(verdictOf(check(bad, NOW))).toBe('Accepted with status 200: 1 event would be stored, 3 rejected.');
+    expect(check(JSON.stringify({ ...start, runName: '' }), NOW)).toMatchObject({ status: 422, accepted: 0 });
+    expect(check('{"events": 3}', NOW)).toMatchObject({ status: 422, problems: [{ target: 'body' }] });
     expect(check('{"events": [', NOW).problems[0]!.text).toMatch(/^The request body is not valid JSON: /);
   });
 
-  it('a key of the contract in the wrong place is told', () => {
+  it('reports a recommended field at the wrong path', () => {
     const misplaced = { ...start, run_info: { group_id: 'g' }, n_samples: 4 };
-    const missing = missingOf(one(JSON.stringify(misplaced)));
-    expect(missing.find(({ key }) => key === 'metadata.n_samples')?.stray).toBe('n_samples');
-    expect(missing.find(({ key }) => key === 'metadata.phase')?.stray).toBeNull();
+    const missing = missingFieldsOf(one(JSON.stringify(misplaced)));
+    expect(missing.find(({ key }) => key === 'metadata.n_samples')?.misplaced).toBe('n_samples');
+    expect(missing.find(({ key }) => key === 'metadata.phase')?.misplaced).toBeNull();
   });
 });

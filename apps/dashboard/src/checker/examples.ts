@@ -1,11 +1,11 @@
-/** What the integrations of dashboard.md 2.1 upload for one short episode, field by field. */
+/** Uploads of one short episode, as each integration sends them (docs/reference/metrics.md#integrations). */
 export interface Example {
   id: string;
   name: string;
   events: readonly object[];
 }
 
-interface Sent {
+interface SentMessage {
   type: string;
   content: string;
   name?: string;
@@ -17,14 +17,14 @@ interface Sent {
 
 const TIME = 1_795_215_000_000;
 
-/** The start event and its messages, as the openreward package stamps them. `every`: milliseconds between two. */
-function events(number: number, start: object, messages: readonly Sent[], every = 0): object[] {
-  const id = (at: number) => `00000000-0000-4000-8000-${(number * 1_000 + at).toString(16).padStart(12, '0')}`;
+/** The start event and its messages, as the openreward package sends them. `intervalMs`: time between two messages. */
+function events(number: number, start: object, messages: readonly SentMessage[], intervalMs = 0): object[] {
+  const id = (position: number) => `00000000-0000-4000-8000-${(number * 1_000 + position).toString(16).padStart(12, '0')}`;
   const sent = messages.map((message, index) => ({
     eventType: 'message',
     eventId: id(index + 1),
     rolloutEventId: id(0),
-    timestamp: TIME + index * every,
+    timestamp: TIME + index * intervalMs,
     index,
     isFinished: false,
     metadata: {},
@@ -33,8 +33,8 @@ function events(number: number, start: object, messages: readonly Sent[], every 
   return [{ eventType: 'rollout', eventId: id(0), timestamp: TIME, ...start }, ...sent];
 }
 
-const place = { environment: 'acme/math', split: 'train' };
-const asked: readonly Sent[] = [
+const split = { environment: 'acme/math', split: 'train' };
+const prompt: readonly SentMessage[] = [
   { type: 'system_message', content: 'Use the tools.' },
   { type: 'user_message', content: 'How much is 1 + 1?' },
 ];
@@ -44,11 +44,11 @@ const skyrl = events(
   {
     runName: 'skyrl-openreward',
     rolloutName: 'acme-math-train-17',
-    ...place,
+    ...split,
     metadata: { stop_reason: 'finished', total_reward: 1.25, num_turns: 2 },
   },
   [
-    ...asked,
+    ...prompt,
     { type: 'assistant_message', content: '<tool_call>\n{"name": "search", "arguments": {"text": "1 + 1"}}\n</tool_call>' },
     // md5("{turn}:{tool}")[:12], turns from 1.
     { type: 'tool_call', name: 'search', callId: '201c75b08c6a', content: '{"text": "1 + 1"}' },
@@ -64,12 +64,12 @@ const slime = events(
   {
     runName: 'slime-training',
     rolloutName: 'acme-math-3f2a9c1b7d40-0a1b2c3d',
-    ...place,
+    ...split,
     task_spec: { question: '1 + 1', answer: '2' },
     metadata: { stop_reason: 'reached_terminal_state', num_tool_calls: 2, reward_sum: 1.5 },
   },
   [
-    ...asked,
+    ...prompt,
     { type: 'assistant_message', content: 'Looking.' },
     // The same hash, turns from 0.
     { type: 'tool_call', name: 'search', callId: 'e5624fd63b7d', content: '{}' },
@@ -84,11 +84,11 @@ const tinker = events(
   {
     runName: 'tinker-math',
     rolloutName: 'acme-math-train-4-step12-r3',
-    ...place,
+    ...split,
     metadata: { step: 12, rollout_idx: 3, stop: 'max_tokens', num_tool_calls: 1, num_failed_tool_calls: 1, called_answer: false },
   },
   [
-    asked[1]!,
+    prompt[1]!,
     { type: 'reasoning', content: 'Small numbers.' },
     { type: 'tool_call', name: 'search', callId: '5f0e4c9d2b7a4d1c9a3e8b6f7d2c1a0b', content: '{}' },
     {
@@ -106,7 +106,7 @@ const firehorse = events(
   {
     runName: 'math-eval',
     rolloutName: 'claude-code_some-model_2',
-    ...place,
+    ...split,
     split: 'test',
     task_spec: { question: '1 + 1', answer: '2' },
     run_info: { model_name: 'some-model', run_type: 'eval', framework: 'firehorse', framework_version: '0.3.1' },
@@ -114,7 +114,7 @@ const firehorse = events(
     metadata: { model: 'some-model', agent: 'claude-code', effort: 'high' },
   },
   [
-    asked[1]!,
+    prompt[1]!,
     { type: 'assistant_message', content: 'Two.' },
     { type: 'tool_call', name: 'submit', callId: 'toolu_01', content: '{"answer": "2"}' },
     { type: 'tool_result', callId: 'toolu_01', content: 'Right.', reward: 1, isFinished: true },
@@ -127,7 +127,7 @@ const recommended = events(
   {
     runName: 'own-loop',
     rolloutName: 'any name',
-    ...place,
+    ...split,
     rollout_info: { current_step: 40, task_index: 9 },
     metadata: {
       group_id: 'g-40-9',
@@ -150,11 +150,11 @@ const recommended = events(
 );
 
 export const EXAMPLES: readonly Example[] = [
-  { id: 'recommended', name: 'Own loop, everything sent', events: recommended },
+  { id: 'recommended', name: 'Custom loop with all fields', events: recommended },
   { id: 'skyrl', name: 'SkyRL', events: skyrl },
   { id: 'slime', name: 'slime, miles', events: slime },
   { id: 'tinker', name: 'tinker', events: tinker },
   { id: 'firehorse', name: 'firehorse', events: firehorse },
 ];
 
-export const textOf = ({ events: some }: Example): string => JSON.stringify({ events: some }, null, 2);
+export const textOf = ({ events: sent }: Example): string => JSON.stringify({ events: sent }, null, 2);

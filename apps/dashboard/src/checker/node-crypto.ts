@@ -3,8 +3,8 @@ import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 
 /**
- * Stands in for `node:crypto` in the browser (`vite.config.ts`), so that the checker computes the keys that the server computes. The
- * browser's own `crypto.subtle` is asynchronous and lacks MD5.
+ * Replaces `node:crypto` in the browser (`vite.config.ts`), so that the checker computes the same keys as the server. `crypto.subtle` of
+ * the browser is asynchronous and has no MD5.
  */
 const algorithms = { sha256, md5 };
 

@@ -1,21 +1,21 @@
 import { formatCount, UNKNOWN } from '../format/number.ts';
-import { fieldsOf, missingOf, oddities } from './fields.ts';
-import type { Checked, CheckedRollout } from './read.ts';
+import type { CheckedRollout, CheckResult } from './check.ts';
+import { fieldsOf, missingFieldsOf, warningsOf } from './fields.ts';
 
 const events = (count: number) => `${formatCount(count)} ${count === 1 ? 'event' : 'events'}`;
 
-/** What the route would answer, in one sentence. */
-export function verdictOf({ status, kept, repeated, problems }: Checked): string {
-  const refused = problems.length;
-  if (status !== 200) return `Refused with ${status}: nothing would be kept.`;
-  const parts = [`${events(kept)} would be kept`];
-  if (refused > 0) parts.push(`${formatCount(refused)} refused`);
+/** The response of the server in one sentence. */
+export function verdictOf({ status, accepted, repeated, problems }: CheckResult): string {
+  const rejected = problems.length;
+  if (status !== 200) return `Rejected with status ${status}: no event would be stored.`;
+  const parts = [`${events(accepted)} would be stored`];
+  if (rejected > 0) parts.push(`${formatCount(rejected)} rejected`);
   if (repeated > 0) parts.push(`${formatCount(repeated)} repeated`);
-  return `Answered with 200: ${parts.join(', ')}.`;
+  return `Accepted with status 200: ${parts.join(', ')}.`;
 }
 
-export const titleOf = ({ start, result }: CheckedRollout): string =>
-  start === null ? `Rollout ${result.id}, without its start event` : (result.rolloutName ?? `Rollout ${result.id}`);
+export const titleOf = ({ start, normalised }: CheckedRollout): string =>
+  start === null ? `Rollout ${normalised.id}, without start event` : (normalised.rolloutName ?? `Rollout ${normalised.id}`);
 
 function linesOf(rollout: CheckedRollout): string[] {
   const width = Math.max(...fieldsOf(rollout).map(({ name }) => name.length));
@@ -23,19 +23,20 @@ function linesOf(rollout: CheckedRollout): string[] {
     ({ name, value, provenance, rule, source }) =>
       `  ${name.padEnd(width)}  ${value ?? UNKNOWN}  (${provenance}${source === null ? '' : `, from ${source}`}: ${rule})`,
   );
-  const missing = missingOf(rollout).map(
-    ({ key, without, stray }) => `  ${key}: ${without}${stray === null ? '' : ` (it stands in ${stray}, where nothing reads it)`}`,
+  const missing = missingFieldsOf(rollout).map(
+    ({ key, effect, misplaced }) =>
+      `  ${key}: ${effect}${misplaced === null ? '' : ` (found in ${misplaced}, where the server does not read it)`}`,
   );
   return [
-    `${titleOf(rollout)}: ${rollout.result.source}, ${events(rollout.events)}`,
+    `${titleOf(rollout)}: ${rollout.normalised.source}, ${events(rollout.events)}`,
     ...fields,
-    ...oddities(rollout).map((text) => `  ! ${text}`),
-    ...(missing.length === 0 ? ['Everything of the recommended contract is there.'] : ['Missing of the recommended contract:', ...missing]),
+    ...warningsOf(rollout).map((text) => `  ! ${text}`),
+    ...(missing.length === 0 ? ['The upload has all recommended fields.'] : ['Missing recommended fields:', ...missing]),
   ];
 }
 
-/** The whole answer as plain text, for a message to somebody else. The upload itself is not in it. */
-export function reportOf(checked: Checked): string {
-  const problems = checked.problems.map(({ place, text }) => `  ${place}: ${text}`);
-  return [verdictOf(checked), ...problems, ...checked.rollouts.flatMap((rollout) => ['', ...linesOf(rollout)])].join('\n');
+/** The result as plain text, without the content of the upload. */
+export function reportOf(result: CheckResult): string {
+  const problems = result.problems.map(({ target, text }) => `  ${target}: ${text}`);
+  return [verdictOf(result), ...problems, ...result.rollouts.flatMap((rollout) => ['', ...linesOf(rollout)])].join('\n');
 }

@@ -7,7 +7,7 @@ import { previewQuery } from '../data/explorer.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { taskLabel } from '../format/task.ts';
 import { formatDuration } from '../format/time.ts';
-import { Known } from '../frame/Provenance.tsx';
+import { WithProvenance } from '../frame/Provenance.tsx';
 import { RewardDot } from '../frame/Reward.tsx';
 import { Stop } from '../frame/Stop.tsx';
 import { PlainText } from '../text/PlainText.tsx';
@@ -95,18 +95,18 @@ function Details({ header, solved }: { header: RolloutHeader; solved: Solved }) 
     <dl className="grid grid-cols-[64px_minmax(0,1fr)] gap-x-2 gap-y-[2px]">
       <Detail label="reward">
         <span className="inline-flex items-center gap-2 tabular-nums strong">
-          <Known provenance={reward === null ? 'unknown' : provenance['reward']} rule={header.rules['reward']}>
+          <WithProvenance provenance={reward === null ? 'unknown' : provenance['reward']} rule={header.rules['reward']}>
             {formatReward(reward)}
-          </Known>
+          </WithProvenance>
           <RewardDot reward={reward} solved={(value) => solved(header, value)} />
           {reward === null && <span className="label">unscored</span>}
           {best && <span className="label">best of its group {formatReward(best.reward)}</span>}
         </span>
       </Detail>
       <Detail label="stop">
-        <Known provenance={provenance['stop']} rule={header.rules['stop']}>
+        <WithProvenance provenance={provenance['stop']} rule={header.rules['stop']}>
           <Stop stop={header.stop} />
-        </Known>
+        </WithProvenance>
       </Detail>
       <Detail label="turns">
         {formatCount(header.turns)}{' '}

@@ -92,7 +92,7 @@ export function FailuresPage() {
                 )}
               </p>
               <span className="flex-1" />
-              <NewsPill news={news} what="kinds of failure" onShow={() => void failures.refetch()} />
+              <NewsPill news={news} noun="kinds of failure" onShow={() => void failures.refetch()} />
             </div>
             <div aria-hidden="true" className="grid grid-cols-[64px_112px_minmax(0,1fr)_110px_90px_72px] gap-3 border-b border-line px-4">
               {['Rollouts', '', 'Normalised error', 'Last tool', 'Stop', 'Reward'].map((head, i) => (

@@ -1,7 +1,7 @@
 import { formatAbsolute, formatAge } from '../format/time.ts';
 import { useNow } from './now.ts';
 
-/** `short`: without the word “ago”, where the column says what it is. */
+/** The time since `iso`. `short` omits the word “ago”. */
 export function Age({ iso, short = false }: { iso: string | null | undefined; short?: boolean }) {
   const age = formatAge(iso, useNow());
   return (

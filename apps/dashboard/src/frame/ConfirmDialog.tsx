@@ -2,7 +2,7 @@ import { useMutation } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Dialog } from './Dialog.tsx';
 
-/** Asks before something is gone: `children` name what. Stays open with the refusal when the server refuses. */
+/** Asks before a destructive action; `children` describe it. Stays open and shows the error if the server refuses. */
 export function ConfirmDialog({
   title,
   action,
@@ -11,7 +11,7 @@ export function ConfirmDialog({
   children,
 }: {
   title: string;
-  /** What the button says: the verb and what it is done to. */
+  /** Label of the button: verb and object. */
   action: string;
   onConfirm: () => Promise<unknown>;
   onClose: () => void;
@@ -27,7 +27,7 @@ export function ConfirmDialog({
             {action}
           </button>
           <button type="button" className="button" onClick={onClose}>
-            Keep
+            Cancel
           </button>
         </div>
         <p role="alert" className="text-bad empty:hidden">

@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect, useRef } from 'react';
 
-/** A modal dialog: the platform's own, so focus, Escape and the background are its business. `onClose` comes for every way out. */
+/** A modal `<dialog>`: the browser handles focus, Escape and the background. Every way to close it calls `onClose`. */
 export function Dialog({
   title,
   open,
@@ -19,7 +19,7 @@ export function Dialog({
     const element = dialog.current!;
     if (open && !element.open) {
       element.showModal();
-      // React's autoFocus came before the dialog was open, when nothing in it could have the focus.
+      // React's autoFocus runs before the dialog is open and has no effect then.
       element.querySelector<HTMLElement>('[data-autofocus]')?.focus();
     }
     if (!open && element.open) element.close();

@@ -7,7 +7,7 @@ import { openedShareQuery } from '../data/shares.ts';
 import { feed } from '../data/live/useFeed.ts';
 import { foldRail, useFoldedRail } from '../theme/rail.ts';
 import { switchTheme, useTheme } from '../theme/theme.ts';
-import { GuestFrame, NotShown } from './GuestFrame.tsx';
+import { GuestFrame, NotShared } from './GuestFrame.tsx';
 import { HelpDialog } from './HelpDialog.tsx';
 import { TopBarSlot } from './page.tsx';
 import { PaletteButton } from './PaletteButton.tsx';
@@ -119,9 +119,9 @@ function Rail({ org }: { org: string | undefined }) {
           type="button"
           onClick={() => foldRail(!folded)}
           className="grid size-[28px] place-items-center rounded-[4px] text-ink-3 hover:bg-paper-2 hover:text-ink-1 max-[760px]:hidden"
-          aria-label="Fold the rail"
+          aria-label="Collapse navigation"
           aria-pressed={folded}
-          title={folded ? 'Show the words of the rail' : 'Only the icons of the rail'}
+          title={folded ? 'Show labels' : 'Show icons only'}
         >
           <Icon name={folded ? 'unfold' : 'fold'} />
         </button>
@@ -140,32 +140,32 @@ function Rail({ org }: { org: string | undefined }) {
   );
 }
 
-/** The rollout that the address names; null on other pages. */
-function useAskedRollout(): string | null {
+/** Id of the rollout in the address; null on other pages. */
+function useRolloutInAddress(): string | null {
   const match = useMatchRoute()({ to: '/rollout/$id' });
   return match === false ? null : match.id.toLowerCase();
 }
 
-/** The room around every page: rail (a strip where the window is narrow, as at 200 % zoom), top bar, and the way in for a browser that is not signed in. */
+/** The frame of every page: navigation rail, top bar and content. Shows the sign-in form, or a shared rollout, without a session. */
 export function Frame() {
   const me = useQuery(meQuery);
   const [slot, setSlot] = useState<HTMLElement | null>(null);
   const signedIn = me.data !== undefined;
   useEffect(() => (signedIn ? feed.start() : undefined), [signedIn]);
-  const asked = useAskedRollout();
-  const stranger = me.error instanceof ApiError && me.error.status === 401 && asked !== null;
-  const opened = useQuery({ ...openedShareQuery, enabled: stranger });
-  if (stranger && opened.data?.rollout === asked) return <GuestFrame key={asked} rollout={asked} until={opened.data.expires_at} />;
+  const rollout = useRolloutInAddress();
+  const mayBeGuest = me.error instanceof ApiError && me.error.status === 401 && rollout !== null;
+  const share = useQuery({ ...openedShareQuery, enabled: mayBeGuest });
+  if (mayBeGuest && share.data?.rollout === rollout) return <GuestFrame key={rollout} rollout={rollout} until={share.data.expires_at} />;
 
   let content: ReactNode = <Outlet />;
-  if (me.isPending || (stranger && opened.isPending)) content = <SkeletonRows />;
-  else if (stranger && opened.data !== undefined) content = <SignIn detail={<NotShown instead={opened.data?.rollout} />} />;
+  if (me.isPending || (mayBeGuest && share.isPending)) content = <SkeletonRows />;
+  else if (mayBeGuest && share.data !== undefined) content = <SignIn detail={<NotShared sharedRollout={share.data?.rollout} />} />;
   else if (me.error instanceof ApiError) content = <ErrorState error={me.error} retry={() => void me.refetch()} />;
 
   return (
     <TopBarSlot value={slot}>
       <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-20 focus:bg-paper-0 focus:p-2">
-        Skip to the content
+        Skip to content
       </a>
       <div className="grid h-full grid-cols-[var(--rail)_minmax(0,1fr)] grid-rows-[44px_minmax(0,1fr)] max-[760px]:grid-cols-[minmax(0,1fr)] max-[760px]:grid-rows-[44px_minmax(44px,auto)_minmax(0,1fr)]">
         <div className="row-span-2 grid min-w-0 max-[760px]:row-span-1">

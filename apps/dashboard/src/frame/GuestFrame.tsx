@@ -8,10 +8,10 @@ import './guest.css';
 import { Guest } from './guest.ts';
 import { TopBarSlot } from './page.tsx';
 
-/** The room around a rollout that a link shows to somebody without an account: no rail, and nothing that leads elsewhere. */
+/** The frame of a shared rollout for a reader without an account: no navigation and no links to other pages. */
 export function GuestFrame({ rollout, until }: { rollout: string; until: string }) {
   const [slot, setSlot] = useState<HTMLElement | null>(null);
-  // Layout effects come before the page's queries begin: what the link does not show is not asked for.
+  // A layout effect runs before the queries of the page, so that they request only what the share allows.
   useLayoutEffect(() => {
     limitToSharedRollout(rollout);
     return () => limitToSharedRollout(null);
@@ -37,20 +37,19 @@ function SharedBy({ rollout, until }: { rollout: string; until: string }): React
   const header = useQuery(headerQuery(rollout)).data;
   const day = new Date(until).toLocaleDateString('en-GB', { dateStyle: 'medium' });
   return (
-    <p className="flex-none text-ink-3" title={`The link ends on ${formatAbsolute(until)}`}>
-      shared by <span className="text-ink-1">{header?.run.org ?? 'its organisation'}</span>, until {day}
+    <p className="flex-none text-ink-3" title={`The link expires on ${formatAbsolute(until)}`}>
+      Shared by <span className="text-ink-1">{header?.run.org ?? 'its organisation'}</span>, until {day}
     </p>
   );
 }
 
-/** Why somebody without an account sees no rollout at its address. `instead`: what the link that they opened last shows. */
-export function NotShown({ instead }: { instead: string | undefined }) {
-  if (instead === undefined)
-    return <>If a link brought you to this rollout: it has ended or was taken back. Ask who sent it for another.</>;
+/** Why a reader without an account does not see a rollout. `sharedRollout`: the rollout of the link that they opened last. */
+export function NotShared({ sharedRollout }: { sharedRollout: string | undefined }) {
+  if (sharedRollout === undefined) return <>If you followed a shared link: it has expired or was revoked. Ask its sender for a new link.</>;
   return (
     <>
       The link that you opened shows{' '}
-      <Link to="/rollout/$id" params={{ id: instead }} search={{}} className="link">
+      <Link to="/rollout/$id" params={{ id: sharedRollout }} search={{}} className="link">
         another rollout
       </Link>
       , not this one.

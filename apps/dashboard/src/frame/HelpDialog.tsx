@@ -6,14 +6,14 @@ import { KEY_GROUPS, keyOf, remapKey, useKeymap } from './keymap.ts';
 const symbols: Record<string, string> = { mod: navigator.platform.startsWith('Mac') ? '⌘' : 'Ctrl' };
 const parts = (key: string) => (key === 'gg' ? ['g', 'g'] : key.split('+').map((part) => symbols[part] ?? part));
 
-function Key({ command, what, fixed = false }: { command: string; what: string; fixed?: boolean }) {
-  const [asking, setAsking] = useState(false);
-  const take = (event: KeyboardEvent) => {
+function KeyRow({ command, description, fixed = false }: { command: string; description: string; fixed?: boolean }) {
+  const [recording, setRecording] = useState(false);
+  const onKeyDown = (event: KeyboardEvent) => {
     event.preventDefault();
     event.stopPropagation();
     if (event.key === 'Shift' || event.key === 'Control' || event.key === 'Meta' || event.key === 'Alt') return;
     if (event.key !== 'Escape' && event.key !== 'Tab') remapKey(command, event.key === 'Backspace' ? null : event.key);
-    setAsking(false);
+    setRecording(false);
   };
   if (fixed)
     return (
@@ -21,7 +21,7 @@ function Key({ command, what, fixed = false }: { command: string; what: string; 
         <span className="px-1">
           <kbd>{command}</kbd>
         </span>
-        <span className="truncate">{what}</span>
+        <span className="truncate">{description}</span>
       </div>
     );
   return (
@@ -29,27 +29,27 @@ function Key({ command, what, fixed = false }: { command: string; what: string; 
       <button
         type="button"
         className="flex h-[24px] items-center gap-1 rounded-[3px] px-1 text-left hover:bg-paper-2"
-        aria-label={`Key for “${what}”: ${asking ? 'press a key' : `${parts(keyOf(command)).join(' ')}. Press to change it.`}`}
-        onClick={() => setAsking(true)}
-        onKeyDown={asking ? take : undefined}
-        onBlur={() => setAsking(false)}
+        aria-label={`Key for “${description}”: ${recording ? 'press a key' : `${parts(keyOf(command)).join(' ')}. Press to change it.`}`}
+        onClick={() => setRecording(true)}
+        onKeyDown={recording ? onKeyDown : undefined}
+        onBlur={() => setRecording(false)}
       >
-        {asking ? (
-          <span className="label">press a key</span>
+        {recording ? (
+          <span className="label">Press a key</span>
         ) : (
           parts(keyOf(command)).map((part, i) => [i > 0 && ' ', <kbd key={i}>{part}</kbd>])
         )}
       </button>
-      <span className="truncate">{what}</span>
+      <span className="truncate">{description}</span>
     </div>
   );
 }
 
 const openers = new Set<() => void>();
-/** Opens the keyboard map, as its key does. */
+/** Opens the keyboard map. */
 export const openHelp = (): void => openers.forEach((open) => open());
 
-/** The keyboard map; a key can be changed by pressing its button and then another key, and is its own again with Backspace. */
+/** The keyboard map. To change a key, press its button and then the new key; Backspace resets it. */
 export function HelpDialog() {
   const [open, setOpen] = useState(false);
   useKeymap();
@@ -75,14 +75,14 @@ export function HelpDialog() {
           {KEY_GROUPS.map(({ title, keys }) => (
             <section key={title} className="mb-3 break-inside-avoid-column">
               <h3 className="label mb-1">{title}</h3>
-              {keys.map(({ key, what, fixed }) => (
-                <Key key={key} command={key} what={what} {...(fixed && { fixed })} />
+              {keys.map(({ key, description, fixed }) => (
+                <KeyRow key={key} command={key} description={description} {...(fixed && { fixed })} />
               ))}
             </section>
           ))}
         </div>
         <p className="label mt-2">
-          Press a key’s button, then the key that you prefer; Backspace gives it back its own. Kept in this browser.
+          To change a key, press its button, then the new key. Backspace resets it. This browser stores the change.
         </p>
       </Dialog>
     </>

@@ -2,7 +2,7 @@ import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { ErrorState, SkeletonRows } from './states.tsx';
 
-/** A read, or what stands in its place until it is there: rows that keep the layout, or what went wrong and what to do. */
+/** The data of a query; skeleton rows while it loads, or the error state. */
 export function Loaded<T>({
   query,
   children,

@@ -7,7 +7,7 @@ const floating =
 const item =
   'flex min-h-[26px] cursor-pointer items-center gap-2 rounded-[3px] px-2 outline-none data-[highlighted]:bg-paper-2 data-[disabled]:opacity-45';
 
-/** A button that opens a list of things to do or to choose from. Non-modal: the page behind keeps its scroll bar and its keys. */
+/** A button that opens a list of actions or choices. Non-modal: the page keeps its scroll bar. */
 export function Menu({
   label,
   button,
@@ -27,7 +27,7 @@ export function Menu({
   return (
     <DropdownMenu.Root modal={false} open={open} onOpenChange={setOpen}>
       <DropdownMenu.Trigger className="button" aria-keyshortcuts={shortcut}>
-        {/* Beside what is seen, not instead of it: who speaks to the computer says what is written there. */}
+        {/* In addition to the visible text, because speech control uses the visible text as the name. */}
         <span className="sr-only">{label}: </span>
         {button}
       </DropdownMenu.Trigger>
@@ -48,7 +48,7 @@ export function MenuItem({ children, onSelect, disabled = false }: { children: R
   );
 }
 
-/** One choice among several; the chosen one has a mark. */
+/** A group of exclusive choices. */
 export function MenuChoice<T extends string>({
   title,
   value,

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import type { News } from '../data/news.ts';
 import { formatCount } from '../format/number.ts';
 
-/** What came since a list was read: the list stays as it is until its reader asks for it (ADR 17). */
+/** Offers new data. A list does not change until the reader clicks (ADR 17). */
 export function Pill({ title, onShow, children }: { title: string; onShow: () => void; children: ReactNode }) {
   return (
     <button
@@ -17,12 +17,12 @@ export function Pill({ title, onShow, children }: { title: string; onShow: () =>
   );
 }
 
-/** `what`: of what there is more, for whoever hears it. */
-export function NewsPill({ news, what, onShow }: { news: News; what: string; onShow: () => void }) {
+/** `noun`: the plural noun of the list, for the tooltip. */
+export function NewsPill({ news, noun, onShow }: { news: News; noun: string; onShow: () => void }) {
   if (news.fresh === 0 && !news.changed) return null;
   return (
-    <Pill title={`${news.fresh > 0 ? `More ${what} came. ` : ''}Read again; until then nothing moves`} onShow={onShow}>
-      {news.fresh > 0 ? `${formatCount(news.fresh)} new` : 'figures changed: refresh'}
+    <Pill title={`${news.fresh > 0 ? `There are new ${noun}. ` : ''}Click to refresh`} onShow={onShow}>
+      {news.fresh > 0 ? `${formatCount(news.fresh)} new` : 'Figures changed: refresh'}
     </Pill>
   );
 }

@@ -4,7 +4,7 @@ import { useKeys } from './keyboard.ts';
 
 const PaletteDialog = lazy(async () => ({ default: (await import('../palette/PaletteDialog.tsx')).PaletteDialog }));
 
-/** Opens the palette; its code comes with the first opening. */
+/** Opens the palette. Its code loads when it first opens. */
 export function PaletteButton() {
   const [open, setOpen] = useState(false);
   useKeys({ 'mod+k': () => setOpen(true) });

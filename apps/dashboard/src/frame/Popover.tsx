@@ -1,7 +1,7 @@
 import { Popover as Radix } from 'radix-ui';
 import type { ReactNode } from 'react';
 
-/** A button with a small page of its own: explanations, settings of a chart, a form of two fields. */
+/** A button that opens a small panel, for example an explanation or a short form. */
 export function Popover({
   label,
   button,

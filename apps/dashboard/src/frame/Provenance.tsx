@@ -1,31 +1,31 @@
 import type { ReactNode } from 'react';
 import type { Provenance } from '@palestra/protocol';
 
-const words: Record<Provenance, string> = {
+const descriptions: Record<Provenance, string> = {
   reported: 'As uploaded.',
   parsed: 'Read from another field of the upload.',
-  inferred: 'Inferred from counts, order and timing: it can be wrong.',
+  inferred: 'Inferred from counts, order and timing. It can be wrong.',
   unknown: 'Not in the upload.',
 };
 
-/** A value with how it came to be known (dashboard.md 2.2): `~` inferred, dotted underline parsed, `–` unknown, else plain. */
-export function Known({
+/** Marks a value with its provenance (docs/reference/metrics.md#provenance). */
+export function WithProvenance({
   provenance,
   rule,
   confidence,
   children,
 }: {
   provenance: Provenance | undefined;
-  /** The normaliser's rule, for the hover. */
+  /** The rule of the normaliser, for the tooltip. */
   rule?: string | undefined;
-  /** 0 to 1, of an inferred value. */
+  /** Confidence of an inferred value, 0 to 1. */
   confidence?: number | null | undefined;
   children: ReactNode;
 }) {
   const kind = provenance ?? 'reported';
   if (kind === 'reported') return <>{children}</>;
-  const sure = typeof confidence === 'number' ? ` Confidence ${Math.round(confidence * 100)} %.` : '';
-  const title = `${words[kind]}${rule ? ` Rule: ${rule}.` : ''}${kind === 'inferred' ? sure : ''}`;
+  const confidenceText = typeof confidence === 'number' ? ` Confidence ${Math.round(confidence * 100)} %.` : '';
+  const title = `${descriptions[kind]}${rule ? ` Rule: ${rule}.` : ''}${kind === 'inferred' ? confidenceText : ''}`;
   if (kind === 'unknown') {
     return (
       <span className="text-ink-3" title={title}>

@@ -10,20 +10,20 @@ import { ShownOnce } from './ShownOnce.tsx';
 interface ShareProps {
   /** Id of the rollout. */
   rollout: string;
-  /** Index of the message that the links open at; absent or null: the beginning. */
+  /** Index of the message at which the links open; absent or null: the beginning. */
   message?: number | null | undefined;
 }
 
-/** Shows a rollout to others: its address for who has an account here, or a link that ends for everybody else. */
+/** Shares a rollout: its address for members, a link with an expiry for other people. */
 export function ShareButton(props: ShareProps) {
   return (
     <Popover label="Share this rollout" button="Share" align="end">
-      <Sharing {...props} />
+      <SharePanel {...props} />
     </Popover>
   );
 }
 
-function Sharing({ rollout, message = null }: ShareProps) {
+function SharePanel({ rollout, message = null }: ShareProps) {
   const address = `${location.origin}/rollout/${rollout}${message === null ? '' : `#m-${message}`}`;
   return (
     <div className="flex flex-col gap-4">
@@ -50,9 +50,9 @@ function Sharing({ rollout, message = null }: ShareProps) {
 function NewLink({ rollout, message }: { rollout: string; message: number | null }) {
   const [days, setDays] = useState('30');
   const create = useMutation({ mutationFn: createShare });
-  const held = useQuery(sharesQuery(rollout)).data;
-  // Not once it was taken back.
-  const made = held?.some(({ id }) => id === create.data?.id) ? create.data : undefined;
+  const shares = useQuery(sharesQuery(rollout)).data;
+  // Hidden again after it was revoked.
+  const created = shares?.some(({ id }) => id === create.data?.id) ? create.data : undefined;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     create.mutate({ rollout, message, expires_in_days: Number(days) });
@@ -60,10 +60,12 @@ function NewLink({ rollout, message }: { rollout: string; message: number | null
   return (
     <section className="flex flex-col gap-2">
       <h3 className="strong">For people without an account</h3>
-      <p className="text-ink-2">Whoever has the link reads this one rollout, its texts and images, and nothing else of the organisation.</p>
+      <p className="text-ink-2">
+        Everyone with the link can read this rollout with its texts and images, and nothing else of the organisation.
+      </p>
       <form onSubmit={submit} className="flex items-center gap-2">
         <label className="flex items-center gap-2">
-          ends after
+          Expires after
           <input
             className="input num w-[64px]"
             type="number"
@@ -84,7 +86,7 @@ function NewLink({ rollout, message }: { rollout: string; message: number | null
       <p role="alert" className="text-bad empty:hidden">
         {create.error?.message}
       </p>
-      {made && <ShownOnce title={`Holds until ${formatAbsolute(made.expires_at)}`} text={made.url} />}
+      {created && <ShownOnce title={`Valid until ${formatAbsolute(created.expires_at)}`} text={created.url} />}
     </section>
   );
 }
@@ -95,7 +97,7 @@ function Links({ rollout }: { rollout: string }) {
   if (!shares.data || shares.data.length === 0) return null;
   return (
     <section className="flex flex-col gap-1">
-      <h3 className="label">Links that hold</h3>
+      <h3 className="label">Valid links</h3>
       <ul>
         {shares.data.map((share) => (
           <LinkRow key={share.id} share={share} />
@@ -106,7 +108,7 @@ function Links({ rollout }: { rollout: string }) {
 }
 
 function LinkRow({ share }: { share: Share }) {
-  const takeBack = useMutation({ mutationFn: () => revokeShare(share.id) });
+  const revoke = useMutation({ mutationFn: () => revokeShare(share.id) });
   const until = formatAbsolute(share.expires_at);
   return (
     <li className="flex min-h-[28px] items-center gap-2 border-b border-line">
@@ -116,11 +118,11 @@ function LinkRow({ share }: { share: Share }) {
       <button
         type="button"
         className="link flex-none"
-        disabled={takeBack.isPending}
-        aria-label={`Take back the link of ${share.author} until ${until}`}
-        onClick={() => takeBack.mutate()}
+        disabled={revoke.isPending}
+        aria-label={`Revoke the link of ${share.author} until ${until}`}
+        onClick={() => revoke.mutate()}
       >
-        {takeBack.error ? takeBack.error.message : 'Take back'}
+        {revoke.error ? revoke.error.message : 'Revoke'}
       </button>
     </li>
   );

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { CopyButton } from './CopyButton.tsx';
 
-/** A key or link that the server tells this one time: only its hash is kept. */
+/** A new key or link. The server shows it once and stores only its hash. */
 export function ShownOnce({ title, text, children }: { title: ReactNode; text: string; children?: ReactNode }) {
   return (
     <div role="status" className="flex min-w-0 flex-col gap-2 rounded-[4px] border border-line bg-paper-1 p-3">
@@ -12,7 +12,7 @@ export function ShownOnce({ title, text, children }: { title: ReactNode; text: s
         </code>
         <CopyButton text={text} />
       </span>
-      <span className="label">It is shown this once: only its hash is kept.</span>
+      <span className="label">Copy it now. It is shown only once, because the server stores only its hash.</span>
       {children}
     </div>
   );

@@ -1,7 +1,7 @@
 import { UNKNOWN } from '../format/number.ts';
 
-/** Who ended the rollout, by colour and mark: `▲` the policy, `◆` the environment, `✕` the infrastructure (look.md). */
-const blame: Record<string, readonly [mark: string, className: string]> = {
+/** Which part ended the rollout: `▲` policy, `◆` environment, `✕` infrastructure. */
+const causes: Record<string, readonly [mark: string, className: string]> = {
   max_turns: ['▲', 'text-policy'],
   max_tokens: ['▲', 'text-policy'],
   context_length: ['▲', 'text-policy'],
@@ -16,10 +16,10 @@ const blame: Record<string, readonly [mark: string, className: string]> = {
 
 export function Stop({ stop }: { stop: string | null }) {
   if (stop === null || stop === 'unknown') return <span className="text-ink-3">{UNKNOWN}</span>;
-  const known = blame[stop];
+  const cause = causes[stop];
   return (
-    <span className={known?.[1] ?? 'text-ink-2'}>
-      {known && <span aria-hidden="true">{known[0]} </span>}
+    <span className={cause?.[1] ?? 'text-ink-2'}>
+      {cause && <span aria-hidden="true">{cause[0]} </span>}
       {stop}
     </span>
   );

@@ -1,5 +1,5 @@
 import { createContext, useContext } from 'react';
 
-/** The reader has no account here: a link shows them one rollout, read-only. Pages leave out what that does not cover. */
+/** True for a reader without an account, who sees one shared rollout. Pages hide everything else. */
 export const Guest = createContext(false);
 export const useGuest = (): boolean => useContext(Guest);

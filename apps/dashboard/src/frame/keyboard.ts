@@ -2,13 +2,13 @@ import { useLayoutEffect, useRef } from 'react';
 import { commandOf } from './keymap.ts';
 
 const SECOND_KEY_MS = 300;
-/** A box is ticked by Space alone: whoever has just done so goes on with the keys of the page. */
-const typing = (target: EventTarget | null) =>
+/** A checkbox needs only Space, so the keys of the page stay active on it. */
+const isTyping = (target: EventTarget | null) =>
   target instanceof HTMLElement && (target.isContentEditable || target.matches('input:not([type="checkbox"]), textarea, select'));
-/** An open menu has its own keys. */
-const busy = () => document.querySelector('dialog[open], [role="menu"][data-state="open"]') !== null;
+/** Dialogs and open menus have their own keys. */
+const isOverlayOpen = () => document.querySelector('dialog[open], [role="menu"][data-state="open"]') !== null;
 
-/** `mod+k` for Ctrl-K and ⌘K, else `KeyboardEvent.key`; null when the key is not ours. */
+/** `mod+k` for Ctrl-K and ⌘K, otherwise `KeyboardEvent.key`; null with Alt. */
 function nameOf(event: KeyboardEvent): string | null {
   if (event.altKey) return null;
   if (event.ctrlKey || event.metaKey) return `mod+${event.key.toLowerCase()}`;
@@ -16,13 +16,12 @@ function nameOf(event: KeyboardEvent): string | null {
 }
 
 /**
- * Commands of a page, by their default key (frame/keymap.ts), which a reader may have changed: `KeyboardEvent.key`, `gg` for two g within
- * 300 ms (a single `g` waits as long), `mod+f` for Ctrl-F or ⌘F. Off while typing, in menus and dialogs. Keys that no command has stay the
- * browser's own.
+ * Binds commands to their default keys (frame/keymap.ts), which the reader can change: `KeyboardEvent.key`, `gg` for two g within 300 ms (a
+ * single `g` waits as long), `mod+f` for Ctrl-F or ⌘F. Inactive while typing, in menus and in dialogs. The browser handles other keys.
  */
 export function useKeys(commands: Record<string, () => void>): void {
   const latest = useRef(commands);
-  // Before anything is painted: a key is heard as soon as a reader sees what it is for.
+  // A layout effect, so that keys work as soon as the page is painted.
   useLayoutEffect(() => {
     latest.current = commands;
   });
@@ -31,7 +30,7 @@ export function useKeys(commands: Record<string, () => void>): void {
     let single: ReturnType<typeof setTimeout> | undefined;
     const onKey = (event: KeyboardEvent) => {
       const key = nameOf(event);
-      if (key === null || event.defaultPrevented || busy() || (typing(event.target) && !key.startsWith('mod+'))) return;
+      if (key === null || event.defaultPrevented || isOverlayOpen() || (isTyping(event.target) && !key.startsWith('mod+'))) return;
       let name = commandOf(key);
       if (name === 'g' && latest.current['gg']) {
         clearTimeout(single);

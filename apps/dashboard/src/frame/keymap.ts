@@ -1,63 +1,63 @@
 import { useSyncExternalStore } from 'react';
 
-/** A command of the keyboard map (dashboard.md 6.2), named by its default key: `gg`, `mod+k` (Ctrl or ⌘). */
+/** A command of the keyboard map. `key` is its default key and its name: `gg`, `mod+k` (Ctrl or ⌘). */
 interface KeyEntry {
   key: string;
-  what: string;
-  /** The browser's own, which cannot be given another. */
+  description: string;
+  /** The browser handles the key, so that it cannot be changed. */
   fixed?: true;
 }
 export const KEY_GROUPS: readonly { title: string; keys: readonly KeyEntry[] }[] = [
   {
     title: 'Everywhere',
     keys: [
-      { key: 'mod+k', what: 'find a page, a run, an environment' },
-      { key: '?', what: 'this list' },
-      { key: '/', what: 'search' },
-      { key: 'L', what: 'whose definitions the metrics follow' },
-      { key: 'z', what: 'freeze the page, or let it go on' },
+      { key: 'mod+k', description: 'go to a page, run or environment' },
+      { key: '?', description: 'show the keyboard map' },
+      { key: '/', description: 'search' },
+      { key: 'L', description: 'choose the metric definitions' },
+      { key: 'z', description: 'freeze or unfreeze the page' },
     ],
   },
   {
     title: 'Lists',
     keys: [
-      { key: 'j', what: 'next row' },
-      { key: 'k', what: 'previous row' },
-      { key: 'gg', what: 'first row' },
-      { key: 'G', what: 'last row' },
-      { key: 'Enter', what: 'open the row', fixed: true },
-      { key: 'x', what: 'choose the row' },
+      { key: 'j', description: 'next row' },
+      { key: 'k', description: 'previous row' },
+      { key: 'gg', description: 'first row' },
+      { key: 'G', description: 'last row' },
+      { key: 'Enter', description: 'open the row', fixed: true },
+      { key: 'x', description: 'select the row' },
     ],
   },
   {
     title: 'Rollout',
     keys: [
-      { key: 'j', what: 'next turn' },
-      { key: 'k', what: 'previous turn' },
-      { key: 'J', what: 'next error or reward' },
-      { key: 'K', what: 'previous error or reward' },
-      { key: 'h', what: 'sample to the left' },
-      { key: 'l', what: 'sample to the right' },
-      { key: '[', what: 'previous sibling of the group' },
-      { key: ']', what: 'next sibling of the group' },
-      { key: '{', what: 'same task, step before' },
-      { key: '}', what: 'same task, step after' },
-      { key: 'n', what: 'next of the query' },
-      { key: 'p', what: 'previous of the query' },
-      { key: 'd', what: 'compare with the best sibling' },
-      { key: 'e', what: 'open or close what is folded' },
-      { key: 'E', what: 'open or close everything' },
-      { key: 'r', what: 'show or hide reasoning' },
-      { key: 't', what: 'follow the end, or stay' },
-      { key: 'f', what: 'focus: the transcript alone' },
-      { key: 'mod+f', what: 'find in this rollout' },
-      { key: 'mod+p', what: 'print the whole rollout' },
-      { key: 'y', what: 'copy a link to this message' },
-      { key: 'g', what: 'verdict: good' },
-      { key: 'b', what: 'verdict: bad' },
-      { key: 'x', what: 'verdict: exploit' },
-      ...[1, 2, 3, 4, 5].map((score) => ({ key: String(score), what: `score ${score} of 5` })),
-      { key: 'Escape', what: 'back, in place' },
+      { key: 'j', description: 'next turn' },
+      { key: 'k', description: 'previous turn' },
+      { key: 'J', description: 'next error or reward' },
+      { key: 'K', description: 'previous error or reward' },
+      { key: 'h', description: 'previous sample (left)' },
+      { key: 'l', description: 'next sample (right)' },
+      { key: '[', description: 'previous sample of the group' },
+      { key: ']', description: 'next sample of the group' },
+      { key: '{', description: 'same task, previous step' },
+      { key: '}', description: 'same task, next step' },
+      { key: 'n', description: 'next rollout of the query' },
+      { key: 'p', description: 'previous rollout of the query' },
+      { key: 'd', description: 'compare with the best sample' },
+      { key: 'e', description: 'expand or collapse the row' },
+      { key: 'E', description: 'expand or collapse all rows' },
+      { key: 'r', description: 'show or hide reasoning' },
+      { key: 't', description: 'follow new messages' },
+      { key: 'f', description: 'show only the transcript' },
+      { key: 'mod+f', description: 'find in this rollout' },
+      { key: 'mod+p', description: 'print the whole rollout' },
+      { key: 'y', description: 'copy a link to this message' },
+      { key: 'g', description: 'verdict: good' },
+      { key: 'b', description: 'verdict: bad' },
+      { key: 'x', description: 'verdict: exploit' },
+      ...[1, 2, 3, 4, 5].map((score) => ({ key: String(score), description: `score ${score} of 5` })),
+      { key: 'Escape', description: 'go back' },
     ],
   },
 ];
@@ -77,25 +77,25 @@ function read(): Overrides {
   }
 }
 
-/** Gives a command another key; null gives it back its own. The choice stays in this browser. */
+/** Sets the key of a command; null resets it. This browser stores the change. */
 export function remapKey(command: string, key: string | null): void {
   const { [command]: _, ...rest } = overrides;
   overrides = key === null || key === command ? rest : { ...rest, [command]: key };
   try {
     localStorage.setItem(STORAGE, JSON.stringify(overrides));
   } catch {
-    // Then it lasts as long as the page.
+    // Without storage the change lasts until the page is closed.
   }
   listeners.forEach((listener) => listener());
 }
 
-/** The key of a command now. */
+/** The current key of a command. */
 export const keyOf = (command: string): string => overrides[command] ?? command;
 
-/** The command that a key stands for: a key that was given to another command no longer stands for its own. */
+/** The command of a key. The default key of a remapped command has none. */
 export function commandOf(key: string): string | null {
-  const other = Object.entries(overrides).find(([, mine]) => mine === key);
-  if (other) return other[0];
+  const remapped = Object.entries(overrides).find(([, newKey]) => newKey === key);
+  if (remapped) return remapped[0];
   return key in overrides ? null : key;
 }
 

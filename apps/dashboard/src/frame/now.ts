@@ -1,7 +1,7 @@
 import { useSyncExternalStore } from 'react';
 
-/** One clock for all relative times of a page, so that they change together. */
-const tickMs = 5000;
+/** All relative times of a page share one clock, so that they change together. */
+const TICK_MS = 5000;
 let now = Date.now();
 const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setInterval> | undefined;
@@ -10,8 +10,8 @@ function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   timer ??= setInterval(() => {
     now = Date.now();
-    for (const each of listeners) each();
-  }, tickMs);
+    for (const notify of listeners) notify();
+  }, TICK_MS);
   return () => {
     listeners.delete(listener);
     if (listeners.size === 0) {

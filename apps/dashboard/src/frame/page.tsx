@@ -2,10 +2,10 @@ import { createContext, type ReactNode, useContext, useEffect } from 'react';
 import { createPortal } from 'react-dom';
 import { useGuest } from './guest.ts';
 
-/** Where pages put their part of the top bar; the frame owns the element. */
+/** The element of the frame in which pages render their top bar. */
 export const TopBarSlot = createContext<HTMLElement | null>(null);
 
-/** The top bar of a page: breadcrumb at the left, its own actions at the right; also names the browser tab. */
+/** The top bar of a page: breadcrumb at the left, actions at the right. Also sets the title of the browser tab. */
 export function TopBar({ title, crumbs, children }: { title: string; crumbs: ReactNode; children?: ReactNode }) {
   const slot = useContext(TopBarSlot);
   useEffect(() => {
@@ -13,7 +13,7 @@ export function TopBar({ title, crumbs, children }: { title: string; crumbs: Rea
   }, [title]);
   const guest = useGuest();
   if (!slot) return null;
-  // The way up and the page's actions are for members.
+  // Guests have no breadcrumb and no actions.
   if (guest) return createPortal(<h1 className="min-w-0 truncate strong">{title}</h1>, slot);
   return createPortal(
     <>

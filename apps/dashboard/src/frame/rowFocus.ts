@@ -1,6 +1,6 @@
 import type { RefObject } from 'react';
 
-/** Moves the focus between the `[data-row]` elements of a list; Enter then opens the row, as it is a link. */
+/** Moves the focus between the `[data-row]` elements of a list. They are links or buttons, so Enter opens them. */
 export function useRowFocus(list: RefObject<HTMLElement | null>): (step: number) => void {
   return (step) => {
     const rows = [...(list.current?.querySelectorAll<HTMLElement>('[data-row]') ?? [])];

@@ -16,8 +16,8 @@ function State({ title, children }: { title: string; children: ReactNode }) {
 
 export function NotFound() {
   return (
-    <State title="There is no such page">
-      <p className="text-ink-2">The address may be mistyped, or what it named was never here.</p>
+    <State title="Page not found">
+      <p className="text-ink-2">Check the address.</p>
       <p>
         <Link to="/" className="link">
           Go to the runs
@@ -28,21 +28,19 @@ export function NotFound() {
 }
 
 const titles: Record<string, string> = {
-  run_not_found: 'There is no run of that name',
-  rollout_not_found: 'There is no such rollout',
-  environment_not_found: 'There is no such environment',
-  session_not_found: 'There is no such session',
-  network: 'The server does not answer',
+  run_not_found: 'Run not found',
+  rollout_not_found: 'Rollout not found',
+  environment_not_found: 'Environment not found',
+  session_not_found: 'Session not found',
+  network: 'The server does not respond',
   account_needed: 'Only for members',
 };
 
-/** In place of what was shown a moment ago. */
+/** Shown when an open page is deleted. */
 export function Deleted({ what }: { what: 'run' | 'rollout' }) {
   return (
     <State title={`This ${what} was deleted`}>
-      <p className="text-ink-2">
-        It was here when this page was opened. Since then somebody has deleted it, or its time of storage has ended.
-      </p>
+      <p className="text-ink-2">A member deleted it, or its retention period ended, while this page was open.</p>
       <p>
         <Link to="/" className="button">
           Go to the runs
@@ -52,15 +50,15 @@ export function Deleted({ what }: { what: 'run' | 'rollout' }) {
   );
 }
 
-/** What happened, what was kept, what to do, with the code and the id to quote. */
+/** What happened and what to do, with the error code and id to copy. */
 export function ErrorState({ error, retry }: { error: unknown; retry?: () => void }) {
   const known = error instanceof ApiError ? error : null;
   if (known?.status === 401) return <SignIn detail={known.code === 'key_revoked' ? known.message : null} />;
-  const text = error instanceof Error ? error.message : 'Something went wrong in the page itself.';
+  const text = error instanceof Error ? error.message : 'The page has an internal error.';
   return (
-    <State title={titles[known?.code ?? ''] ?? 'This could not be loaded'}>
+    <State title={titles[known?.code ?? ''] ?? 'Loading failed'}>
       <p className="text-ink-2">{text}</p>
-      <p className="text-ink-3">Nothing was changed on the server.</p>
+      <p className="text-ink-3">Nothing changed on the server.</p>
       <div className="flex items-center gap-2">
         {retry && known?.code !== 'account_needed' && (
           <button type="button" className="button" onClick={retry}>
@@ -85,7 +83,7 @@ export function ErrorState({ error, retry }: { error: unknown; retry?: () => voi
 
 export const CrashState = ({ error, reset }: { error: unknown; reset: () => void }) => <ErrorState error={error} retry={reset} />;
 
-/** The way in. `detail`: why the reader is not in. */
+/** The sign-in form. `detail`: why the reader is not signed in. */
 export function SignIn({ detail }: { detail: ReactNode }) {
   const client = useQueryClient();
   const [key, setKey] = useState('');
@@ -104,11 +102,11 @@ export function SignIn({ detail }: { detail: ReactNode }) {
     <State title="Sign in">
       {detail !== null && <p className="text-bad">{detail}</p>}
       <p className="text-ink-2">
-        Open the link that <code>palestra up</code> printed in its terminal, or the one that an owner of your organisation made for you
-        under Settings, Members: it signs this browser in. Or paste an API key.
+        Open the sign-in link that <code>palestra up</code> printed in its terminal, or the one that an owner of your organisation created
+        under Settings, Members. Or paste an API key.
       </p>
       <p className="text-ink-3">
-        Such a link is good for one browser, within a day. If yours brought you here, it was used or has ended: ask for another.
+        A sign-in link works once and expires after a day. If your link opened this page, it was used or has expired: ask for a new one.
       </p>
       <form onSubmit={(event) => void submit(event)} className="flex flex-col gap-2">
         <label className="label" htmlFor="api-key">
@@ -136,7 +134,7 @@ export function SignIn({ detail }: { detail: ReactNode }) {
   );
 }
 
-/** Rows that keep the layout while data loads; they appear after 300 ms. */
+/** Placeholder rows while data loads. They appear after 300 ms. */
 export function SkeletonRows({ count = 12 }: { count?: number }) {
   return (
     <div role="status" aria-busy="true" aria-label="Loading">

@@ -146,7 +146,7 @@ function GroupBoard({ group, news, reload }: { group: GroupView; news: News; rel
           {alignments.some((one) => one?.truncated) && ', first 2 000 actions of each'}
         </span>
         <span className="flex-1" />
-        <NewsPill news={news} what="samples" onShow={reload} />
+        <NewsPill news={news} noun="samples" onShow={reload} />
         <span className="label max-[1100px]:hidden">
           <kbd>h</kbd> <kbd>l</kbd> sample <kbd>Enter</kbd> open <kbd>d</kbd> diff <kbd>{'{'}</kbd> <kbd>{'}'}</kbd> other step
         </span>

@@ -183,7 +183,7 @@ export function GroupsPage() {
             defaultValue={q}
           />
         </form>
-        <NewsPill news={news} what="groups" onShow={reload} />
+        <NewsPill news={news} noun="groups" onShow={reload} />
         <span className="label" role="status">
           {groups.data ? `${plural(rows.length, 'group')}${hasNextPage ? ' loaded, more available' : ''}` : ''}
         </span>

@@ -6,13 +6,13 @@ import { CopyButton } from '../frame/CopyButton.tsx';
 import { ShownOnce } from '../frame/ShownOnce.tsx';
 
 type Scope = NonNullable<NewKey['scopes']>[number];
-const SCOPES: readonly [Scope, what: string][] = [
-  ['sessions', 'play environments: open sessions, call tools, look at slots'],
-  ['environments', 'publish, change and delete environments, and put their files'],
+const SCOPES: readonly [Scope, description: string][] = [
+  ['sessions', 'open sessions, call tools, read slots'],
+  ['environments', 'publish, change and delete environments and their files'],
   ['rollouts', 'upload, read, annotate, export and share rollouts and runs'],
-  ['keys', 'make keys, change members and settings: nothing for a trainer'],
+  ['keys', 'create keys, change members and settings; not for trainers'],
 ];
-const OF_A_TRAINER: readonly Scope[] = ['sessions', 'environments', 'rollouts'];
+const TRAINER_SCOPES: readonly Scope[] = ['sessions', 'environments', 'rollouts'];
 
 const exportLines = (key: string) => {
   const { origin } = location;
@@ -27,10 +27,10 @@ const exportLines = (key: string) => {
 const EXPIRY_DAYS = [1, 7, 30, 90, 365];
 const expiryOf = (days: string) => (days === '' ? null : new Date(Date.now() + Number(days) * 86_400_000).toISOString());
 
-/** A name, what the key may do, how many sessions it may hold, and when it ends; then the key itself, this once. */
+/** Creates a key with a name, scopes, a limit of sessions and an expiry. Then shows the key once. */
 export function CreateKey() {
   const [name, setName] = useState('');
-  const [scopes, setScopes] = useState<readonly Scope[]>(OF_A_TRAINER);
+  const [scopes, setScopes] = useState<readonly Scope[]>(TRAINER_SCOPES);
   const [limit, setLimit] = useState('');
   const [expiry, setExpiry] = useState('');
   const create = useMutation({ mutationFn: createApiKey, onSuccess: () => setName('') });
@@ -45,11 +45,11 @@ export function CreateKey() {
   };
   const lines = create.data && exportLines(create.data.key);
   return (
-    <section aria-label="A new key" className="flex flex-none flex-wrap gap-x-8 gap-y-3 border-b border-line px-4 py-3">
+    <section aria-label="New key" className="flex flex-none flex-wrap gap-x-8 gap-y-3 border-b border-line px-4 py-3">
       <form onSubmit={submit} className="flex w-[680px] max-w-full flex-col gap-3">
         <div className="flex flex-wrap items-end gap-2">
           <label className="flex min-w-[200px] flex-1 flex-col gap-[2px]">
-            <span className="label">Name of the new key</span>
+            <span className="label">Key name</span>
             <input
               className="input"
               required
@@ -60,13 +60,13 @@ export function CreateKey() {
             />
           </label>
           <label className="flex w-[170px] flex-col gap-[2px]">
-            <span className="label">Sessions at the same time</span>
+            <span className="label">Concurrent sessions</span>
             <input
               className="input num"
               type="number"
               min={1}
               step={1}
-              placeholder="server’s default"
+              placeholder="server default"
               value={limit}
               onChange={(event) => setLimit(event.target.value)}
             />
@@ -87,22 +87,22 @@ export function CreateKey() {
           </button>
         </div>
         <fieldset className="flex flex-col gap-[2px]">
-          <legend className="label mb-1">What it may do</legend>
-          {SCOPES.map(([scope, what]) => (
+          <legend className="label mb-1">Scopes</legend>
+          {SCOPES.map(([scope, description]) => (
             <label key={scope} className="grid min-h-[24px] grid-cols-[20px_96px_minmax(0,1fr)] items-center">
               <input
                 type="checkbox"
                 className="justify-self-start accent-[var(--accent)]"
                 checked={scopes.includes(scope)}
-                onChange={({ target }) => setScopes((old) => (target.checked ? [...old, scope] : old.filter((one) => one !== scope)))}
+                onChange={({ target }) => setScopes((old) => (target.checked ? [...old, scope] : old.filter((other) => other !== scope)))}
               />
               <span>{scope}</span>
-              <span className="text-ink-3">{what}</span>
+              <span className="text-ink-3">{description}</span>
             </label>
           ))}
         </fieldset>
         <p role="alert" className="text-bad empty:hidden">
-          {create.error?.message ?? (scopes.length === 0 ? 'A key that may do nothing is of no use: choose one at least.' : '')}
+          {create.error?.message ?? (scopes.length === 0 ? 'Choose at least one scope.' : '')}
         </p>
       </form>
       {create.data && lines !== undefined && (

@@ -13,9 +13,9 @@ import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { type Column, DataTable } from '../table/DataTable.tsx';
 import { CreateKey } from './CreateKey.tsx';
 
-const isOver = ({ expires_at: end }: ApiKeyView): boolean => end !== null && Date.parse(end) <= Date.now();
+const isExpired = ({ expires_at: end }: ApiKeyView): boolean => end !== null && Date.parse(end) <= Date.now();
 
-const columnsFor = (ask: (key: ApiKeyView) => void): readonly Column<ApiKeyView>[] => [
+const columnsFor = (revoke: (key: ApiKeyView) => void): readonly Column<ApiKeyView>[] => [
   {
     id: 'name',
     head: 'Name',
@@ -27,7 +27,7 @@ const columnsFor = (ask: (key: ApiKeyView) => void): readonly Column<ApiKeyView>
   { id: 'prefix', head: 'Begins with', track: '120px', cell: ({ prefix }) => <code>{prefix}…</code> },
   {
     id: 'scopes',
-    head: 'May use',
+    head: 'Scopes',
     track: 'minmax(180px,2fr)',
     title: ({ scopes }) => scopes.join(', '),
     cell: ({ scopes }) => <span className="text-ink-2">{scopes.join(', ')}</span>,
@@ -37,10 +37,10 @@ const columnsFor = (ask: (key: ApiKeyView) => void): readonly Column<ApiKeyView>
     head: 'Sessions',
     track: '90px',
     align: 'right',
-    explain: 'Sessions that the key may have open at the same time',
+    explain: 'Maximum of sessions that the key can have open at the same time',
     cell: ({ max_sessions: limit }) =>
       limit === null ? (
-        <span className="text-ink-3" title="As many as the server allows a key">
+        <span className="text-ink-3" title="The default of the server">
           default
         </span>
       ) : (
@@ -53,7 +53,7 @@ const columnsFor = (ask: (key: ApiKeyView) => void): readonly Column<ApiKeyView>
     head: 'Last used',
     track: '100px',
     align: 'right',
-    explain: 'Written at most once a minute',
+    explain: 'Updated at most once a minute',
     cell: (key) => (key.last_used_at === null ? <span className="text-ink-3">never</span> : <Age iso={key.last_used_at} />),
   },
   {
@@ -76,10 +76,10 @@ const columnsFor = (ask: (key: ApiKeyView) => void): readonly Column<ApiKeyView>
     track: '130px',
     align: 'right',
     cell: (key) =>
-      key.revoked_at === null && isOver(key) ? (
+      key.revoked_at === null && isExpired(key) ? (
         <span className="text-ink-3">expired</span>
       ) : key.revoked_at === null ? (
-        <button type="button" className="link" onClick={() => ask(key)} aria-label={`Revoke ${key.name}`}>
+        <button type="button" className="link" onClick={() => revoke(key)} aria-label={`Revoke ${key.name}`}>
           Revoke
         </button>
       ) : (
@@ -90,16 +90,16 @@ const columnsFor = (ask: (key: ApiKeyView) => void): readonly Column<ApiKeyView>
   },
 ];
 
-/** API keys of the organisation: made with what they may do, shown once, revoked for good. */
+/** API keys of the organisation. */
 export function KeysPage() {
   const apiKeys = useQuery(apiKeysQuery);
-  const [asked, setAsked] = useState<ApiKeyView | null>(null);
-  const columns = useMemo(() => columnsFor(setAsked), []);
+  const [revoking, setRevoking] = useState<ApiKeyView | null>(null);
+  const columns = useMemo(() => columnsFor(setRevoking), []);
   return (
     <>
       <TopBar title="API keys" crumbs={<Crumb>API keys</Crumb>}>
         <Link to="/check" search={{}} className="button">
-          Check what an upload says
+          Check an upload
         </Link>
       </TopBar>
       {apiKeys.data ? (
@@ -114,18 +114,18 @@ export function KeysPage() {
       ) : (
         <SkeletonRows count={4} />
       )}
-      {asked && (
+      {revoking && (
         <ConfirmDialog
-          title={`Revoke ${asked.name}?`}
-          action={`Revoke ${asked.prefix}… now`}
-          onConfirm={() => revokeApiKey(asked.id)}
-          onClose={() => setAsked(null)}
+          title={`Revoke ${revoking.name}?`}
+          action={`Revoke ${revoking.prefix}… now`}
+          onConfirm={() => revokeApiKey(revoking.id)}
+          onClose={() => setRevoking(null)}
         >
           <p>
-            The key <span className="strong">{asked.name}</span>, which begins with <code>{asked.prefix}</code>, is refused from now on, on
-            every replica within 5 s. A trainer that still uses it loses its sessions and uploads.
+            The key <span className="strong">{revoking.name}</span>, which begins with <code>{revoking.prefix}</code>, is rejected on all
+            replicas within 5 s. A trainer that still uses it loses its sessions and uploads.
           </p>
-          <p className="text-ink-2">It cannot be taken back. What it has uploaded stays.</p>
+          <p className="text-ink-2">You cannot undo this. Uploads of the key stay.</p>
         </ConfirmDialog>
       )}
     </>

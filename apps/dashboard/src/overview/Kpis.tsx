@@ -4,7 +4,7 @@ import type { ReactNode } from 'react';
 import type { Kpi } from '../data/run-queries.ts';
 import { formatCount, formatShare } from '../format/number.ts';
 import { Popover } from '../frame/Popover.tsx';
-import { Known } from '../frame/Provenance.tsx';
+import { WithProvenance } from '../frame/Provenance.tsx';
 import { interruptedCount } from './stops.ts';
 import { lensMetrics } from './lens-metrics.ts';
 import { formatDenominator, formatFigure, formatInterval, provenanceOf } from './figures.ts';
@@ -73,7 +73,11 @@ const hint = (kpi: Kpi, lens: Lens) =>
     .join('\n');
 
 function Value({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
-  return <Known provenance={kpi.value === null ? 'reported' : provenanceOf(kpi.key, summary)}>{formatFigure(kpi.key, kpi.value)}</Known>;
+  return (
+    <WithProvenance provenance={kpi.value === null ? 'reported' : provenanceOf(kpi.key, summary)}>
+      {formatFigure(kpi.key, kpi.value)}
+    </WithProvenance>
+  );
 }
 
 function Large({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {

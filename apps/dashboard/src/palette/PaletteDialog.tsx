@@ -40,7 +40,7 @@ function Item({ value, hint, onSelect, children }: { value: string; hint?: strin
   );
 }
 
-/** What `Ctrl K` opens: the way to any page, run, environment or rollout by a few letters of its name. */
+/** The dialog of Ctrl K: goes to a page, run, environment or rollout by a part of its name. */
 export function PaletteDialog({ close }: { close: () => void }) {
   const [text, setText] = useState('');
   const search = useDeferredValue(text.trim());
@@ -61,11 +61,11 @@ export function PaletteDialog({ close }: { close: () => void }) {
         onValueChange={setText}
         autoFocus
         data-autofocus
-        placeholder="A page, run, environment, or the id of a rollout"
+        placeholder="Page, run, environment or rollout id"
         className="input mb-2 h-[34px] w-full"
       />
       <Command.List className="max-h-[50vh] overflow-y-auto">
-        <Command.Empty className="px-2 py-3 text-ink-3">Nothing of that name.</Command.Empty>
+        <Command.Empty className="px-2 py-3 text-ink-3">No match</Command.Empty>
         {uuid.test(search) && (
           <Command.Group heading="Rollout" className={group}>
             <Item value={search} onSelect={() => go('/rollout/$id', { id: search })}>
@@ -98,13 +98,13 @@ export function PaletteDialog({ close }: { close: () => void }) {
           </Item>
         </Command.Group>
         <Command.Group heading="Environments" className={group}>
-          {environments.data?.environments.slice(0, 12).map((one) => (
+          {environments.data?.environments.slice(0, 12).map((environment) => (
             <Item
-              key={`${one.owner}/${one.name}`}
-              value={`environment ${one.owner}/${one.name}`}
-              onSelect={() => go('/environments/$owner/$name', { owner: one.owner, name: one.name })}
+              key={`${environment.owner}/${environment.name}`}
+              value={`environment ${environment.owner}/${environment.name}`}
+              onSelect={() => go('/environments/$owner/$name', { owner: environment.owner, name: environment.name })}
             >
-              {one.owner}/{one.name}
+              {environment.owner}/{environment.name}
             </Item>
           ))}
         </Command.Group>
@@ -121,7 +121,7 @@ export function PaletteDialog({ close }: { close: () => void }) {
               close();
             }}
           >
-            Other theme
+            Switch theme
           </Item>
         </Command.Group>
       </Command.List>

@@ -55,7 +55,7 @@ function Member({ name, value, beside }: { name: string; value: unknown; beside:
     );
   if (isGrid(value) && value[0]!.length <= MAX_COLUMNS) return <Grid rows={value} />;
   if (isNumbers(value)) return <Numbers values={value} />;
-  if (value !== null && typeof value === 'object' && Object.keys(value).length > 0) return <JsonTree value={value} opened={1} />;
+  if (value !== null && typeof value === 'object' && Object.keys(value).length > 0) return <JsonTree value={value} openLevels={1} />;
   return <span className="mono text-[var(--role-tool)]">{JSON.stringify(value)}</span>;
 }
 

@@ -156,7 +156,11 @@ function EnvironmentState({ environment, session, endedCalls }: Pick<ObserverPro
           role="group"
           aria-label="State of the environment"
         >
-          {state.error ? <p className="text-bad">{state.error.message}</p> : state.data && <JsonTree value={state.data.state} opened={2} />}
+          {state.error ? (
+            <p className="text-bad">{state.error.message}</p>
+          ) : (
+            state.data && <JsonTree value={state.data.state} openLevels={2} />
+          )}
         </div>
       )}
     </div>

@@ -4,7 +4,7 @@ import { type ReactNode } from 'react';
 import type { GroupMember } from '../data/groups.ts';
 import { formatBytes, formatCount, formatReward } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
-import { Known } from '../frame/Provenance.tsx';
+import { WithProvenance } from '../frame/Provenance.tsx';
 import { RewardDot } from '../frame/Reward.tsx';
 import { Stop } from '../frame/Stop.tsx';
 import { RewardStrip } from './RewardStrip.tsx';
@@ -36,9 +36,9 @@ export function Field({
   children: ReactNode;
 }) {
   return (
-    <Known provenance={header.provenance[name]} rule={header.rules[name]} confidence={confidence}>
+    <WithProvenance provenance={header.provenance[name]} rule={header.rules[name]} confidence={confidence}>
       {children}
-    </Known>
+    </WithProvenance>
   );
 }
 

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { FromList } from '../data/list-order.ts';
 import { besideQuery } from '../data/rollout.ts';
 import { formatCount } from '../format/number.ts';
-import { Known } from '../frame/Provenance.tsx';
+import { WithProvenance } from '../frame/Provenance.tsx';
 
 /** Opens a rollout; without one it shows the message. */
 type OpenRollout = (to: { id: string } | null, missingMessage: string) => void;
@@ -55,9 +55,9 @@ export function GroupSteps({ header, size, open }: { header: RolloutHeader; size
         <StepButton to={previous_sample} hotkey="[" label="Previous sample" open={open} />
         <span className="label whitespace-nowrap px-1 max-[560px]:hidden">
           sample{' '}
-          <Known provenance={header.provenance['sample']} rule={header.rules['sample']}>
+          <WithProvenance provenance={header.provenance['sample']} rule={header.rules['sample']}>
             {header.sample ?? '–'}
-          </Known>
+          </WithProvenance>
           {size !== undefined && ` of ${formatCount(size)}`}
         </span>
         <StepButton to={next_sample} hotkey="]" label="Next sample" open={open} />
@@ -66,9 +66,9 @@ export function GroupSteps({ header, size, open }: { header: RolloutHeader; size
         <StepButton to={previous_step} hotkey="{" label="The same task, step before" open={open} />
         <span className="label whitespace-nowrap px-1">
           step{' '}
-          <Known provenance={header.provenance['step']} rule={header.rules['step']}>
+          <WithProvenance provenance={header.provenance['step']} rule={header.rules['step']}>
             {header.step ?? '–'}
-          </Known>
+          </WithProvenance>
         </span>
         <StepButton to={next_step} hotkey="}" label="The same task, next step" open={open} />
       </span>

@@ -1,6 +1,6 @@
 import type { RunView } from '@palestra/protocol';
 import { UNKNOWN } from '../format/number.ts';
-import { Known } from '../frame/Provenance.tsx';
+import { WithProvenance } from '../frame/Provenance.tsx';
 import { useRun } from './context.ts';
 
 /** Whether some steps of the run are inferred. Pages then mark all steps of the run as inferred. */
@@ -12,8 +12,11 @@ export function RunStep({ step }: { step: number | null }) {
   const confidence = run.inference?.['confidence'];
   if (step === null) return <span className="text-ink-3">{UNKNOWN}</span>;
   return (
-    <Known provenance={hasInferredSteps(run) ? 'inferred' : 'reported'} confidence={typeof confidence === 'number' ? confidence : null}>
+    <WithProvenance
+      provenance={hasInferredSteps(run) ? 'inferred' : 'reported'}
+      confidence={typeof confidence === 'number' ? confidence : null}
+    >
       {step}
-    </Known>
+    </WithProvenance>
   );
 }

@@ -86,7 +86,7 @@ export function RunsPage() {
             tag {tag} <span aria-hidden="true">×</span>
           </button>
         )}
-        <NewsPill news={{ fresh, changed: false }} what="runs" onShow={reload} />
+        <NewsPill news={{ fresh, changed: false }} noun="runs" onShow={reload} />
         {behind.length > 0 && <Pending text={`Figures of ${plural(behind.length, 'run')} are being updated`} />}
         {total !== undefined && <span className="label">{plural(total, 'run')}</span>}
         <input

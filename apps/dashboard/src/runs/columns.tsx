@@ -4,7 +4,7 @@ import { Sparkline } from '../charts/Sparkline.tsx';
 import { formatCount, formatReward, formatShare, UNKNOWN } from '../format/number.ts';
 import { formatAbsolute } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
-import { Known } from '../frame/Provenance.tsx';
+import { WithProvenance } from '../frame/Provenance.tsx';
 import { hasInferredSteps } from '../run/Step.tsx';
 import type { Column } from '../table/DataTable.tsx';
 import { PlainText } from '../text/PlainText.tsx';
@@ -123,7 +123,9 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
       track: '50px',
       align: 'right',
       cell: (run) => (
-        <Known provenance={run.last_step === null ? 'unknown' : hasInferredSteps(run) ? 'inferred' : 'reported'}>{run.last_step}</Known>
+        <WithProvenance provenance={run.last_step === null ? 'unknown' : hasInferredSteps(run) ? 'inferred' : 'reported'}>
+          {run.last_step}
+        </WithProvenance>
       ),
     },
     { id: 'rollouts', head: 'rollouts', track: '64px', align: 'right', cell: (run) => formatCount(run.num_rollouts) },

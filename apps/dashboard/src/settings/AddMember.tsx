@@ -4,7 +4,7 @@ import { type FormEvent, useState } from 'react';
 import { addMember } from '../data/accounts.ts';
 import { ShownOnce } from '../frame/ShownOnce.tsx';
 
-/** Somebody new in the organisation, and the link that signs them in. */
+/** Adds a member and shows their sign-in link. */
 export function AddMember() {
   const [name, setName] = useState('');
   const [role, setRole] = useState<Role>('member');
@@ -14,10 +14,10 @@ export function AddMember() {
     add.mutate({ name: name.trim(), role });
   };
   return (
-    <section aria-label="Somebody new" className="flex flex-none flex-col gap-3 border-b border-line px-4 py-3">
+    <section aria-label="New member" className="flex flex-none flex-col gap-3 border-b border-line px-4 py-3">
       <form onSubmit={submit} className="flex flex-wrap items-end gap-2">
         <label className="flex flex-col gap-[2px]">
-          <span className="label">Name of who joins</span>
+          <span className="label">Member name</span>
           <input
             className="input w-[280px] max-w-full"
             required
@@ -30,12 +30,12 @@ export function AddMember() {
         <label className="flex flex-col gap-[2px]">
           <span className="label">Role</span>
           <select className="input" value={role} onChange={(event) => setRole(event.target.value as Role)}>
-            <option value="member">member: reads, uploads, plays, makes keys</option>
-            <option value="owner">owner: also settings and members</option>
+            <option value="member">member: read, upload, play, create keys</option>
+            <option value="owner">owner: also change settings and members</option>
           </select>
         </label>
         <button type="submit" className="button primary" disabled={add.isPending}>
-          Add
+          Add member
         </button>
         <span role="alert" className="self-center text-bad empty:hidden">
           {add.error?.message}
@@ -43,7 +43,10 @@ export function AddMember() {
       </form>
       {add.data && (
         <div className="max-w-[840px]">
-          <ShownOnce title={`Send this link to ${add.data.name}: it signs one browser in, within a day`} text={add.data.sign_in_url} />
+          <ShownOnce
+            title={`Send this link to ${add.data.name}. It signs in one browser and expires after a day`}
+            text={add.data.sign_in_url}
+          />
         </div>
       )}
     </section>

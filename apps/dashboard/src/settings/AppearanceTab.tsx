@@ -10,13 +10,13 @@ function Choices<T extends string>({
 }: {
   label: string;
   value: T;
-  options: readonly (readonly [value: T, label: string, about: string])[];
+  options: readonly (readonly [value: T, label: string, description: string])[];
   onChange: (value: T) => void;
 }) {
   return (
     <fieldset className="flex flex-col">
       <legend className="sr-only">{label}</legend>
-      {options.map(([option, name, about]) => (
+      {options.map(([option, name, description]) => (
         <label key={option} className="grid min-h-[28px] grid-cols-[24px_110px_minmax(0,1fr)] items-center">
           <input
             type="radio"
@@ -26,7 +26,7 @@ function Choices<T extends string>({
             onChange={() => onChange(option)}
           />
           <span>{name}</span>
-          <span className="text-ink-3">{about}</span>
+          <span className="text-ink-3">{description}</span>
         </label>
       ))}
     </fieldset>
@@ -34,25 +34,25 @@ function Choices<T extends string>({
 }
 
 const themes: readonly (readonly [ThemeChoice, string, string])[] = [
-  ['system', 'As the system', 'follows it when it changes'],
+  ['system', 'System', 'follows the setting of the system'],
   ['light', 'Light', ''],
   ['dark', 'Dark', ''],
 ];
 const densities: readonly (readonly [Density, string, string])[] = [
-  ['compact', 'Compact', `${ROW_HEIGHT.compact} px a row: most rollouts on a screen`],
-  ['comfortable', 'Comfortable', `${ROW_HEIGHT.comfortable} px a row`],
+  ['compact', 'Compact', `${ROW_HEIGHT.compact} px per row: more rows on the screen`],
+  ['comfortable', 'Comfortable', `${ROW_HEIGHT.comfortable} px per row`],
 ];
-/** How pages look in this browser. */
+/** Theme and density, stored in this browser. */
 export function AppearanceTab() {
   const theme = useThemeChoice();
   const density = useDensity();
   return (
     <>
-      <Panel title="Theme" about="Kept in this browser, as everything on this page.">
+      <Panel title="Theme" about="This browser stores all settings of this page.">
         <Choices label="Theme" value={theme} options={themes} onChange={chooseTheme} />
       </Panel>
-      <Panel title="Rows of lists">
-        <Choices label="Rows of lists" value={density} options={densities} onChange={chooseDensity} />
+      <Panel title="Row height">
+        <Choices label="Row height" value={density} options={densities} onChange={chooseDensity} />
       </Panel>
     </>
   );

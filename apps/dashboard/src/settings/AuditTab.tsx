@@ -5,7 +5,7 @@ import { ApiError } from '../data/http.ts';
 import { Age } from '../frame/Age.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { type Column, DataTable } from '../table/DataTable.tsx';
-import { ACTION_GROUPS, detailsOf, wordsOf } from './audit-words.ts';
+import { ACTION_GROUPS, actionText, detailsOf } from './audit-texts.ts';
 import { browserName } from './browser-name.ts';
 
 const ALL: AuditFilter = { action: '', actor: '', since: '', until: '' };
@@ -16,12 +16,12 @@ const columns: readonly Column<AuditEvent>[] = [
     id: 'actor',
     head: 'Who',
     track: 'minmax(110px,1fr)',
-    explain: 'The member, by the name of then, and the API key that was used',
+    explain: 'The member, with the name at that time, and the API key',
     title: ({ actor, key }) => [actor?.name, key?.name].filter(Boolean).join(' · ') || undefined,
     cell: ({ actor, key, address }) => (
       <>
         {actor === null ? (
-          <span className="text-ink-3">{address === '' ? 'the service' : 'unknown'}</span>
+          <span className="text-ink-3">{address === '' ? 'the server' : 'unknown'}</span>
         ) : (
           <span className="strong">{actor.name ?? actor.id}</span>
         )}
@@ -34,11 +34,11 @@ const columns: readonly Column<AuditEvent>[] = [
     head: 'What',
     track: 'minmax(180px,1fr)',
     title: ({ action }) => action,
-    cell: (event) => <span className={event.refused ? 'text-bad' : undefined}>{wordsOf(event)}</span>,
+    cell: (event) => <span className={event.refused ? 'text-bad' : undefined}>{actionText(event)}</span>,
   },
   {
     id: 'target',
-    head: 'Of',
+    head: 'Target',
     track: 'minmax(120px,1fr)',
     title: ({ target }) => target?.name ?? target?.id ?? undefined,
     cell: ({ target }) => target?.name ?? (target?.id ? <span className="mono text-ink-3">{target.id}</span> : null),
@@ -54,7 +54,7 @@ const columns: readonly Column<AuditEvent>[] = [
     id: 'address',
     head: 'From',
     track: 'minmax(120px,1fr)',
-    explain: 'Address of the client as the service sees it, and its browser or program',
+    explain: 'Address of the client as the server sees it, and its browser or program',
     title: ({ address, user_agent: agent }) => `${address} ${agent}`.trim() || undefined,
     cell: ({ address, user_agent: agent }) =>
       address === '' ? null : (
@@ -104,13 +104,13 @@ function Filters({ filter, change }: { filter: AuditFilter; change: (part: Parti
   );
 }
 
-/** Who did what in the organisation, when, and from where; for its owners. */
+/** The audit log of the organisation, for its owners. */
 export function AuditTab() {
   const [filter, setFilter] = useState(ALL);
   const audit = useInfiniteQuery(auditQuery(filter));
   const rows = useMemo(() => audit.data?.pages.flatMap(({ events }) => events) ?? [], [audit.data]);
   if (audit.error instanceof ApiError && audit.error.code === 'owner_required') {
-    return <p className="p-4 text-ink-2">Only owners of the organisation can read its audit log.</p>;
+    return <p className="p-4 text-ink-2">Only owners can read the audit log.</p>;
   }
   const more = audit.hasNextPage && !audit.isFetchingNextPage ? () => void audit.fetchNextPage() : null;
   return (
@@ -129,7 +129,7 @@ export function AuditTab() {
             rowKey={({ id }) => id}
             minWidth={1000}
             more={more}
-            empty={<p className="p-4 text-ink-2">No event matches.</p>}
+            empty={<p className="p-4 text-ink-2">No event matches the filter.</p>}
           />
         )}
       </div>

@@ -9,7 +9,7 @@ import { Loaded } from '../frame/Loaded.tsx';
 import { type Column, DataTable } from '../table/DataTable.tsx';
 import { browserName } from './browser-name.ts';
 
-const columnsFor = (ask: (session: BrowserSession) => void): readonly Column<BrowserSession>[] => [
+const columnsFor = (signOut: (session: BrowserSession) => void): readonly Column<BrowserSession>[] => [
   {
     id: 'user',
     head: 'Member',
@@ -28,13 +28,13 @@ const columnsFor = (ask: (session: BrowserSession) => void): readonly Column<Bro
     id: 'key',
     head: 'Signed in with',
     track: 'minmax(140px,1fr)',
-    explain: 'A browser that signed in with a key ends with the key',
+    explain: 'Revoking the key signs the browser out',
     title: ({ key }) => key?.name,
     cell: ({ key }) => (key === null ? <span className="text-ink-3">sign-in link</span> : key.name),
   },
   {
     id: 'scopes',
-    head: 'May use',
+    head: 'Scopes',
     track: 'minmax(180px,1.5fr)',
     title: ({ scopes }) => scopes.join(', '),
     cell: ({ scopes }) => <span className="text-ink-2">{scopes.join(', ')}</span>,
@@ -42,7 +42,7 @@ const columnsFor = (ask: (session: BrowserSession) => void): readonly Column<Bro
   { id: 'created', head: 'Signed in', track: '110px', align: 'right', cell: (session) => <Age iso={session.created_at} /> },
   {
     id: 'expires',
-    head: 'Ends',
+    head: 'Expires',
     track: '180px',
     align: 'right',
     cell: ({ expires_at: end }) => <time dateTime={end}>{formatAbsolute(end)}</time>,
@@ -56,7 +56,7 @@ const columnsFor = (ask: (session: BrowserSession) => void): readonly Column<Bro
       <button
         type="button"
         className="link"
-        onClick={() => ask(session)}
+        onClick={() => signOut(session)}
         aria-label={`Sign out ${browserName(session.user_agent)} of ${session.user}`}
       >
         Sign out…
@@ -65,19 +65,19 @@ const columnsFor = (ask: (session: BrowserSession) => void): readonly Column<Bro
   },
 ];
 
-/** Browsers that are signed in to the organisation. */
+/** Signed-in browsers of the organisation. */
 export function BrowsersTab() {
   const sessions = useQuery(browserSessionsQuery);
   const owner = useQuery(organisationQuery).data?.role === 'owner';
-  const [asked, setAsked] = useState<BrowserSession | null>(null);
-  const columns = useMemo(() => columnsFor(setAsked), []);
+  const [signingOut, setSigningOut] = useState<BrowserSession | null>(null);
+  const columns = useMemo(() => columnsFor(setSigningOut), []);
   return (
     <Loaded query={sessions}>
       {(rows) => (
         <div className="flex h-full min-h-0 flex-col">
           <p className="flex-none border-b border-line px-4 py-3 text-ink-3">
-            {owner ? 'Browsers of all members of the organisation.' : 'Your own browsers. Owners see those of all members.'} A browser can
-            do what the key or link that signed it in can do.
+            {owner ? 'Browsers of all members of the organisation.' : 'Your browsers. Owners see the browsers of all members.'} A browser
+            has the scopes of the key or link that signed it in.
           </p>
           <div className="min-h-[160px] flex-1">
             <DataTable
@@ -89,21 +89,21 @@ export function BrowsersTab() {
               empty={<p className="p-4 text-ink-2">No browser is signed in.</p>}
             />
           </div>
-          {asked && (
+          {signingOut && (
             <ConfirmDialog
-              title="Sign the browser out?"
+              title="Sign out this browser?"
               action="Sign out now"
-              onConfirm={() => endBrowserSession(asked.id)}
-              onClose={() => setAsked(null)}
+              onConfirm={() => endBrowserSession(signingOut.id)}
+              onClose={() => setSigningOut(null)}
             >
               <p>
-                {browserName(asked.user_agent)} of <span className="strong">{asked.user}</span> is signed out. Its pages and streams end
-                within 10 s.
+                {browserName(signingOut.user_agent)} of <span className="strong">{signingOut.user}</span> will be signed out. Its pages and
+                streams end within 10 s.
               </p>
               <p className="text-ink-2">
-                {asked.key === null
-                  ? 'Whoever uses it needs another sign-in link.'
-                  : `Whoever has the key ${asked.key.name} can sign in again: revoke the key to prevent that.`}
+                {signingOut.key === null
+                  ? 'Its user needs a new sign-in link.'
+                  : `Everyone with the key ${signingOut.key.name} can sign in again. To prevent that, revoke the key.`}
               </p>
             </ConfirmDialog>
           )}

@@ -13,10 +13,10 @@ import { type Column, DataTable } from '../table/DataTable.tsx';
 import { AddMember } from './AddMember.tsx';
 import { OwnersOnly } from './parts.tsx';
 
-const keysOf = (count: number) => (count === 1 ? 'API key' : 'API keys');
+const keyNoun = (count: number) => (count === 1 ? 'API key' : 'API keys');
 
-interface Doing {
-  /** The reader. */
+interface MemberActions {
+  /** User id of the reader. */
   me: string | undefined;
   owner: boolean;
   change: (member: Member, role: Role) => void;
@@ -24,7 +24,7 @@ interface Doing {
   remove: (member: Member) => void;
 }
 
-const columnsFor = ({ me, owner, change, link, remove }: Doing): readonly Column<Member>[] => [
+const columnsFor = ({ me, owner, change, link, remove }: MemberActions): readonly Column<Member>[] => [
   {
     id: 'name',
     head: 'Name',
@@ -40,7 +40,7 @@ const columnsFor = ({ me, owner, change, link, remove }: Doing): readonly Column
     id: 'role',
     head: 'Role',
     track: '120px',
-    explain: 'Owners also change settings and members, and make organisations',
+    explain: 'Owners can change settings and members, and create organisations',
     cell: (member) =>
       owner ? (
         <select
@@ -56,7 +56,7 @@ const columnsFor = ({ me, owner, change, link, remove }: Doing): readonly Column
         member.role
       ),
   },
-  { id: 'keys', head: 'Keys', track: '80px', align: 'right', explain: 'API keys that hold', cell: ({ keys }) => formatCount(keys) },
+  { id: 'keys', head: 'Keys', track: '80px', align: 'right', explain: 'Valid API keys', cell: ({ keys }) => formatCount(keys) },
   { id: 'since', head: 'Since', track: '110px', align: 'right', cell: (member) => <Age iso={member.created_at} /> },
   {
     id: 'actions',
@@ -85,17 +85,17 @@ const columnsFor = ({ me, owner, change, link, remove }: Doing): readonly Column
   },
 ];
 
-/** People of the organisation: who may do what, and the links that sign their browsers in. */
+/** Members of the organisation, their roles and their sign-in links. */
 export function MembersTab() {
   const members = useQuery(membersQuery);
   const owner = useQuery(organisationQuery).data?.role === 'owner';
   const me = useQuery(meQuery).data?.user.id;
-  const [leaving, setLeaving] = useState<Member | null>(null);
+  const [removing, setRemoving] = useState<Member | null>(null);
   const change = useMutation({ mutationFn: ({ id, role }: { id: string; role: Role }) => changeMember(id, role) });
   const link = useMutation({ mutationFn: async (member: Member) => ({ member, url: await signInLink(member.id) }) });
   const [setRole, makeLink] = [change.mutate, link.mutate];
   const columns = useMemo(
-    () => columnsFor({ me, owner, change: ({ id }, role) => setRole({ id, role }), link: makeLink, remove: setLeaving }),
+    () => columnsFor({ me, owner, change: ({ id }, role) => setRole({ id, role }), link: makeLink, remove: setRemoving }),
     [me, owner, setRole, makeLink],
   );
   const refusal = change.error ?? link.error;
@@ -112,7 +112,7 @@ export function MembersTab() {
           {link.data && (
             <div className="flex-none border-b border-line px-4 py-3">
               <ShownOnce
-                title={`Another sign-in link for ${link.data.member.name}: good for one browser, within a day`}
+                title={`New sign-in link for ${link.data.member.name}. It signs in one browser and expires after a day`}
                 text={link.data.url}
               />
             </div>
@@ -120,17 +120,17 @@ export function MembersTab() {
           <div className="min-h-[160px] flex-1">
             <DataTable label="Members" columns={columns} rows={rows} rowKey={({ id }) => id} minWidth={760} />
           </div>
-          {leaving && <Leaving member={leaving} isMe={leaving.id === me} onClose={() => setLeaving(null)} />}
+          {removing && <RemoveDialog member={removing} isMe={removing.id === me} onClose={() => setRemoving(null)} />}
         </div>
       )}
     </Loaded>
   );
 }
 
-function Leaving({ member, isMe, onClose }: { member: Member; isMe: boolean; onClose: () => void }) {
+function RemoveDialog({ member, isMe, onClose }: { member: Member; isMe: boolean; onClose: () => void }) {
   const leave = async () => {
     await removeMember(member.id);
-    // The reader's own session is gone with it: the frame finds out, and shows how to sign in.
+    // This also ends the reader's browser session. After the reset the frame shows the sign-in form.
     if (isMe) await queryClient.resetQueries();
   };
   const whose = isMe ? 'your' : 'their';
@@ -141,19 +141,16 @@ function Leaving({ member, isMe, onClose }: { member: Member; isMe: boolean; onC
       onConfirm={leave}
       onClose={onClose}
     >
-      <p>Gone at once:</p>
+      <p>This removes at once:</p>
       <ul className="list-disc pl-5">
         <li>
           {member.keys === 0
-            ? `${whose} way to make API keys here`
-            : `${formatCount(member.keys)} ${keysOf(member.keys)}: trainers that use ${member.keys === 1 ? 'it' : 'them'} are refused`}
+            ? `${whose} right to create API keys here`
+            : `${formatCount(member.keys)} ${keyNoun(member.keys)}: trainers that use ${member.keys === 1 ? 'it' : 'them'} are rejected`}
         </li>
-        <li>the browsers that {isMe ? 'you are' : `${member.name} is`} signed in with, and sign-in links that were not used yet</li>
+        <li>the browsers that {isMe ? 'you are' : `${member.name} is`} signed in with, and unused sign-in links</li>
       </ul>
-      <p className="text-ink-2">
-        What {isMe ? 'you' : 'they'} uploaded stays, and so do the links with which {isMe ? 'you' : 'they'} shared rollouts: take those back
-        under Shared rollouts.
-      </p>
+      <p className="text-ink-2">{isMe ? 'Your' : 'Their'} uploads and shared links stay. You can revoke the links under Shared rollouts.</p>
     </ConfirmDialog>
   );
 }

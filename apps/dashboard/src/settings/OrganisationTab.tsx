@@ -11,7 +11,7 @@ import { OwnersOnly, Panel } from './parts.tsx';
 const asLimit = (text: string): number | null => (text.trim() === '' ? null : Number(text));
 const asText = (limit: number | null): string => (limit === null ? '' : String(limit));
 
-function Rules({ organisation }: { organisation: Organisation }) {
+function OrganisationSettings({ organisation }: { organisation: Organisation }) {
   const [days, setDays] = useState(asText(organisation.retention_days));
   const [limit, setLimit] = useState(asText(organisation.max_sessions));
   const save = useMutation({ mutationFn: () => changeOrganisation({ retention_days: asLimit(days), max_sessions: asLimit(limit) }) });
@@ -24,20 +24,20 @@ function Rules({ organisation }: { organisation: Organisation }) {
   };
   return (
     <form onSubmit={submit} className="flex flex-col gap-3">
-      <Setting label="Keep rollouts for" unit="days without news" hint="Where a run does not say otherwise. Empty: for ever.">
+      <Setting label="Keep rollouts for" unit="days without new events" hint="A run can override it. Empty: forever.">
         <input
           className="input num w-[120px]"
           type="number"
           min={1}
           max={36_500}
           step={1}
-          placeholder="for ever"
+          placeholder="forever"
           readOnly={!owner}
           value={days}
           onChange={(event) => setDays(event.target.value)}
         />
       </Setting>
-      <Setting label="Sessions at the same time" unit="open" hint="Of all its keys together. Empty: the server’s default.">
+      <Setting label="Concurrent sessions" unit="open" hint="Maximum for all keys together. Empty: the default of the server.">
         <input
           className="input num w-[120px]"
           type="number"
@@ -52,7 +52,7 @@ function Rules({ organisation }: { organisation: Organisation }) {
       </Setting>
       {owner && changed && shorter && (
         <p className="text-bad">
-          Rollouts that had no news for {formatCount(asLimit(days)!)} days will be erased for good, those of today’s runs among them.
+          Rollouts without new events for {formatCount(asLimit(days)!)} days will be deleted permanently, including those of existing runs.
         </p>
       )}
       {owner && (
@@ -81,7 +81,7 @@ function Setting({ label, unit, hint, children }: { label: string; unit: string;
   );
 }
 
-function AnotherOrganisation() {
+function CreateOrganisation() {
   const [name, setName] = useState('');
   const create = useMutation({ mutationFn: createOrganisation, onSuccess: () => setName('') });
   const submit = (event: FormEvent) => {
@@ -92,7 +92,7 @@ function AnotherOrganisation() {
     <>
       <form onSubmit={submit} className="flex flex-wrap items-end gap-2">
         <label className="flex w-[320px] max-w-full flex-col gap-[2px]">
-          <span className="label">Its name: lower-case letters, digits, hyphens</span>
+          <span className="label">Name: lower-case letters, digits, hyphens</span>
           <input
             className="input"
             required
@@ -113,10 +113,10 @@ function AnotherOrganisation() {
       </form>
       {create.data && (
         <div className="max-w-[840px]">
-          <ShownOnce title={`${create.data.organisation.name} exists, and you own it`} text={create.data.sign_in_url}>
+          <ShownOnce title={`You are the owner of ${create.data.organisation.name}`} text={create.data.sign_in_url}>
             <p className="text-ink-2">
-              The link signs a browser in to it, once, within a day. This browser would leave the present organisation for it: open the link
-              in another browser profile to stay in both.
+              The link signs in one browser and expires after a day. It would switch this browser to the new organisation. To use both, open
+              the link in another browser profile.
             </p>
           </ShownOnce>
         </div>
@@ -136,19 +136,19 @@ export function OrganisationTab() {
             title={data.name}
             about={
               <>
-                Made <Age iso={data.created_at} />. You are {data.role === 'owner' ? 'an owner' : 'a member'}. Its name stands in addresses
-                and names of environments, and stays.
+                Created <Age iso={data.created_at} />. You are {data.role === 'owner' ? 'an owner' : 'a member'}. The name is part of
+                addresses and environment names and cannot be changed.
               </>
             }
           >
-            <Rules key={data.role} organisation={data} />
+            <OrganisationSettings key={data.role} organisation={data} />
           </Panel>
           {data.role === 'owner' && (
             <Panel
-              title="Another organisation"
-              about="Has its own runs, environments, keys and members; nothing of this one is seen there. You become its owner."
+              title="New organisation"
+              about="It has its own runs, environments, keys and members, and sees nothing of this organisation. You become its owner."
             >
-              <AnotherOrganisation />
+              <CreateOrganisation />
             </Panel>
           )}
         </>

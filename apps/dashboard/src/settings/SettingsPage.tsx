@@ -19,7 +19,7 @@ const pages = {
   keyboard: KeyboardTab,
 };
 
-/** Of the organisation: its rules, people and links. Of this browser: looks and keys. */
+/** Settings of the organisation and of this browser. */
 export function SettingsPage() {
   const tab = useSearch({ from: '/settings' }).tab ?? 'organisation';
   const Page = pages[tab];

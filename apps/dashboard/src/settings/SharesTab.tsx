@@ -9,7 +9,7 @@ import { ConfirmDialog } from '../frame/ConfirmDialog.tsx';
 import { Loaded } from '../frame/Loaded.tsx';
 import { type Column, DataTable } from '../table/DataTable.tsx';
 
-const columnsFor = (ask: (share: Share) => void): readonly Column<Share>[] => [
+const columnsFor = (revoke: (share: Share) => void): readonly Column<Share>[] => [
   {
     id: 'rollout',
     head: 'Rollout',
@@ -24,10 +24,10 @@ const columnsFor = (ask: (share: Share) => void): readonly Column<Share>[] => [
     ),
   },
   { id: 'author', head: 'Shared by', track: 'minmax(120px,1fr)', title: ({ author }) => author, cell: ({ author }) => author },
-  { id: 'created', head: 'Made', track: '110px', align: 'right', cell: (share) => <Age iso={share.created_at} /> },
+  { id: 'created', head: 'Created', track: '110px', align: 'right', cell: (share) => <Age iso={share.created_at} /> },
   {
     id: 'expires',
-    head: 'Ends',
+    head: 'Expires',
     track: '180px',
     align: 'right',
     cell: (share) => <time dateTime={share.expires_at}>{formatAbsolute(share.expires_at)}</time>,
@@ -38,28 +38,29 @@ const columnsFor = (ask: (share: Share) => void): readonly Column<Share>[] => [
     track: '120px',
     align: 'right',
     cell: (share) => (
-      <button type="button" className="link" onClick={() => ask(share)} aria-label={`Take back the link to ${share.rollout}`}>
-        Take back…
+      <button type="button" className="link" onClick={() => revoke(share)} aria-label={`Revoke the link to ${share.rollout}`}>
+        Revoke…
       </button>
     ),
   },
 ];
 
-/** Links of the organisation that show a rollout to people without an account. */
+/** Shared links of the organisation. */
 export function SharesTab() {
   const shares = useQuery(sharesQuery());
-  const [asked, setAsked] = useState<Share | null>(null);
-  const columns = useMemo(() => columnsFor(setAsked), []);
+  const [revoking, setRevoking] = useState<Share | null>(null);
+  const columns = useMemo(() => columnsFor(setRevoking), []);
   return (
     <Loaded query={shares}>
       {(rows) => (
         <div className="flex h-full min-h-0 flex-col">
           <p className="flex-none border-b border-line px-4 py-3 text-ink-3">
-            Whoever has one of these links reads its rollout, and nothing else, until it ends. A link is made on the page of a rollout.
+            Everyone with one of these links can read its rollout until the link expires. To create a link, open a rollout and choose
+            “Share”.
           </p>
           <div className="min-h-[160px] flex-1">
             <DataTable
-              label="Links that show a rollout"
+              label="Shared links"
               columns={columns}
               rows={rows}
               rowKey={({ id }) => id}
@@ -67,16 +68,16 @@ export function SharesTab() {
               empty={<p className="p-4 text-ink-2">No rollout is shared. Open one, and choose “Share”.</p>}
             />
           </div>
-          {asked && (
+          {revoking && (
             <ConfirmDialog
-              title="Take the link back?"
-              action="Take it back now"
-              onConfirm={() => revokeShare(asked.id)}
-              onClose={() => setAsked(null)}
+              title="Revoke the link?"
+              action="Revoke link"
+              onConfirm={() => revokeShare(revoking.id)}
+              onClose={() => setRevoking(null)}
             >
               <p>
-                The link that {asked.author} made to rollout <code>{asked.rollout}</code> shows nothing from now on, to nobody. Other links
-                to the rollout stay.
+                The link of {revoking.author} to rollout <code>{revoking.rollout}</code> stops working. Other links to the rollout stay
+                valid.
               </p>
             </ConfirmDialog>
           )}

@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react';
 
-/** A part of a page of settings: what it is about at the left, its controls below. */
+/** A section of a settings page: title, explanation, controls. */
 export function Panel({ title, about, children }: { title: string; about?: ReactNode; children: ReactNode }) {
   return (
     <section aria-label={title} className="flex flex-col gap-3 border-b border-line px-4 py-4">
@@ -13,11 +13,11 @@ export function Panel({ title, about, children }: { title: string; about?: React
   );
 }
 
-/** Why nothing can be changed here. */
+/** Explains to members why they cannot change the settings. */
 export function OwnersOnly() {
   return (
     <p className="border-b border-line bg-paper-1 px-4 py-2 text-ink-2">
-      You can read this, not change it: that is for owners of the organisation. An owner can make you one under Members.
+      Only owners of the organisation can change this. An owner can make you an owner under Members.
     </p>
   );
 }

@@ -9,5 +9,5 @@ export const SETTINGS_TABS = [
 ] as const;
 export type SettingsTab = (typeof SETTINGS_TABS)[number]['name'];
 
-/** The tab of a page address; anything unexpected is the first one. */
+/** Parses the tab of the address; undefined, the first tab, for other values. */
 export const readSettingsTab = (value: unknown): SettingsTab | undefined => SETTINGS_TABS.find(({ name }) => name === value)?.name;

@@ -172,7 +172,7 @@ export function TaskPage() {
   const news = useNews(run.version, shown, taskNowQuery(run.id, id, filter));
   if (task.error) return <ErrorState error={task.error} retry={() => void task.refetch()} />;
   return task.data ? (
-    <Body task={task.data} pill={<NewsPill news={news} what="groups" onShow={() => void task.refetch()} />} />
+    <Body task={task.data} pill={<NewsPill news={news} noun="groups" onShow={() => void task.refetch()} />} />
   ) : (
     <SkeletonRows />
   );

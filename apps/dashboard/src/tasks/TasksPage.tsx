@@ -232,7 +232,7 @@ export function TasksPage() {
               Show their rollouts
             </button>
           )}
-          <NewsPill news={news} what="tasks" onShow={reload} />
+          <NewsPill news={news} noun="tasks" onShow={reload} />
           <span className="label">
             {formatCount(rows.length)} of {plural(tasks.length, 'task')}
             {hasNextPage && ' loaded'}

@@ -2,8 +2,8 @@ import { memo, useState } from 'react';
 import { formatCount } from '../format/number.ts';
 import { PlainText } from './PlainText.tsx';
 
-/** Children of one node that are in the page at once. */
-const SHOWN = 100;
+/** Children of a node that are rendered at first. */
+const PAGE_SIZE = 100;
 
 function Leaf({ value }: { value: unknown }) {
   if (typeof value === 'string')
@@ -18,9 +18,9 @@ function Leaf({ value }: { value: unknown }) {
 const sizeOf = (value: object) => (Array.isArray(value) ? value.length : Object.keys(value).length);
 const summaryOf = (value: object) => (Array.isArray(value) ? `[ ${formatCount(value.length)} ]` : `{ ${formatCount(sizeOf(value))} }`);
 
-function Node({ name, value, depth, opened }: { name: string | null; value: unknown; depth: number; opened: number }) {
-  const [open, setOpen] = useState(depth < opened);
-  const [limit, setLimit] = useState(SHOWN);
+function Node({ name, value, depth, openLevels }: { name: string | null; value: unknown; depth: number; openLevels: number }) {
+  const [open, setOpen] = useState(depth < openLevels);
+  const [limit, setLimit] = useState(PAGE_SIZE);
   const label = name !== null && (
     <span className="text-ink-3">
       <PlainText text={name} />
@@ -49,11 +49,11 @@ function Node({ name, value, depth, opened }: { name: string | null; value: unkn
       {open && (
         <div className="pl-[14px]">
           {entries.map(([key, child]) => (
-            <Node key={key} name={Array.isArray(value) ? null : key} value={child} depth={depth + 1} opened={opened} />
+            <Node key={key} name={Array.isArray(value) ? null : key} value={child} depth={depth + 1} openLevels={openLevels} />
           ))}
           {rest > 0 && (
-            <button type="button" className="link pl-[14px] font-sans" onClick={() => setLimit(limit + 10 * SHOWN)}>
-              {formatCount(rest)} more
+            <button type="button" className="link pl-[14px] font-sans" onClick={() => setLimit(limit + 10 * PAGE_SIZE)}>
+              Show {formatCount(rest)} more
             </button>
           )}
         </div>
@@ -62,11 +62,11 @@ function Node({ name, value, depth, opened }: { name: string | null; value: unkn
   );
 }
 
-/** A JSON value of a stranger, folded below `opened` levels; nothing of a closed part is in the page. */
-export const JsonTree = memo(function JsonTree({ value, opened = 2 }: { value: unknown; opened?: number }) {
+/** An untrusted JSON value as a tree, open down to `openLevels`. Collapsed parts are not rendered. */
+export const JsonTree = memo(function JsonTree({ value, openLevels = 2 }: { value: unknown; openLevels?: number }) {
   return (
     <div className="mono whitespace-pre-wrap break-words">
-      <Node name={null} value={value} depth={0} opened={opened} />
+      <Node name={null} value={value} depth={0} openLevels={openLevels} />
     </div>
   );
 });

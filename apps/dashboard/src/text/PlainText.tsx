@@ -3,7 +3,7 @@ import { parseAnsi } from './ansi.ts';
 import { splitInvisible } from './invisible.ts';
 import { chunkLongLines } from './long-lines.ts';
 
-function Marked({ text }: { text: string }) {
+function WithInvisibleMarks({ text }: { text: string }) {
   return splitInvisible(text).map((part, i) =>
     part.mark ? (
       <span key={i} className="invisible-mark" title={`Invisible character ${part.text}`}>
@@ -15,33 +15,33 @@ function Marked({ text }: { text: string }) {
   );
 }
 
-function Styled({ text }: { text: string }) {
+function AnsiText({ text }: { text: string }) {
   return parseAnsi(text).map((part, i) =>
     part.className ? (
       <span key={i} className={part.className}>
-        <Marked text={part.text} />
+        <WithInvisibleMarks text={part.text} />
       </span>
     ) : (
-      <Marked key={i} text={part.text} />
+      <WithInvisibleMarks key={i} text={part.text} />
     ),
   );
 }
 
 /**
- * Untrusted text as text nodes: terminal colours by class, invisible characters made visible, nothing interpreted. Lines of more than
- * 10 000 characters are laid out in pieces.
+ * Untrusted text as text nodes: terminal colours become classes, invisible characters become visible, nothing else is interpreted. Lines
+ * of more than 10 000 characters are split.
  */
 export const PlainText = memo(function PlainText({ text }: { text: string }) {
   const chunks = chunkLongLines(text);
   if (chunks.length === 1)
     return (
       <bdi>
-        <Styled text={text} />
+        <AnsiText text={text} />
       </bdi>
     );
   return chunks.map((chunk, i) => (
     <bdi key={i} className="block [content-visibility:auto]">
-      <Styled text={chunk} />
+      <AnsiText text={chunk} />
     </bdi>
   ));
 });

@@ -1,6 +1,6 @@
 /**
- * Terminal output made safe: SGR colours become class names, every other escape sequence (cursor, title, hyperlink, OSC 52
- * clipboard) is dropped, and the rest stays text. ECMA-48 names: CSI = ESC [, OSC = ESC ].
+ * Parses terminal output. SGR colours (ECMA-48) become class names. All other escape sequences (cursor, title, hyperlink, OSC 52
+ * clipboard) are removed. CSI is ESC [, OSC is ESC ].
  */
 export interface StyledText {
   text: string;
@@ -27,7 +27,7 @@ function applySgr(style: Style, parameters: string): void {
       style.colour = null;
       style.flags.clear();
     } else if (code === 38 || code === 48) {
-      // 256-colour and true-colour arguments are skipped: the palette of the page stays readable in light and dark.
+      // Skip 256-colour and true-colour arguments: only the palette of the page is readable in both themes.
       i += codes[i + 1] === 5 ? 2 : codes[i + 1] === 2 ? 4 : 0;
     } else if (code >= 30 && code <= 37) style.colour = code - 30;
     else if (code >= 90 && code <= 97) style.colour = code - 90;

@@ -1,10 +1,10 @@
-/** JSON of strangers: bounded in size and depth, without prototypes. */
+/** Parses untrusted JSON: limited size and depth, objects without prototypes. */
 
-/** Larger texts are shown as lines; parsing them would hold up the page. Characters. */
+/** Characters. Parsing a longer text would block the page. */
 export const MAX_JSON_CHARACTERS = 200_000;
 const MAX_DEPTH = 200;
 
-/** Nesting of a JSON text, brackets in strings left out. Linear. */
+/** The nesting depth of a JSON text, ignoring brackets in strings. */
 function depthOf(text: string): number {
   let [depth, deepest, inString] = [0, 0, false];
   for (let i = 0; i < text.length; i += 1) {
@@ -19,30 +19,30 @@ function depthOf(text: string): number {
   return deepest;
 }
 
-/** Objects without a prototype, so that a key `__proto__` is a key like any other. */
-function bare(_key: string, value: unknown): unknown {
+/** Removes the prototype of objects, so that `__proto__` is an ordinary key. */
+function withoutPrototype(_key: string, value: unknown): unknown {
   return value !== null && typeof value === 'object' && !Array.isArray(value) ? Object.assign(Object.create(null) as object, value) : value;
 }
 
-/** The value, or undefined for what is no JSON, longer than `most`, or nested deeper than 200. */
-export function parseJson(text: string, most = MAX_JSON_CHARACTERS): unknown {
-  if (text.length > most || depthOf(text) > MAX_DEPTH) return undefined;
+/** The value; undefined for invalid JSON, for more than `maxCharacters`, and for more than 200 levels. */
+export function parseJson(text: string, maxCharacters = MAX_JSON_CHARACTERS): unknown {
+  if (text.length > maxCharacters || depthOf(text) > MAX_DEPTH) return undefined;
   try {
-    return JSON.parse(text, bare) as unknown;
+    return JSON.parse(text, withoutPrototype) as unknown;
   } catch {
     return undefined;
   }
 }
 
-/** An object or array, which is worth a tree; undefined for everything else. */
-export function parseTree(text: string, most?: number): object | undefined {
+/** The value if it is an object or array, otherwise undefined. */
+export function parseTree(text: string, maxCharacters?: number): object | undefined {
   const first = text.trimStart()[0];
   if (first !== '{' && first !== '[') return undefined;
-  const value = parseJson(text, most);
+  const value = parseJson(text, maxCharacters);
   return value !== null && typeof value === 'object' ? value : undefined;
 }
 
-/** Arguments of a call by key, strings as they are; null when the text is not a JSON object. */
+/** The arguments of a call as texts, strings without quotes; null if the text is not a JSON object. */
 export function argumentsOf(text: string | null): [name: string, value: string][] | null {
   const value = text === null ? undefined : parseJson(text);
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;

@@ -1,7 +1,7 @@
-/** A line of more characters than this is cut in pieces: browsers lay out one line of a megabyte in seconds. */
+/** Longer lines are split, because browsers need seconds to lay out a line of a megabyte. */
 export const LINE_CHARACTERS = 10_000;
 
-/** The text as pieces that each may be a block of their own: line breaks stay inside, only lines that are too long are cut. */
+/** Splits a text into chunks for separate blocks. Only lines over the limit are split; other line breaks stay inside a chunk. */
 export function chunkLongLines(text: string, limit = LINE_CHARACTERS): string[] {
   if (text.length <= limit) return [text];
   const chunks: string[] = [];
@@ -15,7 +15,7 @@ export function chunkLongLines(text: string, limit = LINE_CHARACTERS): string[] 
     plain = '';
     for (let at = 0; at < line.length;) {
       let end = Math.min(line.length, at + limit);
-      // Not between the halves of a surrogate pair.
+      // Do not split a surrogate pair.
       if (end < line.length && (line.charCodeAt(end - 1) & 0xfc00) === 0xd800) end -= 1;
       chunks.push(line.slice(at, end));
       at = end;

@@ -6,8 +6,8 @@ import typescript from 'highlight.js/lib/languages/typescript';
 import { Marked } from 'marked';
 
 /**
- * Untrusted Markdown to HTML. Raw HTML is shown as the text it is; images are never loaded, their address is shown; links keep only http and
- * https. `markdown.ts` lets what is left through an allowlist: nobody else may show what this makes.
+ * Converts untrusted Markdown to HTML. Raw HTML and image addresses are shown as text. Links keep only http and https. The result is not
+ * safe by itself: only `markdown.ts` may use it, which applies an allowlist.
  */
 hljs.registerLanguage('bash', bash);
 hljs.registerLanguage('json', json);
@@ -26,19 +26,19 @@ function safeLink(href: string): string | null {
   }
 }
 
-/** A person waits for so long at most, ms: what takes longer is shown as it was written. The parser's searches for the end of an emphasis may be cubic. */
+/** Milliseconds. Text that takes longer is shown unformatted: the search of the parser for the end of an emphasis can be cubic. */
 const PARSE_MS = 300;
 let deadline = 0;
-function inTime(): false {
-  if (performance.now() > deadline) throw new Error('This takes too long as Markdown.');
+function checkDeadline(): false {
+  if (performance.now() > deadline) throw new Error('Parsing the Markdown takes too long.');
   return false;
 }
 
 const marked = new Marked({
   gfm: true,
   async: false,
-  // Asked first of every piece of a text, and of every piece of a line: they only look at the clock.
-  tokenizer: { space: inTime, escape: inTime },
+  // The parser calls these first for every block and every inline token. They only check the deadline.
+  tokenizer: { space: checkDeadline, escape: checkDeadline },
   renderer: {
     html: ({ raw }) => escapeHtml(raw),
     image: ({ href, text }) => `<code>${escapeHtml(`image ${text ? `“${text}” ` : ''}${href}`)}</code>`,
@@ -56,16 +56,16 @@ const marked = new Marked({
   },
 });
 
-/** Quotes and lists inside of each other, as one line begins them; the parser's stack does not hold thousands, and it is slow before that. */
-const NESTED = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){100}/m;
+/** A line that starts 100 nested quotes or lists. The parser is slow for them and overflows its stack for thousands. */
+const TOO_NESTED = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){100}/m;
 
-/** As HTML; what is nested too deeply to be parsed, or takes too long, as the text it is. */
+/** The HTML of a Markdown text. Text that is nested too deeply or takes too long becomes preformatted text. */
 export function htmlOf(source: string): string {
   try {
     deadline = performance.now() + PARSE_MS;
-    if (!NESTED.test(source)) return marked.parse(source) as string;
+    if (!TOO_NESTED.test(source)) return marked.parse(source) as string;
   } catch {
-    // Too long, or its stack was too small all the same.
+    // The deadline passed, or the stack overflowed.
   }
   return `<pre><code>${escapeHtml(source)}</code></pre>`;
 }

@@ -4,16 +4,15 @@ import { markInvisible } from './invisible.ts';
 import { htmlOf } from './markdown-parser.ts';
 
 /**
- * Untrusted Markdown to safe HTML. Raw HTML is shown as the text it is; images are never loaded, their address is shown;
- * links keep only http and https. What is left passes an allowlist (DOMPurify), and the result is a TrustedHTML where the
- * browser has Trusted Types, so that the page's CSP accepts it and nothing else.
+ * Converts untrusted Markdown to safe HTML. DOMPurify applies an allowlist to the output of the parser. In browsers with Trusted Types the
+ * result is a TrustedHTML, which the content security policy of the page requires.
  */
 const allowed = {
   ALLOWED_TAGS:
     'a b blockquote br code del em h1 h2 h3 h4 h5 h6 hr i li ol p pre s span strong sub sup table tbody td th thead tr ul'.split(' '),
   ALLOWED_ATTR: ['href', 'target', 'rel', 'class', 'start'],
   ALLOWED_URI_REGEXP: /^https?:/i,
-  // Their values are no addresses: without this the pattern above would take them away.
+  // Not URLs. Without this the pattern above would remove them.
   ADD_URI_SAFE_ATTR: ['target', 'rel', 'start'],
   SANITIZE_NAMED_PROPS: true,
   ALLOW_DATA_ATTR: false,

@@ -2,7 +2,7 @@ import { useSyncExternalStore } from 'react';
 import { store, stored } from './stored.ts';
 
 export type Density = 'compact' | 'comfortable';
-/** In pixels, as `--row` of tokens.css. */
+/** Pixels; `--row` of tokens.css has the same values. */
 export const ROW_HEIGHT: Readonly<Record<Density, number>> = { compact: 28, comfortable: 34 };
 const storageKey = 'palestra.density';
 const listeners = new Set<() => void>();
@@ -23,5 +23,5 @@ export const useDensity = (): Density =>
     return () => listeners.delete(listener);
   }, current);
 
-/** What lists that place their rows themselves reckon with. */
+/** Row height in pixels, for virtual lists. */
 export const useRowHeight = (): number => ROW_HEIGHT[useDensity()];

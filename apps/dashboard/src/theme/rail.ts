@@ -8,7 +8,7 @@ const root = document.documentElement;
 const isFolded = (): boolean => root.dataset['rail'] === 'folded';
 if (stored(storageKey) === 'folded') root.dataset['rail'] = 'folded';
 
-/** The rail at the left as icons alone, or with its words again; tokens.css has both widths. */
+/** Collapses the navigation rail to icons, or expands it. tokens.css has both widths. */
 export function foldRail(folded: boolean): void {
   store(storageKey, folded ? 'folded' : null);
   if (folded) root.dataset['rail'] = 'folded';

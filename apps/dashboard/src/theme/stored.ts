@@ -1,4 +1,4 @@
-/** Choices that stay in this browser; where the browser keeps nothing they last as long as the page. */
+/** Reads a setting of this browser. Without storage, settings last until the page is closed. */
 export function stored(key: string): string | null {
   try {
     return localStorage.getItem(key);
@@ -12,6 +12,6 @@ export function store(key: string, value: string | null): void {
     if (value === null) localStorage.removeItem(key);
     else localStorage.setItem(key, value);
   } catch {
-    // Then the choice lasts as long as the page.
+    // Without storage the setting lasts until the page is closed.
   }
 }

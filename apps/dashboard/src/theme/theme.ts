@@ -2,7 +2,7 @@ import { useSyncExternalStore } from 'react';
 import { store, stored } from './stored.ts';
 
 export type Theme = 'light' | 'dark';
-/** `system`: as the reader's system has it now, and follows it. */
+/** `system` follows the setting of the operating system. */
 export type ThemeChoice = Theme | 'system';
 const storageKey = 'palestra.theme';
 const listeners = new Set<() => void>();
@@ -15,11 +15,10 @@ function apply(theme: Theme): void {
   for (const listener of listeners) listener();
 }
 
-// The system's choice is followed until the reader makes one.
 const systemDark = matchMedia('(prefers-color-scheme: dark)');
 const choice = (): ThemeChoice => {
-  const kept = stored(storageKey);
-  return kept === 'light' || kept === 'dark' ? kept : 'system';
+  const saved = stored(storageKey);
+  return saved === 'light' || saved === 'dark' ? saved : 'system';
 };
 const themeOf = (chosen: ThemeChoice): Theme => (chosen === 'system' ? (systemDark.matches ? 'dark' : 'light') : chosen);
 root.dataset['theme'] = themeOf(choice());
@@ -41,5 +40,5 @@ const listen = (listener: () => void) => {
 export const useTheme = (): Theme => useSyncExternalStore(listen, current);
 export const useThemeChoice = (): ThemeChoice => useSyncExternalStore(listen, choice);
 
-/** The value of a token of tokens.css, for canvas drawing. */
+/** The value of a token of tokens.css, for drawing on a canvas. */
 export const token = (name: string): string => getComputedStyle(root).getPropertyValue(`--${name}`).trim();

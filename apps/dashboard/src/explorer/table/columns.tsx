@@ -6,7 +6,7 @@ import { formatBytes, formatCount, formatReward, UNKNOWN } from '../../format/nu
 import { taskLabel } from '../../format/task.ts';
 import { formatAbsolute, formatDuration } from '../../format/time.ts';
 import { Age } from '../../frame/Age.tsx';
-import { Known } from '../../frame/Provenance.tsx';
+import { WithProvenance } from '../../frame/Provenance.tsx';
 import { RewardDot } from '../../frame/Reward.tsx';
 import { Stop } from '../../frame/Stop.tsx';
 import type { Column } from '../../table/DataTable.tsx';
@@ -22,7 +22,7 @@ interface Entry extends Omit<Column<RolloutRow>, 'cell' | 'sortable' | 'id'> {
 
 const known =
   (field: string, value: (row: RolloutRow) => ReactNode): Cell =>
-  (row) => <Known provenance={row.provenance[field]}>{value(row) ?? UNKNOWN}</Known>;
+  (row) => <WithProvenance provenance={row.provenance[field]}>{value(row) ?? UNKNOWN}</WithProvenance>;
 const count = (value: number | null): ReactNode => (value === 0 ? <span className="text-ink-3">0</span> : formatCount(value));
 const right = { align: 'right' } as const;
 
@@ -97,7 +97,9 @@ const entries = (solved: Solved, from: FromList) =>
       track: '72px',
       ...right,
       cell: (row) => (
-        <Known provenance={row.latency_ms === null ? 'unknown' : row.provenance['telemetry']}>{formatDuration(row.latency_ms)}</Known>
+        <WithProvenance provenance={row.latency_ms === null ? 'unknown' : row.provenance['telemetry']}>
+          {formatDuration(row.latency_ms)}
+        </WithProvenance>
       ),
     },
     verified: {
@@ -200,7 +202,7 @@ function Reward({ row, solved }: { row: RolloutRow; solved: Solved }) {
           <span className="sr-only">not scored</span>
         </span>
       ) : (
-        <Known provenance={row.provenance['reward']}>{formatReward(row.reward)}</Known>
+        <WithProvenance provenance={row.provenance['reward']}>{formatReward(row.reward)}</WithProvenance>
       )}
       <RewardDot reward={row.reward} solved={isSolved} />
     </span>

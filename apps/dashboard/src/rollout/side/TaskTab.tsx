@@ -84,7 +84,7 @@ export function TaskTab({ header }: PanelProps) {
         ([title, value]) =>
           isNonEmptyObject(value) && (
             <Section key={title} title={title}>
-              <JsonTree value={value} opened={1} />
+              <JsonTree value={value} openLevels={1} />
             </Section>
           ),
       )}

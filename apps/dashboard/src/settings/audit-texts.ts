@@ -1,6 +1,6 @@
 import type { AuditEvent } from '../data/audit.ts';
 
-/** Groups of actions, as the filter offers them. */
+/** Groups of actions for the filter. */
 export const ACTION_GROUPS: readonly [value: string, label: string][] = [
   ['sign_in', 'Sign-ins'],
   ['sign_out', 'Sign-outs'],
@@ -22,7 +22,7 @@ export const ACTION_GROUPS: readonly [value: string, label: string][] = [
   ['secret', 'Secret key'],
 ];
 
-const WORDS: Record<string, string> = {
+const TEXTS: Record<string, string> = {
   sign_in: 'Signed in',
   sign_out: 'Signed out',
   'sign_in_link.create': 'Created a sign-in link',
@@ -42,7 +42,7 @@ const WORDS: Record<string, string> = {
   'task_set.delete': 'Deleted a task set',
   'file.delete': 'Deleted files',
   'share.create': 'Shared a rollout',
-  'share.delete': 'Took back a link',
+  'share.delete': 'Revoked a shared link',
   'run.delete': 'Deleted a run',
   'rollout.delete': 'Deleted a rollout',
   'annotation.delete': 'Deleted an annotation',
@@ -54,9 +54,9 @@ const WORDS: Record<string, string> = {
   'secret.rotate': 'Rotated the secret key',
 };
 
-/** What happened. A later version of the service may know actions that this page does not. */
-export const wordsOf = ({ action, refused }: Pick<AuditEvent, 'action' | 'refused'>): string =>
-  refused && action === 'sign_in' ? 'Failed to sign in' : (WORDS[action] ?? action);
+/** The text of an action. A newer server can send actions that this page does not know. */
+export const actionText = ({ action, refused }: Pick<AuditEvent, 'action' | 'refused'>): string =>
+  refused && action === 'sign_in' ? 'Failed to sign in' : (TEXTS[action] ?? action);
 
 const valueOf = (value: unknown): string => {
   if (Array.isArray(value)) return value.map(String).join(' ');

@@ -1,15 +1,15 @@
-import { formatCount } from '../format/number.ts';
+import { plural } from '../format/number.ts';
 import { PlainText } from '../text/PlainText.tsx';
-import { fieldsOf, missingOf, oddities, type ResolvedField } from './fields.ts';
-import type { CheckedRollout } from './read.ts';
+import { fieldsOf, missingFieldsOf, type ResolvedField, warningsOf } from './fields.ts';
+import type { CheckedRollout } from './check.ts';
 import { titleOf } from './report.ts';
 
-/** The marks of dashboard.md 2.2. */
-function Value({ field }: { field: ResolvedField }) {
+/** The value, marked with its provenance (docs/reference/metrics.md#provenance). */
+function FieldValue({ field }: { field: ResolvedField }) {
   if (field.value === null) return <span className="text-ink-3">–</span>;
   const text = <PlainText text={field.value} />;
   if (field.provenance === 'parsed') return <span className="underline decoration-dotted decoration-ink-3 underline-offset-3">{text}</span>;
-  // An estimate of tokens has its own mark.
+  // An estimated number of tokens already has the mark ≈.
   if (field.provenance === 'inferred' && !field.value.startsWith('≈'))
     return (
       <>
@@ -20,38 +20,37 @@ function Value({ field }: { field: ResolvedField }) {
   return text;
 }
 
-const countOf = (count: number, what: string) => `${formatCount(count)} ${what}${count === 1 ? '' : 's'}`;
-const head = 'head-cell !px-0 font-[450]';
+const headClass = 'head-cell !px-0 font-[450]';
 
-/** One rollout of the upload: every field with how it came to be known, and what the recommended contract would add. */
-export function Resolved({ rollout }: { rollout: CheckedRollout }) {
+/** One rollout of the upload: its fields with their provenance, and the recommended fields that it lacks. */
+export function ResolvedRollout({ rollout }: { rollout: CheckedRollout }) {
   const fields = fieldsOf(rollout);
-  const missing = missingOf(rollout);
-  const odd = oddities(rollout);
-  const { result } = rollout;
+  const missing = missingFieldsOf(rollout);
+  const warnings = warningsOf(rollout);
+  const { normalised } = rollout;
   return (
     <section aria-label={titleOf(rollout)} className="border-b border-line px-4 py-3">
       <h2 className="flex items-baseline gap-2">
         <span className="strong min-w-0 truncate" title={titleOf(rollout)}>
           <PlainText text={titleOf(rollout)} />
         </span>
-        <span className="chip flex-none" title="Which integration its fields look like">
-          {result.source}
+        <span className="chip flex-none" title="The integration that the fields match">
+          {normalised.source}
         </span>
         <span className="label flex-none">
-          {countOf(result.messageCount, 'message')}, {countOf(result.calls, 'call')}
+          {plural(normalised.messageCount, 'message')}, {plural(normalised.calls, 'call')}
         </span>
       </h2>
       {rollout.start === null && (
-        <p className="text-ink-2">Its start event is not here: run, environment, split and metadata are in that one. It may come later.</p>
+        <p className="text-ink-2">The start event is missing. It has the run, environment, split and metadata, and can be sent later.</p>
       )}
-      {odd.map((text) => (
+      {warnings.map((text) => (
         <p key={text} className="text-policy">
           ▲ {text}
         </p>
       ))}
       <table className="mt-1 w-full table-fixed border-collapse">
-        <caption className="sr-only">What its fields resolve to</caption>
+        <caption className="sr-only">Fields of the rollout</caption>
         <colgroup>
           <col className="w-[96px]" />
           <col />
@@ -61,9 +60,9 @@ export function Resolved({ rollout }: { rollout: CheckedRollout }) {
         </colgroup>
         <thead>
           <tr className="text-left">
-            {['Field', 'Value', 'Known by', 'Rule', 'Read from'].map((name) => (
+            {['Field', 'Value', 'Provenance', 'Rule', 'Source'].map((name) => (
               <th key={name} scope="col" className="border-b border-line">
-                <span className={head}>{name}</span>
+                <span className={headClass}>{name}</span>
               </th>
             ))}
           </tr>
@@ -75,7 +74,7 @@ export function Resolved({ rollout }: { rollout: CheckedRollout }) {
                 {field.name}
               </th>
               <td className="py-1 pr-3 tabular-nums [overflow-wrap:anywhere]">
-                <Value field={field} />
+                <FieldValue field={field} />
               </td>
               <td className={field.provenance === 'reported' ? '' : 'text-ink-2'}>{field.provenance}</td>
               <td className="py-1 pr-3 text-ink-3">{field.rule}</td>
@@ -87,20 +86,20 @@ export function Resolved({ rollout }: { rollout: CheckedRollout }) {
         </tbody>
       </table>
       {missing.length === 0 ? (
-        <p className="mt-3 text-good">✓ Everything of the recommended contract is there.</p>
+        <p className="mt-3 text-good">✓ The upload has all recommended fields.</p>
       ) : (
         <div className="mt-3">
-          <h3 className="label mb-1">Not sent, of the recommended contract</h3>
-          <ul aria-label="Not sent">
-            {missing.map(({ key, without, stray }) => (
+          <h3 className="label mb-1">Missing recommended fields</h3>
+          <ul aria-label="Missing recommended fields">
+            {missing.map(({ key, effect, misplaced }) => (
               <li key={key} className="grid grid-cols-[190px_minmax(0,1fr)] gap-2 py-[2px]">
                 <code>{key}</code>
                 <span className="text-ink-2">
-                  {without}
-                  {stray !== null && (
+                  {effect}
+                  {misplaced !== null && (
                     <span className="text-policy">
                       {' '}
-                      ▲ it stands in <code>{stray}</code>, where nothing reads it
+                      ▲ found in <code>{misplaced}</code>, where the server does not read it
                     </span>
                   )}
                 </span>

@@ -13,30 +13,30 @@ import {
   type TolerantJson,
 } from '@palestra/rollouts';
 
-/** What was put around the pasted text so that it is a request body. */
+/** How the pasted text was wrapped to become a request body. */
 export type Wrapping = 'none' | 'event' | 'list' | 'lines';
 
 export interface Problem {
-  /** As a client's answer names it: `body`, `events[3]`. */
-  place: string;
+  /** The rejected part, as the server names it: `body`, `events[3]`. */
+  target: string;
   text: string;
 }
 
 export interface CheckedRollout {
-  /** The start event; null when only messages or updates of it were pasted. */
+  /** The start event; null if the text has only messages or updates. */
   start: ReadStart | null;
-  /** Events of it that would be kept. */
+  /** Number of events that the server would accept. */
   events: number;
-  result: NormalisedRollout;
+  normalised: NormalisedRollout;
 }
 
-export interface Checked {
-  /** The status that the route answers. */
+export interface CheckResult {
+  /** The status of the response. */
   status: 200 | 422;
   wrapping: Wrapping;
-  /** Events that would be kept, each once. */
-  kept: number;
-  /** Messages whose id stood in the text before. */
+  /** Number of events that the server would accept, without repeats. */
+  accepted: number;
+  /** Number of messages whose id occurs earlier in the text. */
   repeated: number;
   problems: readonly Problem[];
   rollouts: readonly CheckedRollout[];
@@ -45,7 +45,7 @@ export interface Checked {
 type Json = Readonly<Record<string, unknown>>;
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** One event, a list of events, or several of these in lines, as the body that a client would send. Throws SyntaxError. */
+/** Wraps one event, a list of events, or several lines into the body that a client would send. Throws SyntaxError. */
 function readBody(text: string): TolerantJson & { wrapping: Wrapping } {
   let whole: TolerantJson;
   try {
@@ -70,10 +70,10 @@ function readBody(text: string): TolerantJson & { wrapping: Wrapping } {
   return { value, dirty, wrapping: 'none' };
 }
 
-const bytesOf = new TextEncoder();
-const lengthOf = (text: string | null): number => (text === null ? 0 : bytesOf.encode(text).length);
+const encoder = new TextEncoder();
+const byteLength = (text: string | null): number => (text === null ? 0 : encoder.encode(text).length);
 
-/** The rollout as the server would have it when these are all of its events. */
+/** The rollout as the server would store it if these are all of its events. */
 function rawOf(id: string, events: readonly ReadEvent[], now: number): RawRollout {
   const start = events.find((event): event is ReadStart => event.kind === 'start') ?? null;
   const messages = events.filter((event): event is ReadMessage => event.kind === 'message').toSorted((a, b) => a.index - b.index);
@@ -83,7 +83,7 @@ function rawOf(id: string, events: readonly ReadEvent[], now: number): RawRollou
     id,
     start: start?.raw ?? null,
     rolloutInfo: Object.assign({}, ...updates.map(({ rolloutInfo }) => rolloutInfo)) as RawRollout['rolloutInfo'],
-    messages: messages.map((event) => skeletonOf(event, lengthOf(event.content) + lengthOf(event.summary))),
+    messages: messages.map((event) => skeletonOf(event, byteLength(event.content) + byteLength(event.summary))),
     prompt: first('system_message') + first('user_message') || null,
     startedAt: start?.sentAt ?? null,
     receivedAt: now,
@@ -93,7 +93,7 @@ function rawOf(id: string, events: readonly ReadEvent[], now: number): RawRollou
   };
 }
 
-/** By rollout, in order of first mention; of messages with one id the first counts, as the server keeps it. */
+/** Groups events by rollout, in order of first mention. Of messages with the same id the first one counts, as on the server. */
 function byRollout(events: readonly ReadEvent[]): [id: string, events: ReadEvent[]][] {
   const seen = new Set<string>();
   const groups = new Map<string, ReadEvent[]>();
@@ -109,8 +109,8 @@ function byRollout(events: readonly ReadEvent[]): [id: string, events: ReadEvent
   return [...groups];
 }
 
-/** What the ingest route would say to a pasted text, and what its rollouts resolve to. `now` in milliseconds since the epoch. */
-export function check(text: string, now: number): Checked {
+/** Checks a pasted text like `POST /v1/rollouts` and normalises its rollouts. `now` in milliseconds since the epoch. */
+export function check(text: string, now: number): CheckResult {
   let wrapping: Wrapping = 'none';
   let batch: ReadBatch;
   try {
@@ -119,21 +119,21 @@ export function check(text: string, now: number): Checked {
     batch = readBatch(body);
   } catch (error) {
     if (!(error instanceof SyntaxError) && !(error instanceof BatchShapeError)) throw error;
-    const told = error instanceof SyntaxError ? `The request body is not valid JSON: ${error.message}` : error.message;
-    return { status: 422, wrapping, kept: 0, repeated: 0, problems: [{ place: 'body', text: told }], rollouts: [] };
+    const message = error instanceof SyntaxError ? `The request body is not valid JSON: ${error.message}` : error.message;
+    return { status: 422, wrapping, accepted: 0, repeated: 0, problems: [{ target: 'body', text: message }], rollouts: [] };
   }
   const groups = byRollout(batch.events);
-  const kept = groups.reduce((sum, [, events]) => sum + events.length, 0);
+  const accepted = groups.reduce((sum, [, events]) => sum + events.length, 0);
   return {
-    status: kept === 0 && batch.rejected.length > 0 ? 422 : 200,
+    status: accepted === 0 && batch.rejected.length > 0 ? 422 : 200,
     wrapping,
-    kept,
-    repeated: batch.events.length - kept,
-    problems: batch.rejected.map(({ position, detail }) => ({ place: `events[${position}]`, text: detail })),
+    accepted,
+    repeated: batch.events.length - accepted,
+    problems: batch.rejected.map(({ position, detail }) => ({ target: `events[${position}]`, text: detail })),
     rollouts: groups.map(([id, events]) => ({
       start: events.find((event): event is ReadStart => event.kind === 'start') ?? null,
       events: events.length,
-      result: normaliseRollout(rawOf(id, events, now)),
+      normalised: normaliseRollout(rawOf(id, events, now)),
     })),
   };
 }
