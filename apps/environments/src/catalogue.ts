@@ -7,5 +7,5 @@ import { echoEnv } from './echo_env/echo_env.environment.ts';
 import { math } from './math/math.environment.ts';
 import { whodunit } from './whodunit/whodunit.environment.ts';
 
-/** Every bundled environment, in the order in which it is registered. */
+/** Every bundled environment, in order of registration. */
 export const bundledEnvironments: Environment[] = [whodunit, ctf, math, echo, echoEnv, codingEnv, bench];

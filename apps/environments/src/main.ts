@@ -42,7 +42,7 @@ if (values.manifest) {
   if (!environment) fail(`no environment ${JSON.stringify(positionals[0] ?? '')}`);
   const port = Number(values.port);
   if (!Number.isInteger(port) || port < 0 || port > 65_535) fail(`bad port ${values.port}`);
-  // A link serves the API, which passes its own address; without one this process is the server.
+  // With a link the process serves the API that passed the address; otherwise it is an ORS server.
   if (values.link === undefined) process.env['HOST'] = values.host;
   try {
     const status = environment === codingEnv ? (await isolation()).summary : null;

@@ -1,9 +1,9 @@
-/** Random numbers that are the same everywhere for the same seed (mulberry32 over a hashed seed). Not for secrets. */
+/** Reproducible random numbers (mulberry32 over a hashed seed). Not for secrets. */
 export class SeededRandom {
   #state: number;
 
   constructor(...seed: (string | number)[]) {
-    // FNV-1a spreads neighbouring seeds over the whole range.
+    // FNV-1a spreads neighbouring seeds.
     this.#state = 0x811c9dc5;
     for (const character of seed.join('/')) this.#state = Math.imul(this.#state ^ character.codePointAt(0)!, 0x01000193);
   }
@@ -16,7 +16,7 @@ export class SeededRandom {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** An integer from `low` to `high`, both included. */
+  /** An integer from `low` to `high` inclusive. */
   integer(low: number, high: number): number {
     return low + Math.floor(this.next() * (high - low + 1));
   }
@@ -25,7 +25,7 @@ export class SeededRandom {
     return items[this.integer(0, items.length - 1)]!;
   }
 
-  /** `count` different items in random order. */
+  /** `count` distinct items in random order. */
   sample<T>(items: readonly T[], count: number): T[] {
     const rest = [...items];
     return Array.from({ length: count }, () => rest.splice(this.integer(0, rest.length - 1), 1)[0]!);

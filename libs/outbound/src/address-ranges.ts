@@ -1,16 +1,16 @@
 import ipaddr from 'ipaddr.js';
 
 /**
- * Which addresses that are not public may be reached for tenants: those of private networks and of this machine, none, or those of a list of CIDRs
- * (an address without prefix is one address).
+ * Which non-public addresses tenants may reach: those of private networks and of this machine, none, or a list of CIDRs (an address without
+ * prefix is one address).
  */
 export type PrivateUpstreams = 'allowed' | 'refused' | readonly string[];
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** What `allowed` allows. Link-local, multicast, reserved and transition addresses are reached only where a CIDR names them. */
+/** Allowed by `allowed`. Link-local, multicast, reserved and transition addresses need a CIDR that contains them. */
 const PRIVATE = new Set<string>(['private', 'uniqueLocal', 'carrierGradeNat', 'loopback', 'unspecified']);
-/** Where clouds hand out credentials of the machine (AWS and others, ECS, EKS, Alibaba, Oracle, Azure, GCP). Never reached, whatever is set. */
+/** Metadata services of clouds, which issue credentials (AWS and others, ECS, EKS, Alibaba, Oracle, Azure, GCP). Never reachable. */
 const METADATA = new Set(
   [
     '169.254.169.254',
@@ -25,10 +25,10 @@ const METADATA = new Set(
   ].map((address) => ipaddr.parse(address).toNormalizedString()),
 );
 const NAT64 = ipaddr.parseCIDR('64:ff9b::/96');
-/** All that is routed on the Internet. */
+/** Addresses that are routed on the Internet. */
 const GLOBAL_IPV6 = ipaddr.parseCIDR('2000::/3');
 
-/** The IPv4 address where an IPv6 one stands for it (IPv4-mapped, NAT64); null for a text that is no address. */
+/** The IPv4 address in an IPv4-mapped or NAT64 address; null if the text is not an address. */
 function parse(text: string): Address | null {
   if (!ipaddr.isValid(text)) return null;
   const address = ipaddr.process(text);
@@ -43,7 +43,7 @@ function isPublic(address: Address): boolean {
   return address.range() === 'unicast' && (address.kind() === 'ipv4' || matches(address, GLOBAL_IPV6));
 }
 
-/** Whether a tenant's URL may lead to an IP address, as `dns.lookup` and `new URL` write it. */
+/** Whether a tenant's URL may lead to this address. */
 export function mayReach(text: string, privateUpstreams: PrivateUpstreams): boolean {
   const address = parse(text);
   if (address === null || METADATA.has(address.toNormalizedString())) return false;
@@ -53,21 +53,21 @@ export function mayReach(text: string, privateUpstreams: PrivateUpstreams): bool
   return privateUpstreams.some((cidr) => matches(address, parseCidr(cidr)!));
 }
 
-/** An address that every machine gives to itself, or a text that is the name of one. */
+/** Whether a text is a loopback address or its name. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || parse(host)?.range() === 'loopback';
 }
 
-/** `0.0.0.0` and `::`: as a place to listen all addresses of the machine, as a target its loopback address. */
+/** `0.0.0.0` and `::` mean all addresses when listening, loopback when connecting. */
 export const isUnspecified = (host: string): boolean => parse(host)?.range() === 'unspecified';
 
-/** Whether two texts are one address. */
+/** Whether two texts are the same address. */
 export function isSameAddress(one: string, other: string): boolean {
   const [first, second] = [parse(one), parse(other)];
   return first !== null && second !== null && first.toNormalizedString() === second.toNormalizedString();
 }
 
-/** `10.0.0.0/8`, or one address; null for anything else. */
+/** Parses `10.0.0.0/8` or an address; null for any other text. */
 export function parseCidr(text: string): [Address, number] | null {
   if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text);
   if (!ipaddr.isValid(text)) return null;

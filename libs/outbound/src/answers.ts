@@ -4,13 +4,13 @@ import { JsonBounds, PalestraError, parseJson } from '@palestra/protocol';
 const MIB = 1024 * 1024;
 
 /**
- * The longest answers of environment servers that are read, bytes after decompression. docs/operations.md has them, too. The service needs some six
- * times an answer for a moment, to read it, keep it and pass it on.
+ * Limits of responses of environment servers, in bytes after decompression (also in docs/operations.md). The service briefly needs about
+ * six times the size of a response to read, store and forward it.
  */
 export const ANSWER_LIMITS = {
-  /** Results of tools, prompts, lists of tasks, one frame of a socket, one event of an MCP stream; all events of an ORS stream together. */
+  /** Tool results, prompts, lists of tasks, one frame of a socket, one event of an MCP stream; all events of an ORS stream together. */
   call: 32 * MIB,
-  /** What a server is and offers: environments, splits, tools, schemas. */
+  /** Environments, splits, tools and schemas. */
   metadata: 16 * MIB,
 } as const;
 
@@ -22,7 +22,7 @@ export function answerTooLarge(limitBytes: number, cause?: unknown): PalestraErr
   return new PalestraError('answer_too_large', { detail, cause });
 }
 
-/** Bytes of an answer in one buffer. Small pieces are copied together: as objects each would take more memory than it holds. */
+/** Collects a response in one buffer. Copies small pieces, because each would need more memory as an object. */
 export class AnswerBytes {
   #buffer: Buffer = EMPTY;
   #length = 0;
@@ -33,7 +33,7 @@ export class AnswerBytes {
   push(piece: Uint8Array): void {
     const length = this.#length + piece.length;
     if (length > this.limitBytes) throw answerTooLarge(this.limitBytes);
-    // Most answers are one piece.
+    // Most responses are one piece.
     if (this.#length === 0) {
       this.#buffer = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
       this.#length = length;
@@ -53,7 +53,7 @@ export class AnswerBytes {
   }
 }
 
-/** A whole body; its connection is closed on `answer_too_large`. Rejects with the body's error when it breaks. */
+/** Reads a body. Closes the connection on `answer_too_large`. Rejects with the body's error if it breaks. */
 export async function readAnswer(body: Readable, limitBytes: number): Promise<Buffer> {
   const answer = new AnswerBytes(limitBytes);
   // Leaving the loop destroys the body.
@@ -61,19 +61,19 @@ export async function readAnswer(body: Readable, limitBytes: number): Promise<Bu
   return answer.bytes;
 }
 
-/** UTF-8 without a byte order mark. */
+/** Decodes UTF-8 without a byte order mark. */
 export function textOf(bytes: Buffer): string {
   const marked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
   return bytes.toString('utf8', marked ? 3 : 0);
 }
 
-/** Throws `backend_invalid` for JSON that is too deep, or has too many values, to be parsed on the event loop. */
+/** Throws `backend_invalid` for JSON that is too deep or has too many values to be parsed on the event loop. */
 export function assertParsable(text: Buffer | string): void {
   const excess = new JsonBounds().push(typeof text === 'string' ? Buffer.from(text) : text);
   if (excess !== null) throw new PalestraError('backend_invalid', { detail: `The environment server sent JSON that is ${excess}.` });
 }
 
-/** `detail` of the body of a refusal, as FastAPI writes it; null in any other body, which is not passed on to anybody. */
+/** FastAPI's `detail` in the body of an error; null in any other body, which is not passed on. */
 export function detailIn(text: string): string | object[] | null {
   try {
     const body = parseJson(text);

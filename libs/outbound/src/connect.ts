@@ -2,7 +2,7 @@ import { PalestraError } from '@palestra/protocol';
 import { Agent, buildConnector, fetch } from 'undici';
 import type { OutboundPolicy } from './outbound-policy.ts';
 
-/** An undici agent whose connections keep to the policy. `connectTimeoutMs` includes the resolving of the name. */
+/** An undici agent that follows the policy. `connectTimeoutMs` includes name resolution. */
 export function outboundAgent(policy: OutboundPolicy, connectTimeoutMs: number, options: Omit<Agent.Options, 'connect'>): Agent {
   return new Agent({ ...options, connect: connectorOf(policy, connectTimeoutMs) });
 }
@@ -31,7 +31,7 @@ async function open(
   }
 }
 
-/** `fetch` through an agent. Redirects are returned, never followed. Rejects with `upstream_address_refused` as it is. */
+/** `fetch` through an agent. Returns redirects instead of following them. Rejects with `upstream_address_refused`. */
 export function outboundFetch(agent: Agent): typeof globalThis.fetch {
   return async (url, init) => {
     try {

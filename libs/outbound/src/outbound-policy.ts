@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { PalestraError } from '@palestra/protocol';
 import { isLoopback, isSameAddress, isUnspecified, mayReach, type PrivateUpstreams } from './address-ranges.ts';
 
-/** A place where what this service is built on listens. */
+/** An address of the service's own database or object store. */
 interface Endpoint {
   host: string;
   port: number;
@@ -15,9 +15,9 @@ const DEFAULT_PORTS: Record<string, number> = { 'http:': 80, 'https:': 443, 'pos
 export const refusedAddress = (): PalestraError => new PalestraError('upstream_address_refused');
 
 /**
- * Where connections for tenants may go. Addresses are checked when a connection is opened, after the name was resolved, so neither another
- * spelling nor a name that changes its address gets around it. Whatever connects to a tenant's URL asks `check` for an address in the URL,
- * for which Node.js resolves nothing, and uses `lookup` for a name; see `outboundAgent` and `openSocket`.
+ * Which addresses connections for tenants may reach. Addresses are checked when a connection opens, after name resolution, so that neither
+ * another spelling nor a changed DNS record bypasses the check. Code that connects to a tenant's URL calls `check` for an address in the
+ * URL, which Node.js does not resolve, and uses `lookup` for names; see `outboundAgent` and `openSocket`.
  */
 export class OutboundPolicy {
   readonly #private: PrivateUpstreams | 'everything';
@@ -27,20 +27,20 @@ export class OutboundPolicy {
     this.#private = privateUpstreams;
   }
 
-  /** Refuses a URL at which the service's database or object store listens, even where its address is allowed. */
+  /** Refuses the service's database and object store, even if their address is allowed. */
   protect(url: string): void {
     if (!URL.canParse(url)) return;
     const { hostname, port, protocol } = new URL(url);
     if (hostname !== '') this.#own.push({ host: unbracketed(hostname), port: Number(port) || DEFAULT_PORTS[protocol] || 0 });
   }
 
-  /** `host`: of a URL. Throws `upstream_address_refused` for an address that is not allowed; a name is for `lookup`. */
+  /** `host`: of a URL. Throws `upstream_address_refused` for a forbidden address; `lookup` checks names. */
   async check(host: string, port: number): Promise<void> {
     const address = unbracketed(host);
     if (isIP(address) !== 0 && !(await this.#allows(address, port))) throw refusedAddress();
   }
 
-  /** Of a name too. A name that is not known is not refused. */
+  /** Also checks names. Does not refuse an unknown name. */
   async checkResolved(host: string, port: number): Promise<void> {
     await this.check(host, port);
     if (isIP(unbracketed(host)) !== 0) return;
@@ -48,7 +48,7 @@ export class OutboundPolicy {
     if (error instanceof PalestraError) throw error;
   }
 
-  /** As `dns.lookup`, with those addresses only that are allowed; the error is `upstream_address_refused` when none is. */
+  /** Like `dns.lookup`, with allowed addresses only. The error is `upstream_address_refused` if there are none. */
   lookup(port: number): LookupFunction {
     const answer = async (found: LookupAddress[], all: boolean, callback: Parameters<LookupFunction>[2]): Promise<void> => {
       let allowed: LookupAddress[];
@@ -91,10 +91,10 @@ export class OutboundPolicy {
   }
 }
 
-/** For servers that whoever runs this process started or chose, as `palestra env validate` does. */
+/** For servers that the user of this process chose, as in `palestra env validate`. */
 export const unrestricted = new OutboundPolicy('everything');
 
-/** Without the brackets that a URL has around an IPv6 address. */
+/** Removes the brackets around an IPv6 address. */
 export const unbracketed = (host: string): string => host.replace(/^\[|\]$/g, '');
 
 async function addressesOf(host: string): Promise<string[]> {

@@ -5,10 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readme } from './card.ts';
 
 const LONGEST_WAIT_SECONDS = 600;
-/** Asking the system for it costs more than a step. */
+/** Cached, because reading it costs more than a step. */
 const HOST = hostname();
 
-/** The fields of OpenEnv's scaling benchmark, so that its load client can be pointed at us. */
+/** The fields of OpenEnv's scaling benchmark, so that its load client can use this environment. */
 const observation = z.object({
   waited_seconds: z.number(),
   pid: z.int(),
@@ -17,10 +17,10 @@ const observation = z.object({
   step_count: z.int(),
 });
 
-/** Waits as long as it is told, which costs nothing: what remains to be measured is what carries a session. */
+/** Waits for the requested time at no cost, to measure the server around it. */
 export const bench = defineActionEnvironment({
   name: 'bench',
-  description: 'Waits as long as it is told and says who waited: for measuring how many sessions and steps a server carries.',
+  description: 'Waits for the requested time and reports its process: for measuring how many sessions and steps a server carries.',
   readme,
   splits: ['train'],
   tasks: () => [{}],
@@ -34,7 +34,7 @@ export const bench = defineActionEnvironment({
       state.steps += 1;
       return { observation: report(seconds, state), reward: 0 };
     };
-    // Nothing to wait for: no promise either.
+    // Without a wait there is no promise.
     return seconds > 0 ? sleep(seconds * 1000, undefined, { signal }).then(taken) : taken();
   },
 });

@@ -7,7 +7,7 @@ import { isolation, requireSandbox } from './sandbox/isolation.ts';
 
 const LONGEST_PROGRAM_CHARACTERS = 200_000;
 
-/** OpenEnv's coding environment by its wire shape: any program, what it printed, a reward for its form. */
+/** OpenEnv's coding environment: runs a program, returns its output, and rewards its form. */
 export function defineCodingEnv(limits = PROGRAM_LIMITS, detect = isolation) {
   const guard = new ProgramGuard(limits);
   return defineActionEnvironment({

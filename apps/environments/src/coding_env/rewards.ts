@@ -1,4 +1,4 @@
-/** The patterns by which OpenEnv's coding environment calls a program dangerous, in its order. */
+/** Dangerous patterns of OpenEnv's coding environment, in its order. */
 const DANGEROUS: [pattern: string, RegExp][] = [
   ['import\\s+os', /import\s+os/],
   ['import\\s+subprocess', /import\s+subprocess/],
@@ -13,8 +13,8 @@ const CONCISE_BONUS = 0.1;
 const SYNTAX_PENALTY = -0.2;
 
 /**
- * Reward of a program, by its text alone, as OpenEnv's `CodeSafetyTransform` and `CodeQualityTransform` give it: -1 for a dangerous
- * pattern, 0.1 more for at most 100 characters, 0.2 less for what is no Python. `violation` is the first pattern that is found.
+ * Reward of a program by its text, as in OpenEnv's `CodeSafetyTransform` and `CodeQualityTransform`: -1 for a dangerous pattern, +0.1 for
+ * at most 100 characters, -0.2 if it is not Python. `violation`: the first pattern found.
  */
 export function rewardProgram(code: string, parses: boolean): { reward: number; violation: string | null } {
   const violation = DANGEROUS.find(([, pattern]) => pattern.test(code))?.[0] ?? null;

@@ -1,4 +1,4 @@
-/** What the room's notes are hidden by, both ways. */
+/** The ciphers of notes. */
 export const METHODS = ['base64', 'hex', 'rot13', 'reverse', 'vigenere'] as const;
 export type Method = (typeof METHODS)[number];
 
@@ -14,7 +14,7 @@ function rotate(character: string, by: number): string {
 const rot13 = (text: string): string => text.replaceAll(/[a-z]/gi, (character) => rotate(character, 13));
 const reverse = (text: string): string => [...text].toReversed().join('');
 
-/** Letters are moved by the letters of the key in turn; other characters stay and use up no key. */
+/** Shifts letters by the letters of the key in turn. Other characters stay and use no letter of the key. */
 function vigenere(text: string, key: string, direction: 1 | -1): string {
   const shifts = [...key.toLowerCase()].map((letter) => letter.charCodeAt(0) - 97);
   let used = 0;
@@ -35,7 +35,7 @@ export function encode(text: string, method: Method, key = ''): string {
   }
 }
 
-/** Never throws: nonsense decodes to nonsense. A vigenere key must be letters only. */
+/** Never throws: invalid input decodes to something. A vigenere key must be letters. */
 export function decode(text: string, method: Method, key = ''): string {
   switch (method) {
     case 'base64':

@@ -17,7 +17,7 @@ function normalise(path: string): string {
   return `/${parts.join('/')}`;
 }
 
-/** Somebody in the room: which machine, where he has been, how many flags he may still try. */
+/** A player: the current machine and folder, and the remaining attempts at flags. */
 export class Player {
   readonly #room: Room;
   readonly #entered: Set<string>;

@@ -1,19 +1,19 @@
 import { SeededRandom } from '../random.ts';
 import { encode, type Method } from './ciphers.ts';
 
-/** A machine: its files by absolute path, and the password that lets one in. */
+/** A machine: its files by absolute path, and its password. */
 export interface Machine {
   name: string;
   password: string | null;
   files: Map<string, string>;
-  /** Machines that can be reached from here. */
+  /** Machines that are reachable from here. */
   neighbours: string[];
 }
 
 export interface Room {
   level: number;
   flag: string;
-  /** Where the player sits. */
+  /** The player's first machine. */
   start: string;
   machines: Map<string, Machine>;
 }
@@ -33,12 +33,12 @@ const CHATTER = [
   'TODO: delete this file.',
 ];
 
-/** Encodings that need no key, applied one after the other. */
+/** Encodings without a key, applied one after the other. */
 const ENCODINGS: Method[] = ['base64', 'hex', 'rot13', 'reverse'];
 
 /**
- * The room of a seed. Level 1: the flag in a hidden file. 2: encoded twice. 3: encrypted, the key in somebody's mail. 4: as 2 on
- * a machine whose password is encoded in a note. 5: as 3 two machines further, the last password encrypted on the way.
+ * Creates the room of a seed. Level 1: the flag is in a hidden file. 2: encoded twice. 3: encrypted, with the key in a mail. 4: as 2, on a
+ * machine whose password is encoded in a note. 5: as 3, two machines further, with the last password encrypted.
  */
 export function makeRoom(level: number, seed: number): Room {
   const random = new SeededRandom('ctf', level, seed);

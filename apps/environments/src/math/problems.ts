@@ -58,7 +58,7 @@ const families: Family[] = [
   },
 ];
 
-/** The problem of a seed: neighbouring seeds are of different kinds. */
+/** The problem of a seed. Neighbouring seeds give different kinds. */
 export function makeProblem(seed: number): Problem {
   return families[Math.abs(seed) % families.length]!(new SeededRandom('math', seed));
 }

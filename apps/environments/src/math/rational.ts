@@ -1,4 +1,4 @@
-/** An exact fraction in lowest terms; the denominator is positive. */
+/** An exact fraction in lowest terms with a positive denominator. */
 export class Rational {
   readonly numerator: bigint;
   readonly denominator: bigint;
@@ -11,7 +11,7 @@ export class Rational {
     this.denominator = bottom / divisor;
   }
 
-  /** Reads `-3`, `7/4`, `1.25`; null for anything else. */
+  /** Parses `-3`, `7/4`, `1.25`; null for anything else. */
   static parse(text: string): Rational | null {
     const plain = text.trim().replaceAll('−', '-').replaceAll(/\s+/g, '');
     if (plain.length > 200) return null;

@@ -4,14 +4,14 @@ export interface Testimony {
   suspects: readonly string[];
   rooms: readonly string[];
   murderRoom: string;
-  /** Those who lie whether or not they did it. */
+  /** Suspects who always lie. */
   liars: ReadonlySet<string>;
   statements: ReadonlyMap<string, readonly Statement[]>;
 }
 
 /**
- * Whoever can have done it. The murderer was alone in the murder room and lies; so do the liars; all others tell the truth.
- * Tries every murderer and every distribution of the others over the other rooms that the statements allow.
+ * Returns the possible murderers. The murderer was alone in the murder room and lies; so do the liars; all others tell the truth. Tries
+ * every murderer and every distribution of the others over the rooms that the statements allow.
  */
 export function possibleMurderers(testimony: Testimony): string[] {
   return testimony.suspects.filter((murderer) => isPossible(testimony, murderer));
@@ -38,7 +38,7 @@ function isPossible(testimony: Testimony, murderer: string): boolean {
   return place(0);
 }
 
-/** What somebody says about himself settles most rooms before the others are placed. */
+/** Statements about oneself fix most rooms first. */
 function claimFits(statements: readonly Statement[], suspect: string, whereabouts: Whereabouts, lies: boolean): boolean {
   return statements.every((statement) => statement.kind !== 'was_in' || isTrue(statement, suspect, whereabouts) !== lies);
 }

@@ -5,7 +5,7 @@ import { isTrue, sayStatement } from './statement.ts';
 const ALIBI_CHECKS = 2;
 const REWARDS = { blood: 0.05, weapon: 0.05, murderer: 0.5, weaponToo: 0.2, roomToo: 0.2, consolation: 0.05 };
 
-/** One player's night: what was found so far, and how much of the night is left. */
+/** A player's night: what was found and the time left. */
 export class Investigation {
   readonly #mystery: Mystery;
   #stepsLeft: number;

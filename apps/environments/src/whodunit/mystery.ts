@@ -19,7 +19,7 @@ export interface Weapon {
   name: string;
   kind: WoundKind;
   room: string;
-  /** Freshly washed: the murder weapon, and one other of another kind. */
+  /** Freshly washed: the murder weapon and one of another kind. */
   washed: boolean;
 }
 
@@ -28,7 +28,7 @@ export interface Mystery {
   suspects: string[];
   rooms: string[];
   weapons: Weapon[];
-  /** What those have in common who always lie. */
+  /** The common property of those who always lie. */
   habit: string;
   liars: ReadonlySet<string>;
   whereabouts: Whereabouts;
@@ -39,7 +39,7 @@ export interface Mystery {
   room: string;
 }
 
-/** The mystery of a seed: always the same, and with exactly one murderer who fits everything that is said. */
+/** The mystery of a seed, with exactly one murderer who fits all statements. */
 export function makeMystery(seed: number): Mystery {
   for (let attempt = 0; ; attempt += 1) {
     const mystery = draft(new SeededRandom('whodunit', seed, attempt), 4 + (Math.abs(seed) % 3));
@@ -75,7 +75,7 @@ interface Witness {
   lies: boolean;
 }
 
-/** Where the witness claims to have been, and two more statements; all of them true or all of them false. */
+/** Where the witness claims to have been and two more statements; all true or all false. */
 function testify(random: SeededRandom, speaker: string, { suspects, rooms, whereabouts, lies }: Witness): Statement[] {
   const others = suspects.filter((suspect) => suspect !== speaker);
   const fits = (statement: Statement) => isTrue(statement, speaker, whereabouts) !== lies;

@@ -26,14 +26,14 @@ function isTrue({ who, room, with: other, negated }: Claim, at: Record<string, s
   return (at[who] === room) !== (negated ?? false);
 }
 
-/** Every way to put `names` into `rooms`. */
+/** Every assignment of `names` to `rooms`. */
 function* placements(names: string[], rooms: string[]): Generator<Record<string, string>> {
   const [name, ...rest] = names;
   if (name === undefined) return yield {};
   for (const placed of placements(rest, rooms)) for (const room of rooms) yield { ...placed, [name]: room };
 }
 
-/** Plays by reading the texts only: who can have been in the bloody room so that liars lie and all others do not? */
+/** Solves the mystery from the texts only: who can have been in the bloody room so that only liars lie? */
 export async function solveWhodunit({ prompt, play }: Game): Promise<void> {
   const suspects = line(prompt, '^Suspects: ').split(', ');
   const rooms = line(prompt, '^Rooms: ').split(', ');
@@ -54,7 +54,7 @@ export async function solveWhodunit({ prompt, play }: Game): Promise<void> {
 
   const possible = suspects.filter((murderer) => {
     const honest = suspects.filter((suspect) => suspect !== murderer && !liars.includes(suspect));
-    // The honest ones say where they were; only the other innocent ones have to be tried.
+    // Honest suspects say where they were, so only other innocent ones are tried.
     const known = Object.fromEntries(
       honest.map((name) => [name, claims.find(({ speaker, who, room }) => speaker === name && who === name && room)!.room!]),
     );

@@ -1,4 +1,4 @@
-/** Where every suspect was at the time of the murder. */
+/** The room of every suspect at the time of the murder. */
 export type Whereabouts = ReadonlyMap<string, string>;
 
 export type Statement =

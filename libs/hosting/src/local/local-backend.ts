@@ -59,7 +59,7 @@ export class LocalBackend implements Backend {
     try {
       await this.#link.request('create', { sid, env, task, toolsetName, secrets: values }, signal);
     } catch (error) {
-      // Given up while its constructor ran: what that makes is nobody's. Links keep their order.
+      // The caller left while the constructor ran, so its session is deleted. A link keeps the order of messages.
       if (signal.aborted) this.#link.request('delete', { sid }, AbortSignal.timeout(DELETE_MS)).catch(() => {});
       throw error;
     }
@@ -122,10 +122,10 @@ class LocalSession implements BackendSession {
   }
 }
 
-/** The error of a session that we hold a reference of, so that it lived. */
+/** Maps the error of a session that existed. */
 function rethrow(error: unknown): never {
   if (error instanceof ToolRaisedError) throw new ToolFailedError(error.message, { cause: error.cause });
-  // The process is another one now, or there is none at its address any more.
+  // The process was restarted or has ended.
   if (error instanceof PalestraError && GONE.has(error.code)) throw new PalestraError('session_lost', { cause: error });
   throw error;
 }

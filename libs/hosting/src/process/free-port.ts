@@ -4,13 +4,13 @@ import { type AddressInfo, createServer } from 'node:net';
 
 const RANGE_FILE = '/proc/sys/net/ipv4/ip_local_port_range';
 const FIRST_UNPRIVILEGED = 1_024;
-/** Ports that are looked at, right below those that the system gives away. */
+/** Number of ports below the ephemeral range that are tried. */
 const SPAN = 12_000;
-/** Fewer are no choice. */
+/** With fewer ports the ephemeral range is used. */
 const LEAST_SPAN = 500;
 const ATTEMPTS = 100;
 
-/** The first port that the system gives to whoever asks for any, and to connections that go out. */
+/** First port of the system's ephemeral range. */
 function firstEphemeral(): number {
   try {
     return Number(readFileSync(RANGE_FILE, 'utf8').split(/\s+/, 1)[0]);
@@ -20,9 +20,9 @@ function firstEphemeral(): number {
 }
 
 /**
- * A port that nobody listens at, for a process that must be told its port. Between this and its start, and while it is restarted, nobody gets it by
- * chance: it is none that the system gives away, and others who call this look at other places. Where the system gives away all of them, any
- * free one. `below`: only ports under this. Rejects when nothing can listen at `host`.
+ * Returns a free port for a process that must be given one. It is outside the ephemeral range, so that no other process gets it by chance
+ * before the start or during a restart. If the ephemeral range covers all ports, it is any free port. `below`: upper limit. Rejects if
+ * nothing can listen at `host`.
  */
 export async function freePort(host = '127.0.0.1', below = firstEphemeral()): Promise<number> {
   const start = Math.max(FIRST_UNPRIVILEGED, below - SPAN);
@@ -34,7 +34,7 @@ export async function freePort(host = '127.0.0.1', below = firstEphemeral()): Pr
   return listening(0, host);
 }
 
-/** Listens for a moment; answers where. */
+/** Listens briefly and returns the port. */
 async function listening(port: number, host: string): Promise<number> {
   const server = createServer().listen(port, host);
   await once(server, 'listening');

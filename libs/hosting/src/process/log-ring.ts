@@ -1,4 +1,4 @@
-/** The last lines that a process wrote, bounded in lines and in their length. */
+/** The last lines of a process, limited in number and length. */
 export class LogRing {
   readonly #lines: string[] = [];
   readonly #maxLines: number;

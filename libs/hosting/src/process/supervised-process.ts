@@ -5,28 +5,28 @@ import { type Clock, systemClock } from '@palestra/kit';
 import { LogRing } from './log-ring.ts';
 
 export interface ProcessOptions {
-  /** For messages. */
+  /** For log messages. */
   name: string;
   command: string;
-  /** A function is asked anew at every start, for what may be used once (a socket path). */
+  /** A function is called at every start, for arguments that can be used once (a socket path). */
   args: string[] | (() => string[]);
   cwd?: string;
   env?: NodeJS.ProcessEnv;
-  /** A start that said nothing for this long is killed and tried again. */
+  /** A process without ready line is killed after this time and started again. */
   readyTimeoutMs?: number;
-  /** Between SIGTERM and SIGKILL. */
+  /** Time between SIGTERM and SIGKILL. */
   stopGraceMs?: number;
-  /** First pause before a restart; doubles up to `maxBackoffMs`, and starts again after a minute of good service. */
+  /** First delay of a restart. Doubles up to `maxBackoffMs`; reset after a minute without failure. */
   minBackoffMs?: number;
   maxBackoffMs?: number;
   clock?: Clock;
-  /** Called at every start with the message of the process's ready line. */
+  /** Called at every start with the ready line. */
   onReady?(message: ReadyMessage): void;
-  /** Called when a process that was ready is gone; what it held in memory is lost. */
+  /** Called when a ready process has ended; its memory is lost. */
   onLost?(): void;
 }
 
-/** The line `{"ready":true,...}` by which a process says where it can be reached. */
+/** The line `{"ready":true,...}` with which a process reports its address. */
 export type ReadyMessage = { ready: true } & Record<string, unknown>;
 
 export type ProcessState = 'starting' | 'ready' | 'restarting' | 'stopped';
@@ -44,8 +44,8 @@ function readyMessage(line: string): ReadyMessage | null {
 }
 
 /**
- * A child process that is kept running: started again with growing pauses when it dies, stopped with grace. Its standard input
- * stays open as long as we live, so that a child that reads it ends with us even after `kill -9`.
+ * Keeps a child process running: restarts it with growing delays, stops it gracefully. Its standard input stays open, so that a child that
+ * reads it ends with this process even after `kill -9`.
  */
 export class SupervisedProcess {
   readonly #options: ProcessOptions;
@@ -68,12 +68,12 @@ export class SupervisedProcess {
     return this.#state;
   }
 
-  /** The ready line of the process that runs now; null while there is none. */
+  /** The ready line of the running process; null if none runs. */
   get ready(): ReadyMessage | null {
     return this.#message;
   }
 
-  /** How the last process ended, in words; null before the first end. */
+  /** How the last process ended, for messages; null before. */
   get lastExit(): string | null {
     return this.#lastExit;
   }
@@ -82,7 +82,7 @@ export class SupervisedProcess {
     return this.#child?.pid ?? null;
   }
 
-  /** What it wrote last, oldest line first. */
+  /** Its last output, oldest line first. */
   logs(): string[] {
     return this.#logs.lines();
   }
@@ -104,7 +104,7 @@ export class SupervisedProcess {
     return this.#message;
   }
 
-  /** SIGTERM, grace, SIGKILL; resolves when it is gone and will not come back. */
+  /** Sends SIGTERM, after a grace period SIGKILL. Resolves when the process has ended for good. */
   async stop(): Promise<void> {
     this.#stop.abort(new Error('stopped'));
     await this.#running;
@@ -142,12 +142,12 @@ export class SupervisedProcess {
     this.#enter('stopped');
   }
 
-  /** One life of the process; resolves when it has ended. */
+  /** Runs the process once; resolves when it has ended. */
   async #runOnce(stop: AbortSignal): Promise<void> {
     const { command, args, cwd, env, readyTimeoutMs = 60_000 } = this.#options;
     const child = spawn(command, typeof args === 'function' ? args() : args, { cwd, env, stdio: ['pipe', 'pipe', 'pipe'] });
     this.#child = child;
-    // A child that dies first must not take us with it by a broken pipe.
+    // Ignores the broken pipe of a child that ended first.
     child.stdin.on('error', () => {});
     createInterface({ input: child.stderr }).on('line', (line) => this.#logs.add(line));
     createInterface({ input: child.stdout }).on('line', (line) => this.#onLine(line));
@@ -191,7 +191,7 @@ export class SupervisedProcess {
   }
 }
 
-/** Waits for the end of a process and says how it came. */
+/** Waits for the end and returns a description. */
 async function ended(child: ChildProcess): Promise<string> {
   try {
     const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];

@@ -3,12 +3,12 @@ import pRetry from 'p-retry';
 
 export interface HealthReport {
   healthy: boolean;
-  /** Why not, in words for people; null when healthy. */
+  /** The reason for people; null when healthy. */
   detail: string | null;
   checkedAt: number;
 }
 
-/** Asks an environment server at a URL for `/health`; answers are kept for `maxAgeMs`, concurrent questions share one. */
+/** Requests `/health` of an environment server. Caches answers for `maxAgeMs`; concurrent requests share one. */
 export class HealthCheck {
   readonly #url: URL;
   readonly #maxAgeMs: number;
@@ -18,7 +18,7 @@ export class HealthCheck {
   #last: HealthReport | null = null;
   #running: Promise<HealthReport> | null = null;
 
-  /** `fetch`: decides where connections may go; the global one unless set. */
+  /** `fetch`: with an outbound policy; default: the global one. */
   constructor(url: string, options: { maxAgeMs?: number; timeoutMs?: number; clock?: Clock; fetch?: typeof fetch } = {}) {
     this.#url = new URL('health', url.endsWith('/') ? url : `${url}/`);
     this.#maxAgeMs = options.maxAgeMs ?? 10_000;
@@ -41,13 +41,13 @@ export class HealthCheck {
 
   async #failure(): Promise<string | null> {
     try {
-      // Once more after a failed connection: an idle kept-alive socket may have died since the last question.
+      // Retries once: an idle connection may have been closed.
       const signal = AbortSignal.timeout(this.#timeoutMs);
       const answer = await pRetry(() => this.#fetch(this.#url, { signal, redirect: 'manual' }), { retries: 1, minTimeout: 50, signal });
       await answer.body?.cancel();
       return answer.ok ? null : `GET /health answered ${answer.status}`;
     } catch (error) {
-      // Everybody who sees the environment reads this, so neither its URL nor the address behind it is said.
+      // Shown to everyone who sees the environment, so it contains neither the URL nor the address.
       const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
       const why = [code, cause?.code].find((known) => typeof known === 'string') ?? (error as Error).name;
       return `GET /health failed (${String(why)})`;

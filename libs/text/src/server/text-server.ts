@@ -15,20 +15,20 @@ import { type PlayedTurn, playedTurn, readTurn, type TextConfig, type TextStep }
 
 export interface TextTurnRequest {
   text: string;
-  /** From 1; with it the request may be repeated. null: the turn after the last one. */
+  /** From 1. With it the request can be repeated. null: the next turn. */
   turn: number | null;
-  /** The answer comes within this, or is `turn_running`; milliseconds. */
+  /** Limit of the response; then the error `turn_running`. */
   waitMs: number;
 }
 
-/** What `get_metrics` answers in SkyRL. */
+/** The result of `get_metrics` in SkyRL. */
 export interface TextMetrics {
   turns: number;
   total_reward: JsonValue;
   num_rewards: number;
 }
 
-/** The call was certainly not run: the turn may be played anew. */
+/** The call did not run, so the turn can be played again. */
 const NOT_RUN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'backend_unreachable',
   'environment_starting',
@@ -37,15 +37,16 @@ const NOT_RUN: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'shutting_down',
   'call_abandoned',
 ]);
-/** Attempts to store a turn that another process stores at the same moment, or whose call the ledger took for that of an earlier turn. */
+/** Attempts to store a turn while another process stores one, or after the ledger took its call for that of an earlier turn. */
 const ATTEMPTS = 10;
 
 /**
- * SkyRL-Gym's `BaseTextEnv` over the session engine: a model's text in, observation texts out. Turns of a session come one after another. A
- * turn runs its tool once: a repeated one joins the running call or gets its outcome, on any replica, also after a restart. Framework-free.
+ * Serves SkyRL-Gym's `BaseTextEnv` over the session engine: text of a model in, observation texts out. Turns of a session run one after
+ * another. A turn runs its tool once: a repeated turn joins the running call or gets its outcome, on any replica, also after a restart.
+ * Independent of the web framework.
  */
 export class TextServer {
-  /** Sessions whose turns run here, with the end of the last one. */
+  /** The last turn of each session with running turns. */
   readonly #turns = new Map<string, Promise<unknown>>();
 
   constructor(
@@ -53,30 +54,30 @@ export class TextServer {
     readonly store: TextStore,
   ) {}
 
-  /** How an open engine session can be played. Throws `invalid_request` where `action` is not possible. */
-  async prepare(caller: Caller, sid: string, wanted: Omit<TextConfig, 'action'>): Promise<{ tools: ToolSpec[]; config: TextConfig }> {
+  /** Chooses how an engine session is played. Throws `invalid_request` if `action` is not possible. */
+  async prepare(caller: Caller, sid: string, options: Omit<TextConfig, 'action'>): Promise<{ tools: ToolSpec[]; config: TextConfig }> {
     const { tools } = await this.engine.taskTools(caller, sid);
     let action: ActionTool | null = null;
-    if (wanted.parse === 'action') {
+    if (options.parse === 'action') {
       action = actionToolOf(tools);
       if (action === null) {
         const detail = 'parse: "action" needs an environment of actions, or one whose only tool takes one argument.';
         throw new PalestraError('invalid_request', { detail });
       }
     }
-    return { tools, config: { ...wanted, action } };
+    return { tools, config: { ...options, action } };
   }
 
-  /** From here on it takes turns. `prompt`: the chat messages that its model reads first, secrets hidden. */
+  /** Starts to accept turns. `prompt`: the chat messages that the model reads first, with secrets masked. */
   async begin(caller: Caller, sid: string, config: TextConfig, prompt: JsonValue[]): Promise<void> {
     await this.store.insert(sid, caller.orgId, config, prompt);
   }
 
-  /** Errors are those of the service and of the session: none of them is an outcome of the turn. */
+  /** Errors are those of the service and the session. None of them is an outcome of the turn. */
   async step(caller: Caller, sid: string, request: TextTurnRequest): Promise<TextStep & { turn: number }> {
     let late = false;
     const played = this.#inOrder(sid, () => {
-      // Nobody could learn what became of it.
+      // Without a turn number the client could not learn the outcome.
       if (late && request.turn === null) throw stillRunning();
       return this.#step(caller, sid, request);
     });
@@ -100,7 +101,7 @@ export class TextServer {
     return { turns, total_reward: pythonSum(rewards), num_rewards: rewards.length };
   }
 
-  /** Keeps the session alive, as a ping does: within its idle timeout. */
+  /** Keeps the session alive like a ping, within its idle timeout. */
   async view(caller: Caller, sid: string): Promise<{ config: TextConfig; totals: TextTotals }> {
     await this.ping(caller, sid);
     const known = await this.store.read(sid, null);
@@ -120,57 +121,58 @@ export class TextServer {
   }
 
   async #config(caller: Caller, sid: string): Promise<TextConfig> {
-    const known = await this.#known(caller, sid, null);
+    const known = await this.#read(caller, sid, null);
     return known.config;
   }
 
-  async #known(caller: Caller, sid: string, turn: number | null) {
-    // Another organisation's session does not exist.
+  async #read(caller: Caller, sid: string, turn: number | null) {
+    // Sessions of other organisations do not exist.
     const hosted = sid.includes('\0') ? null : await this.engine.environmentOf(caller, sid);
     const known = hosted === null ? null : await this.store.read(sid, turn);
     if (known === null) throw unknownSession();
     return known;
   }
 
-  /** Runs work of a session after all that was asked for before. */
+  /** Runs `work` after all earlier work of the session. */
   async #inOrder<T>(sid: string, work: () => Promise<T>): Promise<T> {
     const before = this.#turns.get(sid) ?? Promise.resolve();
-    const mine = before.then(work);
-    const end = mine
+    const result = before.then(work);
+    const end = result
       .catch(() => {})
       .then(() => {
         if (this.#turns.get(sid) === end) this.#turns.delete(sid);
       });
     this.#turns.set(sid, end);
-    return mine;
+    return result;
   }
 
   async #step(caller: Caller, sid: string, { text, turn: wanted }: TextTurnRequest): Promise<TextStep & { turn: number }> {
     const fingerprint = createHash('sha256').update(text).digest('base64url');
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      const { config, mask, last, asked } = await this.#known(caller, sid, wanted);
+      const { config, mask, last, asked } = await this.#read(caller, sid, wanted);
       const turn = wanted ?? (last?.turn ?? 0) + 1;
       if (asked !== null && asked.fingerprint !== fingerprint) throw conflict('This turn was played with another text.');
       const read = readTurn(config, turn, text);
       if (asked === null) assertNext(turn, last);
-      const said = mask.hide(text);
+      const maskedText = mask.hide(text);
       if (read.type === 'played') {
-        if (asked !== null || (await this.#playAlone(caller, sid, { turn, fingerprint, taskId: null, said }, read.played)))
+        if (asked !== null || (await this.#storeWithoutCall(caller, sid, { turn, fingerprint, taskId: null, maskedText }, read.played)))
           return { ...read.played.step, turn };
         continue;
       }
-      // After a crash the ledger can take the first attempt for a repeat of an earlier turn (ADR 7); one that has no row repeats nothing.
+      // After a crash the ledger can take the first attempt for a repeat of an earlier turn (ADR 7). An attempt without a row repeats
+      // nothing.
       const call = await this.engine.call(caller, sid, { ...read, taskId: asked?.taskId ?? null, isNew: attempt > 0 });
       if (call.taskId === null) throw new PalestraError('session_lost', { detail: 'What became of this turn cannot be known any more.' });
-      const begun = asked !== null || (await this.store.begin(sid, { turn, fingerprint, taskId: call.taskId, said }, null));
+      const begun = asked !== null || (await this.store.begin(sid, { turn, fingerprint, taskId: call.taskId, maskedText }, null));
       if (begun) return { ...(await this.#play(sid, turn, config, read, call)), turn };
       call.abandon();
     }
     throw conflict('Other turns of this session were played at the same moment.');
   }
 
-  /** A turn that makes no call. False when the session has the turn already. */
-  async #playAlone(caller: Caller, sid: string, turn: BegunTurn, played: PlayedTurn): Promise<boolean> {
+  /** Stores a turn without a call. False if the session already has the turn. */
+  async #storeWithoutCall(caller: Caller, sid: string, turn: BegunTurn, played: PlayedTurn): Promise<boolean> {
     await this.engine.ping(caller, sid);
     return this.store.begin(sid, turn, outcomeOf(played));
   }
@@ -201,7 +203,7 @@ function assertNext(turn: number, last: { turn: number; settled: boolean } | nul
   if (last?.settled === false) throw conflict('The turn before has no outcome yet: send it again, with its number and text.');
 }
 
-/** Python's `sum` of JSON numbers: ints stay an int, of any size; floats are added from left to right. */
+/** Python's `sum` of JSON numbers: integers of any size stay integers; floats are added from left to right. */
 export function pythonSum(rewards: string[]): JsonValue {
   if (rewards.every((reward) => /^-?\d+$/.test(reward))) {
     return parseJson(rewards.reduce((sum, reward) => sum + BigInt(reward), 0n).toString());

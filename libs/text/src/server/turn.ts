@@ -4,21 +4,21 @@ import { type ActionTool, findAction, renderResult, toAction } from '../wire/act
 import { isFalsy } from '@palestra/kit/python';
 import { parseToolCall, toolResponse } from '../wire/tool-call.ts';
 
-/** One turn of a text session, pure: what a model's text asks for, and what the outcome of its call is to the trainer. */
+/** Pure functions of one turn: what the model's text requests, and what the trainer gets for the outcome of its call. */
 
 export interface TextConfig {
   parse: TextParse;
   maxTurns: number;
-  /** As the client named it. */
+  /** The client's name of the environment. */
   environment: string;
-  /** Set where `parse` is `action`. */
+  /** Set if `parse` is `action`. */
   action: ActionTool | null;
 }
 
-/** `BaseTextEnvStepOutput` of SkyRL-Gym (skyrl.md section 1). */
+/** `BaseTextEnvStepOutput` of SkyRL-Gym (docs/reference/skyrl.md#basetextenv). */
 export interface TextStep {
   observations: { role: 'user'; content: string }[];
-  /** A float keeps its point (`0.0`), so that Python reads what its own environments give. */
+  /** A float keeps its point (`0.0`), as in Python's own environments. */
   reward: JsonValue;
   done: boolean;
   metadata: JsonObject;
@@ -26,14 +26,14 @@ export interface TextStep {
 
 export interface PlayedTurn {
   step: TextStep;
-  /** Its reward counts for `num_rewards`: an action was taken, or tried. */
+  /** Its reward counts for `num_rewards`: an action was taken or failed. */
   counted: boolean;
 }
 
 export type ReadTurn = { type: 'played'; played: PlayedTurn } | { type: 'call'; tool: string; input: JsonObject };
 
 const NO_REWARD: JsonValue = parseJson('0.0');
-/** What an action that came to nothing gets from SkyRL's OpenEnv adapter. */
+/** The reward of a failed action in SkyRL's OpenEnv adapter. */
 const FAILED_ACTION = -1;
 
 /** `turn` counts from 1. */
@@ -41,9 +41,9 @@ export function readTurn(config: TextConfig, turn: number, text: string): ReadTu
   return config.parse === 'action' ? readAction(config, turn, text) : readToolCall(config, turn, text);
 }
 
-/** The turn whose call ended so. Throws the error of an outcome that says nothing about the episode: it must not become a reward. */
+/** The turn for the outcome of its call. Throws the error of an outcome that must not become a reward. */
 export function playedTurn(config: TextConfig, turn: number, call: { tool: string; input: JsonObject }, outcome: CallOutcome): PlayedTurn {
-  // What an environment's server refused as the policy's mistake is an answer to the policy.
+  // A refusal of the environment's server for an error of the policy is shown to the policy.
   if (outcome.type === 'refused' && !OF_POLICY.has(outcome.code)) throw errorOfOutcome(outcome);
   return config.parse === 'action' ? afterAction(config, turn, call, outcome) : afterToolCall(config, turn, call, outcome);
 }
@@ -102,7 +102,7 @@ function afterAction(config: TextConfig, turn: number, { input }: { input: JsonO
   return actionTurn(config, turn, input, { observation: renderResult(result.text, { done, reward, metadata }), reward, done });
 }
 
-/** The last turn shows nothing: its reward is all that is left to tell. */
+/** The last turn has no observation, only its reward. */
 function actionTurn(
   config: TextConfig,
   turn: number,
@@ -123,7 +123,7 @@ function actionTurn(
 
 interface ActionResult {
   observation?: string;
-  /** In place of an observation. */
+  /** Instead of an observation. */
   error?: string;
   reward?: JsonValue;
   done?: boolean;
@@ -132,12 +132,12 @@ interface ActionResult {
 
 type Result =
   | { ok: true; text: string; reward: JsonValue; finished: boolean; metadata: JsonValue }
-  /** `sdkText`: as the openreward SDK words its exception. */
+  /** `sdkText`: the text of the openreward SDK's exception. */
   | { ok: false; text: string; sdkText: string; failureClass: string | undefined };
 
 function resultOf(outcome: CallOutcome): Result {
   if (outcome.type === 'refused') return failed(outcome.detail, outcome.detail);
-  // The tool raised: SkyRL's adapters take that for a reward, and whoever wants to mask it can.
+  // SkyRL's adapters give a reward when a tool raises; `failure_class` lets the trainer mask it.
   if (outcome.type === 'tool_failed') return { ...failed(outcome.message, outcome.message), failureClass: 'environment' };
   const answer = parseJson(outcome.text) as RunToolOutput;
   if (!answer.ok) return failed(answer.error, `${sdkReason(answer)}: ${answer.error}`);
@@ -150,7 +150,7 @@ const failed = (text: string, sdkText: string): Result & { ok: false } => ({ ok:
 
 const SDK_REASONS = ['not_found', 'name_collision', 'input_validation', 'bad_input_shape', 'episode_finished'];
 
-/** The SDK knows these reasons only, and guesses where an older server gives none. */
+/** The SDK knows only these reasons and guesses those of older servers (docs/reference/ors.md#error-reasons). */
 function sdkReason({ error, reason }: RunToolOutput & { ok: false }): string {
   if (reason !== undefined && SDK_REASONS.includes(reason)) return reason;
   if (error.startsWith('Tool name collision')) return 'name_collision';

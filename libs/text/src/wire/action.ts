@@ -2,15 +2,15 @@ import { isObject, type JsonObject, type JsonValue, parseJson, stringifyJson, ty
 import { pythonListToJson } from './python-literal.ts';
 import { pythonFloat, pythonInt, pythonRepr, pythonStr } from '@palestra/kit/python';
 
-/** The tool that a model's actions go to, and what it takes. */
+/** The tool of a model's actions. */
 export interface ActionTool {
   name: string;
   schema: JsonObject;
-  /** Its result is the JSON text of an observation, as that of every action environment. */
+  /** Its result is the JSON text of an observation, as in action environments. */
   observes: boolean;
 }
 
-/** Of an environment of actions, or with one tool of one argument; null when the environment has neither. */
+/** The tool of an action environment, or the only tool if it takes one argument; null otherwise. */
 export function actionToolOf(tools: ToolSpec[]): ActionTool | null {
   const [tool] = tools;
   if (tool === undefined || tools.length !== 1) return null;
@@ -20,12 +20,12 @@ export function actionToolOf(tools: ToolSpec[]): ActionTool | null {
   return { name, schema: schema ?? {}, observes };
 }
 
-/** OpenEnv reserves the name: an environment of actions has this tool and no other. */
+/** The only tool of an action environment; OpenEnv reserves the name. */
 const ACTION_TOOL = 'step';
 
 /**
- * What stands in the last `<action>...</action>` of a model's text that is on one line. Throws with the text that SkyRL's OpenEnv adapter has for
- * a text without one, or with an empty one.
+ * The content of the last `<action>...</action>` on one line. Throws with the text of SkyRL's OpenEnv adapter if there is none or it is
+ * empty.
  */
 export function findAction(text: string): string {
   const action = [...text.matchAll(/<action>([^\n]*?)<\/action>/g)].at(-1)?.[1];
@@ -33,11 +33,11 @@ export function findAction(text: string): string {
   return action;
 }
 
-/** The action object of a text. Throws an Error with a text for the model. */
+/** Converts a text to an action. Throws an Error whose text the model sees. */
 export function toAction({ schema }: ActionTool, text: string): JsonObject {
   const field = fieldOf(schema);
   const object = objectOf(text);
-  if (object !== null && (field === null || speaksOf(schema, field, object))) return object;
+  if (object !== null && (field === null || isActionOf(schema, field, object))) return object;
   if (field === null) throw new Error(`Action must be a JSON object, got: ${text}`);
   return parseJson(`{${JSON.stringify(field)}:${fieldText(schema, field, text)}}`) as JsonObject;
 }
@@ -53,15 +53,15 @@ function objectOf(text: string): JsonObject | null {
 
 const propertiesOf = (schema: JsonObject): JsonObject => (isObject(schema['properties']) ? schema['properties'] : {});
 
-/** The one field that must be there, or the only one that may; null when it is not clear what a text stands for. */
+/** The only required field, or the only field; null if there are several. */
 function fieldOf(schema: JsonObject): string | null {
   const required = Array.isArray(schema['required']) ? (schema['required'] as string[]) : [];
   const names = required.length > 0 ? required : Object.keys(propertiesOf(schema));
   return names.length === 1 ? names[0]! : null;
 }
 
-/** An object that a model writes where a text is asked for is the action itself only when it looks like one. */
-function speaksOf(schema: JsonObject, field: string, object: JsonObject): boolean {
+/** Whether an object is the action itself, and not the value of its text field. */
+function isActionOf(schema: JsonObject, field: string, object: JsonObject): boolean {
   const known = propertiesOf(schema);
   return Object.hasOwn(object, field) && Object.keys(object).every((name) => Object.hasOwn(known, name));
 }
@@ -74,9 +74,9 @@ function typeOf(schema: JsonValue): string {
   return typeof first === 'string' ? first : 'string';
 }
 
-/** JSON text of the field's value, converted as the adapter's builders do it (skyrl.md 2.5). */
+/** JSON text of the field's value, converted as in the adapter (docs/reference/skyrl.md#action-conversion). */
 function fieldText(schema: JsonObject, field: string, text: string): string {
-  // OpenEnv's schemas are titled by their classes: AtariAction, FinRLAction.
+  // OpenEnv titles schemas by class: AtariAction, FinRLAction.
   const environment = /^(\w+)Action$/.exec(String(schema['title'] ?? ''))?.[1] ?? null;
   switch (typeOf(propertiesOf(schema)[field])) {
     case 'integer':
@@ -101,7 +101,7 @@ function listText(environment: string | null, text: string): string {
   try {
     return pythonListToJson(text);
   } catch (error) {
-    // The adapter asks for a list outside of its own try.
+    // The adapter checks for a list outside its `try`.
     if (error instanceof TypeError) throw error;
     const kind = environment === null ? '' : `${environment} `;
     throw new Error(`Invalid ${kind}action format '${text}', needs to be a list of floats: ${(error as Error).message}`, { cause: error });
@@ -110,7 +110,7 @@ function listText(environment: string | null, text: string): string {
 
 const SHOWN_ITEMS = 20;
 
-/** What the adapter shows of an observation: a line a field, long lists cut. */
+/** The adapter's text of an observation: one line per field, long lists cut. */
 export function renderObservation(observation: JsonObject): string {
   const lines = Object.entries(observation).map(([key, value]) => {
     if (!Array.isArray(value)) return `${key}: ${pythonStr(value)}`;
@@ -120,13 +120,13 @@ export function renderObservation(observation: JsonObject): string {
   return `${lines.join('\n')}\n given this information, try again.`;
 }
 
-/** The text of a tool's result as the adapter would show it: `done`, `reward` and `metadata` come first, as in the classes of OpenEnv. */
+/** The adapter's text of a tool result. `done`, `reward` and `metadata` come first, as in OpenEnv's classes. */
 export function renderResult(text: string, of: { done: boolean; reward: JsonValue; metadata: JsonValue }): string {
   const fields = objectOf(text);
   return fields === null ? `Observation: ${text}` : renderObservation({ ...of, metadata: of.metadata ?? {}, ...fields });
 }
 
-/** As it is kept with a session. */
+/** The stored form. */
 export const writeActionTool = (tool: ActionTool | null): string | null => (tool === null ? null : stringifyJson(tool));
 export const readActionTool = (text: string | null): ActionTool | null =>
   text === null ? null : (parseJson(text) as unknown as ActionTool);

@@ -1,7 +1,6 @@
 /**
- * A list as a model writes it for `list(ast.literal_eval(text))`: lists and tuples, with or without brackets around the outermost, of numbers,
- * strings, `True`, `False`, `None` and more lists. Answers the JSON text of the list. Throws an Error for what is no literal, a TypeError for one
- * that is no list.
+ * Parses a text as `list(ast.literal_eval(text))` does: lists and tuples of numbers, strings, `True`, `False`, `None` and lists; the
+ * outermost brackets may be missing. Returns JSON text. Throws an Error if it is not a literal, a TypeError if it is not a list.
  */
 export function pythonListToJson(text: string): string {
   const tokens = tokenize(text);
@@ -71,7 +70,7 @@ function numberText([, sign, whole, fraction, exponent = '']: RegExpExecArray): 
 }
 
 const TYPES: Record<string, string> = { true: 'bool', false: 'bool', null: 'NoneType' };
-/** What `list()` says of what is no list; a string it would take apart into its letters, which nobody means. */
+/** The error of `list()` for a value that is not a list. Strings are refused too. */
 function notIterable(json: string): Error {
   if (json.startsWith('"')) return new Error('malformed node or string');
   return new TypeError(`'${TYPES[json] ?? (/[.eE]/.test(json) ? 'float' : 'int')}' object is not iterable`);

@@ -2,17 +2,18 @@ import { isObject, type JsonObject, type JsonValue, parseJson } from '@palestra/
 import { checkPythonJson, PythonJsonError, isFalsy, NOT_JSON, pythonRepr, pythonStrip, pythonType } from '@palestra/kit/python';
 
 export type ParsedToolCall =
-  /** The tags are there, what stands between them is no call; `error` in the words that SkyRL shows to its model. */
+  /** The tags contain no valid call. `error`: the text that SkyRL shows to its model. */
   | { type: 'malformed'; error: string }
-  /** A call that no server would take: it counts as one that failed. */
+  /** A call that no server accepts; it counts as failed. */
   | { type: 'impossible'; name: JsonValue; arguments: JsonObject; error: string }
   | { type: 'call'; name: string; arguments: JsonObject };
 
 const [START, END] = ['<tool_call>', '</tool_call>'];
 
 /**
- * The first `<tool_call>` of a model's text as SkyRL's OpenReward adapter reads it (skyrl.md 3.2); null without one. An end tag may be missing.
- * Where that adapter dies of an exception (a document that is no object, ints of 4,300 digits), its text is the error.
+ * Parses the first `<tool_call>` as SkyRL's OpenReward adapter does (docs/reference/skyrl.md#openreward-integration); null without one. The
+ * end tag can be missing. Where that adapter raises an exception (a document that is not an object, integers of 4,300 digits), the error
+ * has its text.
  */
 export function parseToolCall(text: string): ParsedToolCall | null {
   const start = text.indexOf(START);
@@ -37,7 +38,7 @@ function readCall(text: string): ParsedToolCall {
   if (typeof name !== 'string') {
     return { type: 'impossible', name, arguments: input, error: `the name of a tool must be a string, not ${pythonRepr(name)}` };
   }
-  // Only then can one of its numbers be none.
+  // Only then can a number of the input be non-finite.
   if (nonFinite && holdsNonFinite(input)) return { type: 'impossible', name, arguments: {}, error: NOT_JSON };
   return { type: 'call', name, arguments: input };
 }

@@ -94,7 +94,7 @@ export class SqlTextStore implements TextStore {
     return { config: toConfig(row), mask: this.#maskOf(row.secrets, { sid, orgId: row.secrets_org ?? '' }), last, asked };
   }
 
-  async begin(sid: string, { turn, fingerprint, taskId, said }: BegunTurn, outcome: TextOutcome | null): Promise<boolean> {
+  async begin(sid: string, { turn, fingerprint, taskId, maskedText }: BegunTurn, outcome: TextOutcome | null): Promise<boolean> {
     const settled = [outcome?.reward ?? null, outcome?.done ?? null, outcome?.counted ?? null];
     let attempts = 0;
     return retryDatabase(async () => {

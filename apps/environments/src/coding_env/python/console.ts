@@ -4,40 +4,40 @@ import { Interpreters, type Lease } from './interpreters.ts';
 import { type Excess, type ProgramGuard } from './program-guard.ts';
 import { Slots } from './slots.ts';
 
-/** For a place among the interpreters, and among the programs that run. */
+/** Timeout of waits for an interpreter and for a run. */
 const PATIENCE_MS = 60_000;
-/** Less than the 15 s after which clients of OpenEnv's first generation give up. */
+/** Below the 15 s of OpenEnv's first clients. */
 const WARM_UP_MS = 10_000;
-/** What an interpreter takes that does nothing special; half of the machine is for them. */
+/** Memory of an idle interpreter. Half of the machine's memory is for interpreters. */
 const FOOTPRINT_BYTES = 160 * (1 << 20);
 const MOST_INTERPRETERS = Math.max(8, Math.floor(totalmem() / 2 / FOOTPRINT_BYTES));
 
 const PARALLELISM = Math.max(2, availableParallelism());
 
 const interpreters = new Interpreters(MOST_INTERPRETERS, PARALLELISM);
-/** More programs than cores would only run into their time limits. */
+/** More programs than cores would exceed their time limits. */
 const cores = new Slots(PARALLELISM);
 
-/** The Python of one episode: what a program defines is there for the next one. Nobody waits for its start before the first program. */
+/** The Python of one episode. Names survive from one program to the next. The interpreter starts before the first program. */
 export class PythonConsole {
   #lease: Lease | null = null;
   readonly #unexpect = interpreters.expect();
   readonly #signal: AbortSignal;
   readonly #guard: ProgramGuard;
 
-  /** Ends with the signal. */
+  /** Closed when the signal aborts. */
   constructor(signal: AbortSignal, guard: ProgramGuard) {
     this.#signal = signal;
     this.#guard = guard;
     signal.addEventListener('abort', () => void this.close(), { once: true });
   }
 
-  /** The first episode of all waits a little, so that its first program does not have to wait for long. */
+  /** Delays the first episode a little, so that its first program starts fast. */
   warmUp(): Promise<void> {
     return interpreters.warmUp(WARM_UP_MS);
   }
 
-  /** Every end of a program is a result; an error means that no interpreter could be had. One program at a time. */
+  /** Runs one program at a time. Every end of a program is a result; rejects only if no interpreter is available. */
   async run(code: string): Promise<ProgramResult> {
     const patience = AbortSignal.any([this.#signal, AbortSignal.timeout(PATIENCE_MS)]);
     this.#lease ??= await interpreters.lease(patience).finally(this.#unexpect);
@@ -74,7 +74,7 @@ export class PythonConsole {
   }
 }
 
-/** The exit codes are those of `timeout`, of a kernel out of memory, and of an abort. */
+/** Exit codes of `timeout`, of the kernel's out-of-memory killer, and of an abort. */
 function killed(end: Excess | 'crash', cpuMs: number): ProgramResult {
   const ends = {
     time: { exitCode: 124, why: `was stopped, because it took more than ${cpuMs / 1000} s` },

@@ -6,16 +6,16 @@ import { makeProgramFolder } from '../sandbox/program-folder.ts';
 import { ProcessEnded, SandboxedProcess, type Usage } from '../sandbox/sandboxed-process.ts';
 
 const MEBIBYTE = 1 << 20;
-/** Of one interpreter. */
+/** Limits of one interpreter. */
 export const LIMITS = {
-  /** Python's own memory; what goes beyond is a MemoryError. */
+  /** Python's memory; beyond it programs get a MemoryError. */
   memoryBytes: 256 * MEBIBYTE,
-  /** Written to files in a whole episode; what goes beyond is an OSError. */
+  /** Bytes written to files per episode; beyond it programs get an OSError. */
   fileBytes: 64 * MEBIBYTE,
-  /** Kept of each stream of one program. */
+  /** Stored output per stream and program. */
   outputCharacters: 50_000,
 };
-/** JavaScript's memory around it grows with files' names and with output; beyond, the process ends. Text of a program becomes no JavaScript. */
+/** Memory of JavaScript, which grows with file names and output; beyond it the process ends. Program text does not become JavaScript. */
 const FLAGS = [
   '--max-old-space-size=96',
   '--max-semi-space-size=4',
@@ -25,27 +25,27 @@ const FLAGS = [
 ];
 const IMAGE = 'image';
 const MOST_IMAGE_BYTES = 256 * MEBIBYTE;
-/** Two streams; JSON needs six bytes for a character at most. */
+/** Two streams; a character needs at most six bytes of JSON. */
 const MOST_RESULT_BYTES = 2 * 6 * (LIMITS.outputCharacters + 100) + 1_000;
 
 export interface ProgramResult {
   stdout: string;
   stderr: string;
   exitCode: number;
-  /** Is Python at all. */
+  /** Files of Pyodide. */
   parses: boolean;
 }
-/** What interpreters start from. */
+/** Files that interpreters start from. */
 export interface Runtime {
   sandbox: Sandbox;
-  /** Their files, the memory image of a started interpreter among them: from it they start in a fraction of the time. */
+  /** Folder with the files and the memory image of a started interpreter, from which others start much faster. */
   folder: string;
 }
 
 const outputSchema = z.string().max(LIMITS.outputCharacters + 100);
 const resultSchema = z.object({ stdout: outputSchema, stderr: outputSchema, exitCode: z.int(), parses: z.boolean() }).nullable();
 
-/** The process ended: it was closed, it crashed, ran out of memory, or sent what no interpreter sends. */
+/** The process ended: closed, crashed, out of memory, or after an invalid message. */
 export class InterpreterEnded extends Error {
   override readonly name = 'InterpreterEnded';
   readonly isOutOfMemory: boolean;
@@ -56,7 +56,7 @@ export class InterpreterEnded extends Error {
   }
 }
 
-/** Copies the files, and makes the image in a process that no program ever runs in. */
+/** Copies the files and creates the image in a process that never runs a program. */
 export async function prepareRuntime(sandbox: Sandbox): Promise<Runtime> {
   const folder = await makeProgramFolder();
   try {
@@ -85,7 +85,7 @@ function spawn({ sandbox, folder }: Runtime, image: string | null): SandboxedPro
   return new SandboxedProcess(commandOf(sandbox, { folder, flags: FLAGS, args }));
 }
 
-/** A Python of its own in a process of its own, which can be ended at any moment and has nothing but time and memory. */
+/** A Python in its own process, which can be killed at any moment and has only time and memory. */
 export class Interpreter {
   readonly #process: SandboxedProcess;
 
@@ -93,7 +93,7 @@ export class Interpreter {
     this.#process = process;
   }
 
-  /** Ready to run. */
+  /** Resolves when ready. */
   static async start(runtime: Runtime): Promise<Interpreter> {
     const process = spawn(runtime, IMAGE);
     try {
@@ -106,10 +106,10 @@ export class Interpreter {
     }
   }
 
-  /** One program at a time. Rejects with `InterpreterEnded`; the interpreter is of no use then. */
+  /** Runs one program at a time. Rejects with `InterpreterEnded`; the interpreter is then unusable. */
   async run(code: string): Promise<ProgramResult> {
     try {
-      // The process may be in the hands of the program: nothing that it sends is trusted.
+      // The program may control the process, so its messages are not trusted.
       const result = resultSchema.parse(JSON.parse(String(await this.#process.ask(code, MOST_RESULT_BYTES))));
       if (result !== null) return result;
       throw new Error('the interpreter is beyond use');
@@ -119,12 +119,12 @@ export class Interpreter {
     }
   }
 
-  /** Of its process; null where that cannot be measured. */
+  /** Memory of the process; null if it cannot be measured. */
   usage(): Usage | null {
     return this.#process.usage();
   }
 
-  /** Runs when the process ends by itself, or is ended. */
+  /** Called when the process ends. */
   onEnd(react: () => void): void {
     this.#process.onEnd(react);
   }

@@ -3,18 +3,18 @@ import { isolation, requireSandbox } from '../sandbox/isolation.ts';
 import { Interpreter, prepareRuntime, type Runtime } from './interpreter.ts';
 import { Slots } from './slots.ts';
 
-/** An unused spare costs some 130 MB. */
+/** A spare interpreter needs about 130 MB. */
 const SPARE_LIFE_MS = 300_000;
 const SPARE_AFTER_MS = 1_000;
 
-/** An interpreter, and its place among those that there may be. */
+/** An interpreter with its slot. */
 export interface Lease {
   interpreter: Interpreter;
   /** Ends the interpreter. */
   release(): Promise<void>;
 }
 
-/** Hands out interpreters that nobody has used before. Some are started before they are asked for. */
+/** Leases unused interpreters. Starts some in advance. */
 export class Interpreters {
   readonly #places: Slots;
   readonly #mostSpares: number;
@@ -23,13 +23,13 @@ export class Interpreters {
   #runtime: Promise<Runtime> | null = null;
   #spareTimer: NodeJS.Timeout | null = null;
 
-  /** `most`: alive at the same time, without the spares. */
+  /** `most`: maximum alive at the same time, without spares. */
   constructor(most: number, mostSpares: number) {
     this.#places = new Slots(most);
     this.#mostSpares = mostSpares;
   }
 
-  /** Somebody is going to want one. Answers how to take that back, or to say that it was leased. */
+  /** Announces a lease. Returns a function that withdraws it or marks it as leased. */
   expect(): () => void {
     this.#expected += 1;
     this.#prepare(this.#expected);
@@ -40,7 +40,7 @@ export class Interpreters {
     };
   }
 
-  /** Until interpreters start fast; at most so long. */
+  /** Waits until interpreters start fast, up to a limit. */
   async warmUp(atMostMs: number): Promise<void> {
     const patience = new AbortController();
     const first = Promise.resolve(this.#runtime).catch(() => null);
@@ -48,13 +48,13 @@ export class Interpreters {
     patience.abort();
   }
 
-  /** Waits for a place. Rejects with the signal's reason, or when none can be started. */
+  /** Waits for a slot. Rejects with the signal's reason, or if none can be started. */
   async lease(signal: AbortSignal): Promise<Lease> {
     const leave = await this.#places.take(signal);
     try {
       const interpreter = await (this.#spares.shift() ?? this.#start());
       interpreter.onEnd(leave);
-      // Started for whoever needs it; the one who waited may have given up.
+      // The caller may have left; the spare is for another one.
       if (signal.aborted) await interpreter.close();
       signal.throwIfAborted();
       this.#prepareLater();
@@ -72,7 +72,7 @@ export class Interpreters {
     await Promise.allSettled(ended);
   }
 
-  /** One for whoever comes, when the one that was just leased has had its first moments. */
+  /** Starts a spare after the last lease has had time to start. */
   #prepareLater(): void {
     if (this.#spareTimer) clearTimeout(this.#spareTimer);
     this.#spareTimer = setTimeout(() => this.#prepare(this.#expected + 1), SPARE_AFTER_MS).unref();
@@ -92,7 +92,7 @@ export class Interpreters {
     }
   }
 
-  /** The first call prepares what all of them start from. */
+  /** The first call prepares the files. */
   async #start(): Promise<Interpreter> {
     if (this.#runtime === null) {
       this.#runtime = isolation().then(requireSandbox).then(prepareRuntime);

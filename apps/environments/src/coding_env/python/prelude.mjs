@@ -1,7 +1,7 @@
 /**
- * Python's side: an expression statement whose value is a function of a program's text that answers JSON `[exit code, whether it parses]`. Names
- * live on from one program of an episode to the next. What leads to JavaScript is taken away first: no program needs it. What holds is the
- * process around it (sandbox/).
+ * Python's side: an expression whose value is a function of a program's text that returns JSON `[exit code, whether it parses]`. Names
+ * survive from one program of an episode to the next. Access to JavaScript is removed first, because no program needs it; the security
+ * boundary is the process (sandbox/).
  */
 export const prelude = `
 import ast, builtins, json, linecache, sys, traceback

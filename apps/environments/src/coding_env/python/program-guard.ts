@@ -1,22 +1,22 @@
 import { totalmem } from 'node:os';
 import type { Usage } from '../sandbox/sandboxed-process.ts';
 
-/** Of one program, unless told otherwise. */
+/** Default limits of one program. */
 export const PROGRAM_LIMITS = {
-  /** Of the processor. */
+  /** Processor time. */
   cpuMs: 5_000,
-  /** By the clock: for one that sleeps, and for a machine that has no time. Clients of OpenEnv's first generation give up after 15 s. */
+  /** Wall time, for programs that sleep and for busy machines. OpenEnv's first clients give up after 15 s. */
   wallMs: 12_000,
-  /** Resident in its process: all that an interpreter may have, twice. */
+  /** Resident memory of the process: twice the interpreter's limits. */
   memoryBytes: 640 * (1 << 20),
 };
-/** For all running programs together: many that each stay within their limits may be too much, too. */
+/** Memory of all running programs together. */
 const CEILING_BYTES = totalmem() * 0.5;
 const LOOK_EVERY_MS = 50;
 
-/** What is measured and ended: an interpreter. */
+/** The interpreter that is measured and ended. */
 export interface Guarded {
-  /** Of its process; null where that cannot be measured, and only the clock counts. */
+  /** null: not measurable; only wall time counts. */
   usage(): Usage | null;
   close(): Promise<void>;
 }
@@ -27,7 +27,7 @@ interface Watched {
   excess: Excess | null;
 }
 
-/** Ends programs that take too long, and those that find memory which no limit of the interpreter counts. Asks the kernel, never the process. */
+/** Ends programs that run too long or use memory that the interpreter does not count. Measures with the kernel, never with the process. */
 export class ProgramGuard {
   readonly #watched = new Map<Guarded, Watched>();
   #timer: NodeJS.Timeout | null = null;
@@ -37,7 +37,7 @@ export class ProgramGuard {
     readonly ceilingBytes = CEILING_BYTES,
   ) {}
 
-  /** Runs the program; `onExcess` hears why it was ended, before the rejection that comes of it. */
+  /** Runs the program. `onExcess` gets the reason before the rejection. */
   async watch<T>(interpreter: Guarded, run: () => Promise<T>, onExcess: (excess: Excess) => void): Promise<T> {
     const watched: Watched = { startedAt: performance.now(), cpuMsBefore: interpreter.usage()?.cpuMs ?? 0, excess: null };
     this.#watched.set(interpreter, watched);

@@ -1,4 +1,4 @@
-/** So many at a time; the others wait in the order in which they came. */
+/** A counting semaphore; callers wait in order. */
 export class Slots {
   #free: number;
   readonly #waiting: (() => void)[] = [];
@@ -7,7 +7,7 @@ export class Slots {
     this.#free = count;
   }
 
-  /** Answers how to give the slot back (once; a repeat does nothing). Rejects with the signal's reason. */
+  /** Returns a function that releases the slot once. Rejects with the signal's reason. */
   async take(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free -= 1;

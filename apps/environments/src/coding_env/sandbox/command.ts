@@ -1,15 +1,15 @@
 import path from 'node:path';
 import { findTool, nextUserId } from './tools.ts';
 
-/** Strongest first. `container` needs an engine and an image that the operator names. */
+/** Isolation levels, strongest first. `container` needs an engine and an image that the operator sets. */
 export const LEVELS = ['container', 'namespace', 'process'] as const;
 export type Level = (typeof LEVELS)[number];
 
-/** What the sandboxed process runs: a file in `folder`, which is all that it can read. */
+/** The program of the sandboxed process: a file in `folder`, the only folder that it can read. */
 export interface Program {
-  /** Absolute. */
+  /** Absolute path. */
   folder: string;
-  /** Flags of V8 and of Node.js. */
+  /** Flags of V8 and Node.js. */
   flags: string[];
   /** The file, relative to `folder`, and its arguments. */
   args: string[];
@@ -18,16 +18,16 @@ export interface Command {
   command: string;
   args: string[];
   cwd: string;
-  /** Of the user that it runs as; left out, the user of the service. */
+  /** User of the process; default: that of the service. */
   uid?: number;
   gid?: number;
-  /** Of the command itself; left out, none. */
+  /** Environment of the command; default: empty. */
   env?: NodeJS.ProcessEnv;
-  /** The command is the client of an engine, which runs the program in the container of this name. */
+  /** Set if the command is the client of an engine: the container's name. */
   container?: string;
 }
 
-/** Nothing of the machine is shared, no capability is kept, no further user namespace can be made, and the process ends with us. */
+/** Shares nothing with the machine, keeps no capability, allows no further user namespace, and ends with this process. */
 const NAMESPACES = [
   '--unshare-user',
   '--unshare-pid',
@@ -44,7 +44,10 @@ const NAMESPACES = [
   '--as-pid-1',
 ].flatMap((argument) => argument.split('='));
 
-/** The command that starts the program at this level on this machine. `hasPermissions`: with Node's permission model, which tests of the levels below it switch off. */
+/**
+ * The command that starts the program at a level on this machine. `hasPermissions`: use Node's permission model, which tests of the levels
+ * below it switch off.
+ */
 export function sandboxCommand(
   level: Exclude<Level, 'container'>,
   { folder, flags, args: [file, ...args] }: Program,
@@ -56,19 +59,19 @@ export function sandboxCommand(
   return { command: command!, args: rest, cwd: path.join(folder, 'empty'), ...unprivilegedUser() };
 }
 
-/** Renamed when it became stable; the old name is gone in newer versions. */
+/** The flag was renamed when it became stable; newer versions lack the old name. */
 function permissionFlag(): string {
   return process.allowedNodeEnvironmentFlags.has('--permission') ? '--permission' : '--experimental-permission';
 }
 
 function wrapper(level: Level, folder: string): string[] {
   if (level === 'namespace') return [findTool('bwrap') ?? 'bwrap', ...namespaceArguments(folder)];
-  // Elsewhere than on Linux there is neither. A process that reads its standard input then ends with us unless it computes.
+  // Only Linux has these tools. Elsewhere a process that reads its standard input ends with this one unless it computes.
   const setpriv = findTool('setpriv');
   return setpriv === null ? [] : [setpriv, '--no-new-privs', '--pdeathsig', 'KILL', '--'];
 }
 
-/** A root of its own with Node.js, its libraries and the folder in it, read-only. There is no /proc, no /dev and no other program. */
+/** A read-only root with Node.js, its libraries and the folder; no /proc, no /dev and no other program. */
 function namespaceArguments(folder: string): string[] {
   const visible = [process.execPath, ...libraries(), folder];
   const binds = visible.flatMap((file) => ['--ro-bind', file, file]);
@@ -76,7 +79,7 @@ function namespaceArguments(folder: string): string[] {
 }
 
 let knownLibraries: string[] | null = null;
-/** Shared libraries that this very Node.js has loaded. */
+/** Shared libraries of the running Node.js. */
 function libraries(): string[] {
   const report = () => process.report.getReport() as unknown as { sharedObjects: string[] };
   return (knownLibraries ??= report().sharedObjects.filter((file) => path.isAbsolute(file) && !file.endsWith('.node')));

@@ -7,18 +7,18 @@ import { promisify } from 'node:util';
 import { findTool, nextUserId } from './tools.ts';
 import type { Command, Program } from './command.ts';
 
-/** Of a command to the engine that starts nothing. */
+/** Timeout of engine commands that start nothing. */
 const ANSWER_MS = 20_000;
-/** The service that started it: containers outlive a service that is killed. */
+/** Label of the service that started it: containers survive a killed service. */
 const LABEL = 'palestra.sandbox';
-/** Docker or Podman by its command line, as the CLI uses it, and an image of its machine that has `node`. */
+/** Docker or Podman by command line, and a local image that has `node`. */
 export interface ContainerSettings {
-  /** `docker`, `podman` or a path; undefined = the first of the two that is installed. */
+  /** `docker`, `podman` or a path; undefined: the first one that is installed. */
   engine?: string | undefined;
   image: string;
 }
 
-/** No network, nothing that can be written, no capability, the engine's default seccomp profile. */
+/** No network, no writable file, no capability, the engine's default seccomp profile. */
 const OPTIONS = [
   '--interactive',
   '--rm',
@@ -35,26 +35,26 @@ const OPTIONS = [
   '--ulimit=nproc=64:64',
   '--ulimit=fsize=0:0',
   '--ulimit=core=0:0',
-  // In seconds of the processor: the end of one whose service was killed while it computes.
+  // Seconds of processor time: ends a computing process whose service was killed.
   '--ulimit=cpu=3600:3600',
-  // What it writes is the service's to keep, or not.
+  // The service stores its output, not the engine.
   '--log-driver=none',
   '--no-healthcheck',
   '--entrypoint=node',
 ];
 
-/** The command that starts the program in a new container. The folder is mounted at its own path: the engine must find it there. */
+/** The command that starts the program in a new container. The folder is mounted at its own path. */
 export function containerCommand({ engine, image }: ContainerSettings, { folder, flags, args: [file, ...args] }: Program): Command {
   const name = `palestra-sandbox-${randomUUID()}`;
   const uid = nextUserId();
   const mount = [`--user=${uid}:${uid}`, `--volume=${folder}:${folder}:ro`, `--workdir=${path.join(folder, 'empty')}`];
-  // The name at the end tells its process from all others.
+  // The name identifies its process.
   const node = [...flags, '--no-warnings', path.join(folder, file!), ...args, name];
   return {
     command: findEngine(engine),
     args: ['run', `--name=${name}`, `--label=${LABEL}=${serviceLabel(process.pid)}`, ...OPTIONS, ...mount, image, ...node],
     cwd: '/',
-    // The client of the engine finds it by these. A container gets none of them.
+    // The engine's client finds the engine by these variables. Containers do not get them.
     env: process.env,
     container: name,
   };
@@ -69,18 +69,18 @@ function findEngine(engine: string | undefined): string {
 
 const serviceLabel = (pid: number) => `${hostname()}/${pid}`;
 
-/** Rejects with what the engine said. */
+/** Rejects with the engine's message. */
 async function ask(engine: string, ...args: string[]): Promise<string> {
   const { stdout } = await promisify(execFile)(engine, args, { timeout: ANSWER_MS });
   return stdout.trim();
 }
 
-/** Resolves when it runs no more, or the engine does not answer. The engine removes what has ended. */
+/** Resolves when the container has ended or the engine does not answer. The engine removes ended containers. */
 export async function killContainer({ command, container }: Command): Promise<void> {
   await ask(command, 'kill', container!).catch(() => {});
 }
 
-/** Process id of what runs in the container, as this process sees it; null where it does not, as from inside another container. */
+/** Process id in the container as this process sees it; null if it cannot, as from inside another container. */
 export async function processOfContainer({ command, container }: Command): Promise<number | null> {
   try {
     const pid = Number(await ask(command, 'container', 'inspect', '--format={{.State.Pid}}', container!));
@@ -90,7 +90,7 @@ export async function processOfContainer({ command, container }: Command): Promi
   }
 }
 
-/** Ends containers of services on this machine that were killed. This process must not have started any. */
+/** Ends containers of killed services on this machine. Call before starting any. */
 export async function removeLeftContainers({ engine }: ContainerSettings): Promise<void> {
   const command = findEngine(engine);
   const rows = await ask(command, 'ps', '--all', `--filter=label=${LABEL}`, `--format={{.Names}} {{.Label "${LABEL}"}}`);

@@ -9,27 +9,27 @@ const PROBE_DEADLINE_MS = 20_000;
 const ADVICE = 'Install bubblewrap (package "bubblewrap", program "bwrap") and allow unprivileged user namespaces';
 
 export interface IsolationSettings {
-  /** The only level that may be used; undefined = the strongest that the machine offers. */
+  /** The only allowed level; undefined: the strongest available. */
   forced?: Level | undefined;
-  /** What level `container` uses; undefined = it is not offered. */
+  /** Image for level `container`; undefined: not available. */
   container?: ContainerSettings | undefined;
-  /** The service can be reached from other machines. */
+  /** Whether other machines can reach the service. */
   isExposed: boolean;
-  /** The operator accepts level `process` where the service is exposed. */
+  /** The operator accepts level `process` for an exposed service. */
   allowWeak: boolean;
 }
 
 export interface Isolation {
-  /** null: programs cannot be isolated at all. */
+  /** null: programs cannot be isolated. */
   level: Level | null;
   container?: ContainerSettings | undefined;
-  /** Why sessions are refused; null = they are not. */
+  /** Why sessions are refused; null: they are not. */
   refusal: string | null;
-  /** One line for operators: the level, and what prevents a stronger one. */
+  /** For operators: the level, and what prevents a stronger one. */
   summary: string;
 }
 
-/** How programs are started: a level, and what it needs. */
+/** A level with what it needs. */
 export interface Sandbox {
   level: Level;
   container?: ContainerSettings | undefined;
@@ -41,7 +41,7 @@ export function commandOf({ level, container }: Sandbox, program: Program): Comm
   return containerCommand(container, program);
 }
 
-/** Starts Node.js once at each level, strongest first, until one works. */
+/** Tries each level, strongest first, by starting Node.js. */
 export async function detectIsolation(
   settings: IsolationSettings,
   probe: (sandbox: Sandbox) => Promise<void> = probeLevel,
@@ -71,7 +71,7 @@ function judge(level: Level, failures: string[], { container, isExposed, allowWe
   return { level, refusal, summary: `${summary} Sessions are refused: ${refusal}` };
 }
 
-/** Of the environment variables that the service passes to this process (docs/operations.md). */
+/** Reads the variables that the service passes (docs/operations.md). */
 export function readIsolationSettings(env: NodeJS.ProcessEnv): IsolationSettings {
   const forced = env['PALESTRA_ISOLATION'];
   if (forced && !LEVELS.includes(forced as Level)) throw new Error(`PALESTRA_ISOLATION: ${forced} is not one of ${LEVELS.join(', ')}`);
@@ -85,12 +85,12 @@ export function readIsolationSettings(env: NodeJS.ProcessEnv): IsolationSettings
   };
 }
 
-/** A name other than `localhost` may resolve to any address. */
+/** Names other than `localhost` may resolve to any address. */
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || host === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
-/** Rejects with what the machine said. */
+/** Rejects with the error output. */
 async function probeLevel(sandbox: Sandbox): Promise<void> {
   const folder = await makeProgramFolder();
   try {
@@ -106,12 +106,12 @@ async function probeLevel(sandbox: Sandbox): Promise<void> {
 }
 
 let detected: Promise<Isolation> | null = null;
-/** Detected once for the process. */
+/** Detected once per process. */
 export function isolation(): Promise<Isolation> {
   return (detected ??= detectIsolation(readIsolationSettings(process.env)));
 }
 
-/** Throws where programs must not run. */
+/** Throws if programs must not run. */
 export function requireSandbox({ level, container, refusal }: Isolation): Sandbox {
   if (level === null || refusal !== null) throw new PalestraError('isolation_required', { detail: refusal! });
   return { level, container };

@@ -3,7 +3,7 @@ import { chmod, copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-/** A folder of files for sandboxed processes, which run as other users and see nothing else. Beside the files it has an empty folder, `empty`. */
+/** A folder of files for sandboxed processes, which run as other users and see nothing else. It also has an empty folder, `empty`. */
 export interface ProgramFolder {
   path: string;
   copy(...files: string[]): Promise<void>;
@@ -11,7 +11,7 @@ export interface ProgramFolder {
   remove(): Promise<void>;
 }
 
-/** Is removed at the end of this process at the latest. */
+/** Removed at the end of this process. */
 export async function makeProgramFolder(): Promise<ProgramFolder> {
   const folder = await mkdtemp(path.join(tmpdir(), 'palestra-sandbox-'));
   await chmod(folder, 0o755);

@@ -8,11 +8,11 @@ import { processOfContainer, killContainer } from './container.ts';
 import { findTool } from './tools.ts';
 
 const MEBIBYTE = 1 << 20;
-/** Private memory that can be written, in which a process may not grow beyond. The guard of programs ends it earlier. */
+/** Limit of private writable memory. The program guard ends a process earlier. */
 const DATA_BYTES = 1024 * MEBIBYTE;
 /**
- * Of a process that has started: it opens no file and no socket, starts no thread and no process, and writes no file. None can be raised again. What is
- * open stays open, which is its standard input and output.
+ * Limits of a started process: no file, socket, thread or process can be opened, no file written. They cannot be raised again. Standard
+ * input and output stay open.
  */
 const LOCK = [
   '--nofile=0:0',
@@ -25,14 +25,14 @@ const LOCK = [
 ];
 const KEPT_STDERR = 4_000;
 const HEADER_BYTES = 4;
-/** Of the kernel's interface: a tick of processor time. */
+/** Ticks per second in the kernel's interface. */
 const TICK_MS = 10;
 
 /** How a process ended. */
 export class ProcessEnded extends Error {
   override readonly name = 'ProcessEnded';
 
-  /** `stderr`: the end of what it wrote there. */
+  /** `stderr`: its last output. */
   constructor(
     how: string,
     readonly stderr: string,
@@ -41,15 +41,15 @@ export class ProcessEnded extends Error {
   }
 }
 
-/** Of one process since its start. */
+/** Usage of a process since its start. */
 export interface Usage {
   cpuMs: number;
   rssBytes: number;
 }
 
 /**
- * A process that is taken to be hostile. It has no environment variables, and its standard streams alone. Both sides send messages: a length (four
- * bytes, big-endian) and so many bytes. What it sends without having been asked, or beyond the length that is allowed, ends it.
+ * A process that is considered hostile. It has no environment variables and only its standard streams. Messages in both directions are a
+ * length (four bytes, big-endian) and bytes. An unrequested or too long message ends it.
  */
 export class SandboxedProcess {
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
@@ -73,7 +73,7 @@ export class SandboxedProcess {
     this.#ended.catch(() => {});
   }
 
-  /** The message that it sends by itself. Rejects with `ProcessEnded`. */
+  /** The message that it sends first. Rejects with `ProcessEnded`. */
   async receive(mostBytes: number): Promise<Buffer> {
     const message = new Promise<Buffer>((resolve) => (this.#waiting = { mostBytes, resolve }));
     return Promise.race([message, this.#ended]);
@@ -89,25 +89,25 @@ export class SandboxedProcess {
   }
 
   /**
-   * Takes away, for good, what it needed for its start only. On machines without `prlimit` (which are not Linux) this does nothing. A container also keeps
-   * its descriptors where the service may not see or limit its process.
+   * Permanently removes what only its start needed. Does nothing on machines without `prlimit` (which are not Linux). A container keeps its
+   * descriptors if the service cannot see or limit its process.
    */
   async lock(): Promise<void> {
     const { container } = this.#command;
     if (container !== undefined) this.#pid = await processOfContainer(this.#command);
     const prlimit = findTool('prlimit');
     if (prlimit === null || this.pid === null) return;
-    // As the user of the process: in a container root itself may not change the limits of others.
+    // As the user of the process: in a container root cannot change the limits of others.
     const user = process.getuid?.() === 0 ? userOf(this.pid) : {};
     const limited = promisify(execFile)(prlimit, ['--pid', String(this.pid), ...LOCK], { ...user, env: {} });
     await (container === undefined ? limited : limited.catch(() => {}));
   }
 
-  /** As the kernel says it; null where it cannot be asked, or when the process has ended. */
+  /** From the kernel; null if it cannot be read or the process has ended. */
   usage(): Usage | null {
     if (this.pid === null) return null;
     try {
-      // The name, in parentheses, may contain anything.
+      // The name in parentheses can contain any character.
       const fields = readFileSync(`/proc/${this.pid}/stat`, 'latin1')
         .replace(/^.*\) /s, '')
         .split(' ');
@@ -118,7 +118,7 @@ export class SandboxedProcess {
     }
   }
 
-  /** Of the sandboxed process itself: a wrapper that stays has exactly one child. null: in a container, and not known. */
+  /** The sandboxed process: a wrapper that stays has exactly one child. null: in a container and unknown. */
   get pid(): number | null {
     return this.#command.container === undefined ? (this.#pid ??= innermost(this.#child.pid!)) : this.#pid;
   }
@@ -127,7 +127,7 @@ export class SandboxedProcess {
     this.#ended.catch(react);
   }
 
-  /** Resolves when it is gone. */
+  /** Resolves when it has ended. */
   async kill(): Promise<void> {
     if (this.#command.container !== undefined) await killContainer(this.#command);
     this.#child.kill('SIGKILL');
@@ -144,7 +144,7 @@ export class SandboxedProcess {
     this.#received.push(data);
     const size = (this.#receivedBytes += data.length);
     if (size < HEADER_BYTES) return;
-    // A header of few bytes may have come in pieces.
+    // The header can come in pieces.
     if (this.#received[0]!.length < HEADER_BYTES) this.#received = [Buffer.concat(this.#received)];
     const length = this.#received[0]!.readUInt32BE();
     if (length > this.#waiting.mostBytes || size > HEADER_BYTES + length) return void this.kill();
@@ -158,7 +158,7 @@ export class SandboxedProcess {
   }
 }
 
-/** Its real ids, as this process sees them. */
+/** Its real user and group ids, as this process sees them. */
 function userOf(pid: number): { uid: number; gid: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'latin1');
   const id = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1]);

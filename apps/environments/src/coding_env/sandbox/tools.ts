@@ -1,15 +1,15 @@
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
 
-/** Users that no Linux distribution allocates (between those of systemd-homed and of DynamicUser=). */
+/** User ids that no Linux distribution allocates (between those of systemd-homed and DynamicUser=). */
 const FIRST_UID = 60_600;
 const UIDS = 500;
 let taken = 0;
 
-/** Of a user that no other program on the machine runs as, nor another sandboxed process as long as there are fewer than 500. */
+/** Returns a user id that no other program uses, nor another sandboxed process while there are fewer than 500. */
 export const nextUserId = (): number => FIRST_UID + (taken++ % UIDS);
 
-/** The full path of a program of the machine, null if there is none. */
+/** Path of an installed program; null if there is none. */
 export function findTool(name: string): string | null {
   const folders = (process.env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin').split(':');
   const isExecutable = (file: string) => {
