@@ -100,7 +100,7 @@ export class SqlTextStore implements TextStore {
     return retryDatabase(async () => {
       attempts += 1;
       const values = [sid, turn, fingerprint, taskId];
-      const all = [...values, storable(said), ...settled];
+      const all = [...values, storable(maskedText), ...settled];
       if ((await this.pool.query({ name: 'text_begin', text: BEGIN, values: all })).rowCount === 1) return true;
       return attempts > 1 && (await this.pool.query({ name: 'text_is_own', text: IS_OWN, values })).rowCount === 1;
     });
