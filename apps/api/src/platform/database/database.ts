@@ -4,7 +4,7 @@ import { PrismaClient } from '../generated/prisma/client.ts';
 import type { DatabaseMonitor } from './database-monitor.ts';
 import { openPool } from './pool.ts';
 
-/** PostgreSQL: Prisma for the control plane, plain pools for the statements of `*.sql.ts` files. */
+/** PostgreSQL: Prisma for the management tables, a plain pool for the statements of `*.sql.ts` files. */
 export class Database {
   readonly pool: pg.Pool;
   readonly prisma: PrismaClient;
@@ -12,7 +12,7 @@ export class Database {
   constructor(
     readonly connectionString: string,
     poolSize: number,
-    /** Stopped by `close`. null: tests that need only the pools. */
+    /** `close` stops it. null: for tests that need only the pools. */
     readonly monitor: DatabaseMonitor | null = null,
   ) {
     this.pool = openPool({ connectionString, max: poolSize, connectionTimeoutMillis: 5_000, statement_timeout: 30_000 });

@@ -9,7 +9,7 @@ import { Sockets } from './sockets.ts';
 const stop: (() => unknown)[] = [];
 afterEach(() => Promise.all(stop.splice(0).map((one) => one())));
 
-/** A server with one socket route, and what became of its sockets. */
+/** A server with one socket route, and the states of its sockets. */
 async function start(pingMs: number) {
   const sockets = new Sockets(pingMs);
   const closed: string[] = [];
@@ -18,7 +18,7 @@ async function start(pingMs: number) {
     pattern: /^\/of\/(?<name>[^/]+)$/,
     accept: async ({ raw }) => {
       if (raw.headers['x-api-key'] !== 'sk-1') throw new PalestraError('unauthorized');
-      return { elsewhere: false, context: null, caller: { orgId: 'o', userId: 'u', keyId: null } };
+      return { isForwarded: false, context: null, caller: { orgId: 'o', userId: 'u', keyId: null } };
     },
     open: (socket, { params }) => {
       opened.push(socket);
@@ -42,12 +42,12 @@ async function start(pingMs: number) {
   return { sockets, closed, opened, url, connect };
 }
 
-test('a half-open peer, which hears nothing and never says goodbye, loses its socket; one that answers pings keeps it', async () => {
+test('a half-open peer, which neither responds nor closes, loses its socket; a peer that answers pings keeps it', async () => {
   const { sockets, closed, opened, connect } = await start(300);
-  // Its connection stays open: it only does not answer.
+  // Its connection stays open, but it does not answer.
   for (let count = 0; count < 20; count += 1) await connect('/k/sk-1/of/silent', { autoPong: false });
   const alive = await connect('/k/sk-1/of/alive');
-  // The first ones may have been given up meanwhile.
+  // The first ones may have been terminated already.
   expect(opened).toHaveLength(21);
   await expect.poll(() => closed.length, { timeout: 20_000 }).toBe(20);
   expect(new Set(closed)).toEqual(new Set(['silent']));

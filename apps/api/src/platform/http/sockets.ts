@@ -5,15 +5,15 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import type { Holder, InFlight } from '../limits.ts';
 import { takePathKey } from './credentials.ts';
 
-/** The largest frame that any socket takes, bytes: what OpenEnv's clients take (openenv-wire.md 2.3). */
+/** The largest accepted frame, bytes: the maximum of OpenEnv's clients (docs/reference/openenv.md#transport). */
 export const MAX_FRAME = 100 * 1024 * 1024;
 const PING_MS = 20_000;
-/** A peer that answered none of so many pings in a row is gone: half-open sockets must not hold slots. */
+/** A peer that misses this many pings in a row is disconnected, because half-open sockets must not hold slots. */
 const MISSED_PINGS = 3;
 
 export interface SocketRequest {
   raw: IncomingMessage;
-  /** Without prefix key and query. */
+  /** Without the key prefix and the query. */
   path: string;
   query: URLSearchParams;
   /** Named groups of the route's pattern, decoded. */
@@ -21,39 +21,39 @@ export interface SocketRequest {
 }
 
 export interface SocketRoute {
-  /** Matched against the whole path; its named groups are the parameters. */
+  /** Matches the whole path. Its named groups are the parameters. */
   pattern: RegExp;
   /**
-   * Before the upgrade: whatever this rejects with is the HTTP answer (401 for a bad key). `elsewhere` true: it has taken the raw socket
-   * over. Its `context` is given to `open`; the socket is counted for `caller`.
+   * Called before the upgrade. A rejection becomes the HTTP response (401 for a bad key). `isForwarded`: it has forwarded the raw socket.
+   * `open` gets the `context`; the socket counts for `caller`.
    */
   accept(
     request: SocketRequest,
     socket: Duplex,
     head: Buffer,
-  ): Promise<{ elsewhere: true } | { elsewhere: false; context: unknown; caller: Holder }>;
+  ): Promise<{ isForwarded: true } | { isForwarded: false; context: unknown; caller: Holder }>;
   open(socket: WebSocket, request: SocketRequest, context: unknown): void;
 }
 
-/** Web sockets of the one HTTP server: which route an upgrade is for, pings, and the end of all at shutdown. */
+/** WebSockets of the HTTP server: routes upgrades, sends pings, and closes all sockets at shutdown. */
 export class Sockets {
   readonly #routes: SocketRoute[] = [];
   readonly #server = new WebSocketServer({ noServer: true, maxPayload: MAX_FRAME, perMessageDeflate: false, clientTracking: true });
   #pinging: NodeJS.Timeout | null = null;
   #inFlight: InFlight | null = null;
 
-  /** `pingMs`: how often every peer is asked whether it is there. */
+  /** `pingMs`: interval of pings. */
   constructor(readonly pingMs = PING_MS) {}
 
   add(route: SocketRoute): void {
     this.#routes.push(route);
   }
 
-  /** `inFlight`: counts the sockets of each caller; null where nothing is limited. */
+  /** `inFlight`: limits the sockets of each caller; null = no limit. */
   listen(server: Server, inFlight: InFlight | null): void {
     this.#inFlight = inFlight;
     server.on('upgrade', (raw: IncomingMessage, socket: Duplex, head: Buffer) => {
-      // A client that goes away in the middle is no error of ours.
+      // A client may disconnect during the upgrade.
       socket.on('error', () => {});
       this.#upgrade(raw, socket, head).catch((error: unknown) => refuse(socket, error));
     });
@@ -61,14 +61,14 @@ export class Sockets {
     this.#pinging.unref();
   }
 
-  /** Sockets that are open now. */
+  /** Number of open sockets. */
   get size(): number {
     return this.#server.clients.size;
   }
 
-  /** Sockets that are open now, with the headers of the request that opened each. */
+  /** Open sockets with the headers of their upgrade request. */
   opened(): Map<WebSocket, IncomingHttpHeaders> {
-    return new Map([...this.#server.clients].map((socket) => [socket, openedWith.get(socket) ?? {}]));
+    return new Map([...this.#server.clients].map((socket) => [socket, upgradeHeaders.get(socket) ?? {}]));
   }
 
   close(): void {
@@ -85,11 +85,11 @@ export class Sockets {
       const params = Object.fromEntries(Object.entries(match.groups ?? {}).map(([name, value]) => [name, decode(value)]));
       const request = { raw, path: pathname, query: searchParams, params };
       const accepted = await route.accept(request, socket, head);
-      if (accepted.elsewhere) return;
+      if (accepted.isForwarded) return;
       if (this.#inFlight !== null) socket.once('close', this.#inFlight.enter('sockets', accepted.caller));
       this.#server.handleUpgrade(raw, socket, head, (opened) => {
         missed.set(opened, 0);
-        openedWith.set(opened, raw.headers);
+        upgradeHeaders.set(opened, raw.headers);
         opened.on('pong', () => missed.set(opened, 0));
         opened.on('error', () => {});
         route.open(opened, request, accepted.context);
@@ -112,11 +112,11 @@ export class Sockets {
   }
 }
 
-/** Pings that a socket has not answered yet. */
+/** Unanswered pings of a socket. */
 const missed = new WeakMap<WebSocket, number>();
 
-/** Headers of the request that opened a socket; a key in its path is among them. */
-const openedWith = new WeakMap<WebSocket, IncomingHttpHeaders>();
+/** Headers of the upgrade request, including a key from its path. */
+const upgradeHeaders = new WeakMap<WebSocket, IncomingHttpHeaders>();
 
 function decode(value: string | undefined): string {
   try {
@@ -126,10 +126,10 @@ function decode(value: string | undefined): string {
   }
 }
 
-/** A refused client that does not end its side of the connection is not waited for any longer. */
+/** After this time a refused connection is closed, even if the client keeps its side open. */
 const CLOSE_MS = 5_000;
 
-/** The HTTP answer to an upgrade that is not to be; the body is that of every error. */
+/** Sends the HTTP response to a refused upgrade, with the usual error body. */
 function refuse(socket: Duplex, cause: unknown): void {
   const error = cause instanceof PalestraError ? cause : new PalestraError('internal_error', { cause });
   const code: ErrorCode = error.code;

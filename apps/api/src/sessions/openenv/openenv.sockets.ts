@@ -47,9 +47,9 @@ export function addOpenEnvSockets(server: OpenEnvServer, options: ProtocolContex
         if (id !== null) {
           const path = `${request.path}?${request.query.toString()}`;
           const elsewhere = (sid: string) => options.routing.upgradeElsewhere({ raw, path, socket, head }, caller, sid);
-          if (await server.routeToOwner(context, id, 'http', elsewhere)) return { elsewhere: true };
+          if (await server.routeToOwner(context, id, 'http', elsewhere)) return { isForwarded: true };
         }
-        return { elsewhere: false, context: context, caller };
+        return { isForwarded: false, context: context, caller };
       },
       open(socket, request, context) {
         const openEnvSocket = new OpenEnvSocket(socket, server, protocol);

@@ -39,9 +39,9 @@ export class SessionSocket implements OnModuleInit {
         const caller = await this.#callerOf(raw);
         const sid = await sessions.known(caller, params['sid']!);
         const upgrade = { raw, path: `${path}?${query.toString()}`, socket, head };
-        if (await server.routing.upgradeElsewhere(upgrade, caller, sid)) return { elsewhere: true };
+        if (await server.routing.upgradeElsewhere(upgrade, caller, sid)) return { isForwarded: true };
         const from = parsePosition(query.get('after') ?? undefined) ?? (await events.now(sid));
-        return { elsewhere: false, context: { caller, sid, from } satisfies Accepted, caller };
+        return { isForwarded: false, context: { caller, sid, from } satisfies Accepted, caller };
       },
       open: (socket, { raw }, accepted) => {
         const { caller, sid, from } = accepted as Accepted;

@@ -28,7 +28,7 @@ export class TextSocket implements OnModuleInit {
         const caller = await authenticator.authenticate({ headers: raw.headers, method: 'POST', raw });
         if (caller === null) throw new PalestraError('unauthorized');
         authenticator.requireScope(caller, 'sessions');
-        return { elsewhere: false, context: caller, caller };
+        return { isForwarded: false, context: caller, caller };
       },
       open: (socket, { raw }, caller) => {
         const onUnexpected = (error: unknown) => logger.error({ err: error }, 'a request of a text socket failed');
