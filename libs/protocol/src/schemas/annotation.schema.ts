@@ -11,8 +11,15 @@ export const annotationBodySchema = z
       .max(2_147_483_647)
       .nullable()
       .default(null)
-      .describe('First message that it is about; null: the whole rollout.'),
-    to_index: z.number().int().min(0).max(2_147_483_647).nullable().default(null).describe('Last one; null: the first alone.'),
+      .describe('Index of the first annotated message; null: the whole rollout.'),
+    to_index: z
+      .number()
+      .int()
+      .min(0)
+      .max(2_147_483_647)
+      .nullable()
+      .default(null)
+      .describe('Index of the last annotated message; null: the first one only.'),
     verdict: z.enum(VERDICTS).nullable().default(null),
     score: z.number().min(1).max(5).nullable().default(null),
     tag: z.string().trim().min(1).max(100).nullable().default(null),
@@ -37,7 +44,7 @@ export const annotationSchema = z.object({
   score: z.number().nullable(),
   tag: z.string().nullable(),
   note: z.string().nullable(),
-  author: z.string().describe('Name of who wrote it.'),
+  author: z.string().describe('Name of the author.'),
   created_at: z.string(),
 });
 

@@ -16,15 +16,15 @@ const filterQuery = {
     .refine((text) => !text.includes('\0'), 'must not hold NUL characters')
     .optional()
     .describe('Id or name of the person.'),
-  since: time.optional().describe('The first time that counts.'),
-  until: time.optional().describe('The first time that does not count any more.'),
+  since: time.optional().describe('Start of the period, inclusive.'),
+  until: time.optional().describe('End of the period, exclusive.'),
 };
 export const auditExportQuerySchema = z.object(filterQuery);
 export type AuditExportQuery = z.infer<typeof auditExportQuerySchema>;
 export const auditQuerySchema = z.object({
   ...filterQuery,
   limit: z.coerce.number().int().min(1).max(500).default(50),
-  cursor: z.string().max(200).optional().describe('`next_cursor` of the page before.'),
+  cursor: z.string().max(200).optional().describe('`next_cursor` of the previous page.'),
 });
 export type AuditQuery = z.infer<typeof auditQuerySchema>;
 
@@ -32,7 +32,7 @@ const auditEventSchema = z.object({
   id: z.string(),
   at: z.string(),
   action: z.string(),
-  refused: z.boolean().describe('It was tried, and not allowed: a sign-in that failed.'),
+  refused: z.boolean().describe('The action was attempted and refused, such as a failed sign-in.'),
   actor: z
     .object({ id: z.string(), name: z.string().nullable() })
     .nullable()
@@ -40,10 +40,10 @@ const auditEventSchema = z.object({
   key: z
     .object({ id: z.string(), name: z.string().nullable() })
     .nullable()
-    .describe('The API key that it was done with, also by a browser that signed in with it.'),
+    .describe('The API key that performed it, also through a browser that signed in with it.'),
   target: z.object({ id: z.string().nullable(), name: z.string().nullable() }).nullable(),
   details: z.record(z.string(), z.unknown()),
-  address: z.string().describe('Of the client, as the service sees it; empty: the service itself.'),
+  address: z.string().describe('Address of the client as the service sees it; empty: the service itself.'),
   user_agent: z.string(),
 });
 export type AuditEvent = z.infer<typeof auditEventSchema>;

@@ -13,13 +13,13 @@ export const compareTasksQuerySchema = z.object({
       'Two to four runs by id or name: between commas, or repeated where a name holds a comma. Differences are those to the first.',
     ),
   steps: scopeQuery.steps,
-  phase: scopeQuery.phase.describe('Unless asked for, the phase with the most rollouts of the first run.'),
+  phase: scopeQuery.phase.describe('Default: the phase with the most rollouts of the first run.'),
   env: scopeQuery.env,
   den: z
     .enum(DENOMINATORS)
     .default('scored')
     .describe(
-      'What means are over: all counts an unscored rollout as 0, effective leaves out what the environment or the infrastructure broke off.',
+      'Rollouts of the means: `all` counts an unscored rollout as 0; `effective` leaves out rollouts that the environment or the infrastructure interrupted.',
     ),
   against: z.coerce
     .number()
@@ -27,8 +27,8 @@ export const compareTasksQuerySchema = z.object({
     .min(1)
     .max(MAX_RUNS - 1)
     .default(1)
-    .describe('Which other run `sort` is about: 1 for the second one.'),
-  sort: z.enum(COMPARE_SORTS).default('size').describe('size: of the difference, whatever its sign; first, other: mean reward.'),
+    .describe('The run that `sort` compares with the first: 1 for the second one.'),
+  sort: z.enum(COMPARE_SORTS).default('size').describe('`size`: absolute difference; `first`, `other`: mean reward.'),
   order: z.enum(['asc', 'desc']).default('desc'),
   limit: z.coerce.number().int().min(1).max(500).default(100),
   cursor: z.string().max(400).optional(),
@@ -40,7 +40,7 @@ export const compareTasksSchema = z.object({
   den: z.enum(DENOMINATORS),
   runs: z
     .array(z.object({ id: z.string(), name: z.string(), tasks: z.number().describe('With a scored rollout in the scope.') }))
-    .describe('In the order that was asked for.'),
+    .describe('In the requested order.'),
   common: z.number().describe('Tasks that every run scored in the scope: those of the table.'),
   pairs: z
     .array(
@@ -62,7 +62,7 @@ export const compareTasksSchema = z.object({
       runs: z.array(
         z.object({
           mean: z.number().describe('Reward over the rollouts of the task that `den` counts.'),
-          scored: z.number().describe('How many those are.'),
+          scored: z.number().describe('Number of these rollouts.'),
           successes: z.number().describe('Among the scored ones.'),
         }),
       ),

@@ -72,7 +72,7 @@ export type UpdateEnvironment = z.infer<typeof updateEnvironmentSchema>;
 
 export const createVersionSchema = z.object({
   source: serverSource,
-  task_set: z.uuid().nullish().describe('Uploaded tasks that it has; null: those of its server; left out: as the version before.'),
+  task_set: z.uuid().nullish().describe('Id of the uploaded task set; null: the tasks of its server; absent: as in the previous version.'),
 });
 export type CreateVersion = z.infer<typeof createVersionSchema>;
 
@@ -93,8 +93,8 @@ export const environmentVersionListSchema = z.object({
       number: z.number(),
       created_at: z.string(),
       source: source.describe('Address and command only for its owners.'),
-      task_set: z.string().nullable().describe('Its uploaded tasks; null: its server has the tasks.'),
-      discovered_at: z.string().nullable().describe('When its server was last asked what it offers; null: never.'),
+      task_set: z.string().nullable().describe('Id of its uploaded task set; null: the tasks of its server.'),
+      discovered_at: z.string().nullable().describe('When the service last read the offer of its server; null: never.'),
       variants: z.array(z.string()),
       tools: z.array(z.string()).describe('Of the default variant.'),
       num_tasks: z.number().nullable().describe('Of the default variant; null when its server does not say.'),
@@ -117,14 +117,14 @@ export const environmentViewSchema = z.object({
   compute_config: z.object({ cpu_count: z.number(), mem_gb: z.number() }),
   max_concurrency: z.number(),
   max_scale: z.number(),
-  sessions: sessionPolicySchema.nullable().describe('What its owner has set; null: nothing was set.'),
+  sessions: sessionPolicySchema.nullable().describe('The settings of its owner; null: none.'),
   created_at: z.string(),
   updated_at: z.string(),
   version: z.number().nullable().describe('Number of its newest version; null for one without a server.'),
   source: source
     .extend({ kind: z.enum(['bundled', 'remote', 'openenv', 'mcp', 'none']) })
     .describe('Where it runs. Address and command only for its owners.'),
-  status: z.enum(['ready', 'starting', 'unreachable', 'unlinked']).describe('Whether its server answers now.'),
+  status: z.enum(['ready', 'starting', 'unreachable', 'unlinked']).describe('Whether its server responds now.'),
   status_detail: z.string().nullable(),
 });
 export type EnvironmentView = z.infer<typeof environmentViewSchema>;
@@ -141,7 +141,7 @@ export const environmentDiscoverySchema = z.object({
       name: z.string(),
       is_default: z.boolean(),
       splits: z.array(z.object({ name: z.string(), type: z.enum(SPLIT_TYPES), num_tasks: z.number().nullable() })),
-      tools: (z.looseObject({}) as unknown as z.ZodType<ToolsAnswer>).describe('As `GET /{env}/tools` answers.'),
+      tools: (z.looseObject({}) as unknown as z.ZodType<ToolsAnswer>).describe('The answer of `GET /{env}/tools`.'),
     }),
   ),
   discovered_at: z.string(),
@@ -181,13 +181,13 @@ export type ApiUsageQuery = z.infer<typeof apiUsageQuerySchema>;
 const figures = {
   rollouts: z.number(),
   scored: z.number(),
-  reward_mean: z.number().nullable().describe('Over the scored ones; null without any.'),
+  reward_mean: z.number().nullable().describe('Over the scored rollouts; null without any.'),
 };
 export const environmentUsageSchema = z.object({
   environments: z.array(
     z.object({
       environment_id: z.string().nullable(),
-      environment: z.string().nullable().describe('As rollouts name one that is not registered here.'),
+      environment: z.string().nullable().describe('The name in the rollouts, for an environment that is not registered here.'),
       runs: z.number(),
       last_at: z.string().nullable(),
       ...figures,

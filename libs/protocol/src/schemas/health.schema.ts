@@ -19,7 +19,7 @@ export const healthSchema = z.object({
   disk: z
     .object({ free_bytes: z.number(), total_bytes: z.number() })
     .nullable()
-    .describe('The file system of the data directory, as far as the user of the service may fill it; null where the system does not say'),
+    .describe('The file system of the data directory, as far as the service may fill it; null if the system does not report it'),
   isolation: z
     .string()
     .nullable()
@@ -27,6 +27,6 @@ export const healthSchema = z.object({
   queue: z
     .object({ jobs_due: z.int(), sessions_waiting: z.int() })
     .nullable()
-    .describe('Background jobs whose time has come, and sessions that wait for a slot; null while the database does not answer'),
+    .describe('Background jobs that are due, and sessions that wait for a slot; null while the database does not respond'),
 });
 export type Health = z.infer<typeof healthSchema>;

@@ -40,13 +40,13 @@ export const createdKeySchema = keyViewSchema.extend({ key: z.string().describe(
 export type CreatedKey = z.infer<typeof createdKeySchema>;
 
 export const rotateSecretSchema = z.strictObject({
-  drop_previous: z.boolean().default(false).describe('Signed URLs of before stop working at once: for a key that somebody else may know.'),
+  drop_previous: z.boolean().default(false).describe('Earlier signed URLs stop working at once. Use it when the key may have leaked.'),
 });
 export const rotatedSecretSchema = z.object({
-  key_replaced: z.boolean().describe('False where the configuration sets the key: then only what is stored was sealed again.'),
+  key_replaced: z.boolean().describe('False if the configuration sets the key: then only stored secrets were sealed again.'),
   resealed: z.int().describe('Sessions whose secrets were sealed with the current key.'),
-  unreadable: z.int().describe('Sessions whose secrets no key of this service opens.'),
-  previous_keys: z.int().describe('Earlier keys that still open and verify.'),
+  unreadable: z.int().describe('Sessions whose secrets no key of this service can decrypt.'),
+  previous_keys: z.int().describe('Number of earlier keys that still decrypt and verify.'),
 });
 export type RotateSecret = z.infer<typeof rotateSecretSchema>;
 export type RotatedSecret = z.infer<typeof rotatedSecretSchema>;

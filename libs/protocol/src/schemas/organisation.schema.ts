@@ -21,7 +21,7 @@ export const organisationSchema = z.object({
   id: z.string(),
   name: z.string(),
   role: role.describe('Of the caller.'),
-  retention_days: days.describe('Days without news after which rollouts are erased, where a run does not say otherwise; null: never.'),
+  retention_days: days.describe('Default of all runs: days without new messages after which rollouts are erased; null: never.'),
   max_sessions: limit.describe('Sessions open at the same time; null: the default of the server.'),
   created_at: z.string(),
 });

@@ -8,17 +8,15 @@ export const createRolloutExportSchema = z.object({
   lens: z
     .enum(LENSES)
     .default('canonical')
-    .describe(
-      'Whose reading of a rollout the columns lens_reward, lens_success and lens_counted are; the others are facts, which no lens changes',
-    ),
+    .describe('The lens of the columns lens_reward, lens_success and lens_counted; it does not change the other columns'),
   redact: z.boolean().default(false).describe('Replace what looks like a credential'),
-  shard_rows: z.int().min(1).max(5_000_000).default(250_000).describe('Rows of a file at most'),
+  shard_rows: z.int().min(1).max(5_000_000).default(250_000).describe('Maximum rows of a file'),
   shard_bytes: z
     .int()
     .min(1)
     .max(8 * 1024 ** 3)
     .default(256 * 1024 * 1024)
-    .describe('A file ends after the row by which it reaches so many bytes'),
+    .describe('A file ends after the row with which it reaches this many bytes'),
 });
 export type CreateRolloutExport = z.infer<typeof createRolloutExportSchema>;
 
@@ -35,7 +33,7 @@ export const rolloutExportSchema = z.object({
   redact: z.boolean(),
   total: z.number().nullable().describe('Rollouts of the query; null until counted, and for queries with regexes, pairs and tasks'),
   written: z.number().describe('Rows in finished files'),
-  skipped: z.number().describe('Rows that are in no file: no word of the model, or questions that differ'),
+  skipped: z.number().describe('Skipped rows: no message of the model, or different prompts'),
   shards: z.number().describe('Finished files of data'),
   bytes: z.number(),
   files: z
@@ -54,7 +52,7 @@ export const rolloutExportSchema = z.object({
     })
     .nullable()
     .describe('Of the rollouts in finished files; null for tasks'),
-  as_of: z.string().describe('Place in the order of arrival: later rollouts are not in it'),
+  as_of: z.string().describe('Position in the order of arrival; later rollouts are not included'),
   error: z.string().nullable(),
   created_at: z.string(),
   updated_at: z.string(),

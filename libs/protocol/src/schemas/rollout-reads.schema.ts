@@ -10,10 +10,12 @@ export const rolloutHeaderSchema = rolloutViewSchema.omit({ messages: true }).ex
     previous_sample: neighbour.describe('In its group, by sample.'),
     next_sample: neighbour,
     best_sample: neighbour.describe('Highest reward of the group; null when that is this one.'),
-    previous_step: neighbour.describe('The same task at the step before, the same sample where it is there.'),
+    previous_step: neighbour.describe('The same task at the previous step; the same sample if it exists.'),
     next_step: neighbour,
   }),
-  time_kind: z.enum(['live', 'upload']).describe('upload: message times are those of the upload, gaps between them mean nothing.'),
+  time_kind: z
+    .enum(['live', 'upload'])
+    .describe('`upload`: message times are those of the upload, and the time between them means nothing.'),
 });
 
 export const rolloutBesideQuerySchema = rolloutListQuerySchema.pick({ q: true, sort: true, order: true });
@@ -33,8 +35,8 @@ export const rolloutOutlineSchema = z.object({
   reward: z.array(z.number().nullable()),
   bytes: z.array(z.number()),
   error: z.array(z.number()).describe('1: a failed result. 2: a call that could not be parsed. 4: a nudge.'),
-  duration_ms: z.array(z.number().nullable()).describe('Of a call, true, from the ledger.'),
-  pair: z.array(z.number().nullable()).describe('Of a result the position (in these columns) of its call, of a call that of its result.'),
+  duration_ms: z.array(z.number().nullable()).describe('Latency of a call from the ledger.'),
+  pair: z.array(z.number().nullable()).describe('Position (in these columns) of the call of a result, or of the result of a call.'),
   missing: z.array(z.tuple([z.number(), z.number()])).describe('Ranges of indexes that never arrived.'),
 });
 
@@ -54,7 +56,7 @@ export const rolloutCallsSchema = z.object({
 });
 
 export const messageBodyQuerySchema = z.object({
-  event: z.uuid().optional().describe('Where several messages have that index: its event id.'),
+  event: z.uuid().optional().describe('Event id, if several messages have this index.'),
 });
 
 export const rolloutDiffQuerySchema = z.object({ a: z.uuid(), b: z.uuid() });
@@ -70,7 +72,7 @@ export const rolloutDiffSchema = z.object({
   b: rolloutRowSchema,
   rows: z
     .array(z.object({ a: action.nullable(), b: action.nullable(), same: z.boolean() }))
-    .describe('Actions side by side; aligned where tool and arguments are the same.'),
+    .describe('Actions side by side, aligned by equal tool and arguments.'),
   first_divergence: z.number().nullable().describe('First row that is not the same on both sides.'),
   same: z.number(),
   truncated: z.boolean().describe('Longer rollouts are compared by their first 2 000 actions.'),

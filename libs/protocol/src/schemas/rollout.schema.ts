@@ -15,11 +15,11 @@ export type EventResult = z.infer<typeof eventResultSchema>;
 export const ingestReceiptSchema = z.object({
   accepted: z.number().describe('Events stored now.'),
   duplicates: z.number().describe('Events that were stored before; they count as acknowledged.'),
-  conflicts: z.number().describe('Of the duplicates those that were stored with other content, which stays.'),
+  conflicts: z.number().describe('Duplicates that are stored with other content; the stored content stays.'),
   rejected: z
     .array(z.object({ position: z.number(), event_id: z.string().nullable(), detail: z.string() }))
-    .describe('Events not kept, and why.'),
-  results: z.array(eventResultSchema).optional().describe('One a sent event, in their order; only with `Prefer: return=representation`.'),
+    .describe('Rejected events with the reason.'),
+  results: z.array(eventResultSchema).optional().describe('One for each sent event, in order; only with `Prefer: return=representation`.'),
 });
 export type IngestReceipt = z.infer<typeof ingestReceiptSchema>;
 
@@ -28,15 +28,16 @@ export const ingestBodySchema = z.object({
   history: z
     .boolean()
     .optional()
-    .describe(
-      'The events were recorded before and are imported now: none of them counts as `late` (stamped over a minute before it came).',
-    ),
+    .describe('The events are an import of old events: none of them counts as `late` (a timestamp over a minute before its arrival).'),
 });
 
 export const messagePageQuerySchema = z.object({
   from: z.coerce.number().int().min(0).max(2_147_483_647).default(0),
   limit: z.coerce.number().int().min(1).max(1000).default(200),
-  bodies: z.enum(['full', 'preview']).default('full').describe('preview: bodies over 16 kB are cut to 512 characters, with `body_bytes`.'),
+  bodies: z
+    .enum(['full', 'preview'])
+    .default('full')
+    .describe('`preview`: bodies over 16 kB are cut to 512 characters and have `body_bytes`.'),
 });
 
 export const rolloutRowSchema = z.object({
@@ -56,31 +57,29 @@ export const rolloutRowSchema = z.object({
     .number()
     .nullable()
     .describe('Sum of message rewards, else the reported total unless that is 0; null without either, and for a failed rollout.'),
-  reward_reported: z.number().nullable().describe('As the trainer reported it.'),
+  reward_reported: z.number().nullable().describe('Reported by the trainer.'),
   max_reward: z.number().nullable(),
   num_messages: z.number(),
   num_tool_calls: z.number(),
   num_errors: z.number().describe('Tool results that are errors.'),
   turns: z.number(),
-  tokens: z.number().nullable().describe('Of what the model wrote; an estimate unless `provenance.tokens` is `reported`.'),
-  tool_tokens: z.number().nullable().describe('Of what tools answered; an estimate as `tokens` is.'),
+  tokens: z.number().nullable().describe('Output tokens of the model; an estimate unless `provenance.tokens` is `reported`.'),
+  tool_tokens: z.number().nullable().describe('Tokens of tool results; an estimate like `tokens`.'),
   bytes: z.number(),
-  gaps: z
-    .number()
-    .describe('Messages that must have been sent and did not come; 0 until nothing of the rollout came for PALESTRA_GAP_GRACE_S.'),
+  gaps: z.number().describe('Messages that were sent and did not arrive; 0 until the rollout was quiet for PALESTRA_GAP_GRACE_S.'),
   finished: z.boolean(),
   stop: z.string().nullable().describe('Why it ended: `finished` or another stop reason; null when unknown.'),
   failure_class: z
     .enum(UNSCORED_FAILURES)
     .nullable()
-    .describe('Set when it failed by no fault of its policy: it is unscored then, whatever rewards its messages have.'),
-  flags: z.array(z.string()).describe('What is odd about it: `reward_mismatch`, `stamped_turn`, `nonfinite`, ...'),
-  provenance: z.record(z.string(), z.enum(PROVENANCES)).describe('How each field came to be known.'),
-  verified: z.enum(VERIFICATIONS).nullable().describe('Whether its calls are those of our session ledger; null: not compared yet.'),
-  latency_ms: z.number().nullable().describe('Sum of true tool latencies, from the ledger; null when no session was matched.'),
+    .describe('Set if it failed without fault of its policy. It is then unscored, whatever rewards its messages have.'),
+  flags: z.array(z.string()).describe('Anomalies: `reward_mismatch`, `stamped_turn`, `nonfinite`, ...'),
+  provenance: z.record(z.string(), z.enum(PROVENANCES)).describe('How each field is known.'),
+  verified: z.enum(VERIFICATIONS).nullable().describe('Whether its calls agree with the session ledger; null: not compared yet.'),
+  latency_ms: z.number().nullable().describe('Sum of the tool latencies in the ledger; null if no session matches.'),
   source: z.string().nullable().describe('The integration that uploaded it.'),
   model: z.string().nullable(),
-  session: z.string().nullable().describe('The session that it happened in.'),
+  session: z.string().nullable().describe('The session in which it ran.'),
   state: z.enum(ROLLOUT_STATES),
   created_at: z.string(),
   updated_at: z.string(),
@@ -99,11 +98,11 @@ export const rolloutMessageSchema = z.object({
   reward: z.number().nullable(),
   isFinished: z.boolean(),
   metadata: z.record(z.string(), z.unknown()),
-  nonfinite: z.boolean().optional().describe('The client sent NaN or Infinity somewhere in this event.'),
+  nonfinite: z.boolean().optional().describe('The event of the client contained NaN or Infinity.'),
   body_bytes: z
     .number()
     .optional()
-    .describe('Only when `content` is cut: bytes of the whole body, to be read at `/v1/rollouts/{id}/messages/{index}/body`.'),
+    .describe('Only if `content` is cut: bytes of the whole body, which `/v1/rollouts/{id}/messages/{index}/body` returns.'),
 });
 
 export const rolloutViewSchema = rolloutRowSchema.extend({
@@ -112,7 +111,7 @@ export const rolloutViewSchema = rolloutRowSchema.extend({
   task_spec: z.unknown(),
   run_info: z.record(z.string(), z.unknown()).nullable(),
   rollout_info: z.record(z.string(), z.unknown()).nullable(),
-  rules: z.record(z.string(), z.string()).describe('By which rule each field of `provenance` was found.'),
+  rules: z.record(z.string(), z.string()).describe('The rule that determined each field of `provenance`.'),
   missing_indexes: z.array(z.number()).describe('Indexes that never arrived although later ones did.'),
   messages: z.array(rolloutMessageSchema),
 });
@@ -135,7 +134,7 @@ export type RolloutListQuery = z.infer<typeof rolloutListQuerySchema>;
 export const rolloutListSchema = z.object({
   rollouts: z.array(rolloutRowSchema),
   total: z.number().describe('Rollouts that match.'),
-  total_is: z.enum(['exact', 'at_least']).describe('`at_least`: counting stopped where it gets expensive.'),
+  total_is: z.enum(['exact', 'at_least']).describe('`at_least`: counting stopped at its limit.'),
   next: z.string().nullable().describe('For the next page; null: this is the last one.'),
   query: z.string().nullable().describe('The query in its canonical spelling; null without one.'),
 });

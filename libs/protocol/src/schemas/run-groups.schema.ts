@@ -6,8 +6,8 @@ import { scopeQuery } from './run-curves.schema.ts';
 export const groupListQuerySchema = z.object({
   steps: scopeQuery.steps,
   phase: scopeQuery.phase,
-  q: z.string().max(2_000).optional().describe('Groups that hold a rollout of this query.'),
-  sort: z.enum(GROUP_SORTS).default('step').describe('step costs the same at any depth; the others order all groups of the run.'),
+  q: z.string().max(2_000).optional().describe('Groups with a rollout of this query.'),
+  sort: z.enum(GROUP_SORTS).default('step').describe('`step` costs the same at any depth; the other orders sort all groups of the run.'),
   order: z.enum(['asc', 'desc']).default('desc'),
   limit: z.coerce.number().int().min(1).max(500).default(50),
   cursor: z.string().max(400).optional(),
@@ -24,7 +24,7 @@ export const groupSchema = z.object({
   task: taskNameSchema.nullable(),
   received: z.number(),
   expected: z.number().nullable(),
-  complete: z.boolean().nullable().describe('Null: nobody said how many there should be.'),
+  complete: z.boolean().nullable().describe('Null: the expected size is not known.'),
   scored: z.number(),
   errors: z.number(),
   successes: z.number(),
@@ -52,10 +52,10 @@ export const groupViewSchema = groupSchema.extend({
       reward_trained: z
         .number()
         .nullable()
-        .describe('After the trainer’s own post-processing; null until the owner has given its settings.'),
+        .describe('After the post-processing of the trainer; null until the owner has set its parameters.'),
     }),
   ),
-  missing: z.number().describe('Rollouts that should have come and did not: trainers drop failed ones.'),
+  missing: z.number().describe('Expected rollouts that did not arrive; trainers drop failed ones.'),
   note: z.string().nullable(),
 });
 
@@ -68,12 +68,12 @@ export type RunTaskListQuery = z.infer<typeof runTaskListQuerySchema>;
 const strip = {
   task: taskNameSchema,
   environment: z.string().nullable(),
-  step: z.array(z.number()).describe('Steps at which it was tried, at most the last 500.'),
+  step: z.array(z.number()).describe('Steps with a rollout of it, at most the last 500.'),
   solve: z.array(z.number().nullable()).describe('Successes per scored rollout at each.'),
   scored: z.array(z.number()),
   first_solved: z.number().nullable().describe('First step with a success.'),
-  flips: z.number().describe('How often solved (at least half of the rollouts) became unsolved or the other way round.'),
-  regressed_at: z.number().nullable().describe('It was solved before, and from this step on it is not.'),
+  flips: z.number().describe('Number of changes between solved (at least half of the rollouts) and unsolved.'),
+  regressed_at: z.number().nullable().describe('It was solved before this step and is unsolved since.'),
   now: z.object({ step: z.number(), successes: z.number(), scored: z.number() }).nullable(),
 };
 export const runTaskListSchema = z.object({ tasks: z.array(z.object(strip)), next: z.string().nullable() });

@@ -14,22 +14,22 @@ export const toolListSchema = z.object({
         .boolean()
         .nullable()
         .describe(
-          'Whether the environments that it was called in publish it; null where none of them is known here. A task may bring its own.',
+          'Whether the environments in which it was called publish it; null if none of them is known here. A task may have extra tools.',
         ),
       unpublished_in: z.array(z.string()).describe('Environments in which it was called although they publish no such tool.'),
-      rollouts: z.number().describe('That called it.'),
+      rollouts: z.number().describe('Rollouts that called it.'),
       calls: z.number(),
       calls_per_rollout: z.number(),
       errors: z.number().describe('Results that are errors, as uploaded.'),
       error_rate: z.number().nullable(),
       failures: z
         .object({ policy: z.number(), environment: z.number(), infrastructure: z.number() })
-        .describe('Of the matched calls, by our own ledger.'),
+        .describe('Latencies of the matched calls, from the ledger.'),
       result_bytes: z.number(),
       latency: z.object({
         p50_ms: z.number().nullable(),
         p95_ms: z.number().nullable(),
-        timed: z.number().describe('Calls whose true latency is known.'),
+        timed: z.number().describe('Calls with a latency in the ledger.'),
         coverage: z.number().nullable().describe('timed / calls: "latency from 97 % of calls".'),
         exact: z.boolean().describe('False: percentiles are those of steps, weighted by their calls.'),
       }),
@@ -49,10 +49,7 @@ export const failureListSchema = z.object({
   failures: z.array(
     z.object({
       fingerprint: z.string(),
-      error: z
-        .string()
-        .nullable()
-        .describe('Text of the last error with what differs between rollouts taken out; null: it ended without an error text.'),
+      error: z.string().nullable().describe('Text of the last error without the parts that differ between rollouts; null: no error text.'),
       tool: z.string().nullable(),
       stop: z.string(),
       count: z.number(),
@@ -63,7 +60,7 @@ export const failureListSchema = z.object({
     }),
   ),
   looked_at: z.number().describe('Newest rollouts with an error or without an end.'),
-  read: z.number().describe('Whose messages were read in time; the rest is clustered by its stop alone.'),
+  read: z.number().describe('Rollouts whose messages were read in time; the others are clustered by their stop reason only.'),
   incomplete: z.boolean(),
 });
 
@@ -72,7 +69,7 @@ export const runConfigSchema = z.object({
   ingest: z.object({ accepted: z.number(), duplicates: z.number(), conflicts: z.number(), late: z.number(), nonfinite: z.number() }),
   rollouts: z.number(),
   messages: z.number(),
-  bytes: z.number().describe('Of the messages of the rollouts that were looked at.'),
+  bytes: z.number().describe('Messages of the examined rollouts.'),
   gaps: z.number(),
   looked_at: z
     .number()
@@ -97,7 +94,7 @@ export const runFacetsSchema = z.object({
   total: z.number(),
   total_is: z.enum(['exact', 'at_least']).describe('Counting stops at 10 000: show "10k+".'),
   query: z.string().nullable(),
-  approximate: z.boolean().describe('The query holds a regex, which is not applied to the counts.'),
+  approximate: z.boolean().describe('The query has a regex, which the counts ignore.'),
   env: counted,
   split: counted,
   phase: z.array(z.object({ value: z.enum(PHASES), count: z.number() })),
@@ -114,7 +111,7 @@ export const runFacetsSchema = z.object({
       .array(z.object({ from: z.number(), below: z.number(), count: z.number() }))
       .describe('About ten, `from` ≤ reward < `below`; none where all rewards are equal.'),
   }),
-  provenance: z.record(z.string(), z.record(provenance, z.number())).describe('Of each field, rollouts by how it is known.'),
+  provenance: z.record(z.string(), z.record(provenance, z.number())).describe('Rollouts by the provenance of each field.'),
   errors: z.number().describe('Rollouts with a failed tool result.'),
 });
 

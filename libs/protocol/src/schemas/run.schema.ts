@@ -17,20 +17,23 @@ export const runViewSchema = z.object({
   num_rollouts: z.number(),
   avg_rollout_reward: z.number().nullable().describe('Mean reward of the scored rollouts; null without any.'),
   num_scored: z.number().describe('Rollouts with a reward: the denominator of `avg_rollout_reward`.'),
-  num_errors: z.number().describe('Rollouts that failed by no fault of the policy: unscored, out of num_rollouts.'),
+  num_errors: z.number().describe('Rollouts that failed without fault of the policy: unscored, part of num_rollouts.'),
   num_finished: z.number(),
   avg_rollout_length: z.number().nullable().describe('Mean number of messages.'),
   last_step: z.number().nullable().describe('Largest step; null when no step is known.'),
   environments: z.array(z.string()),
   tags: z.array(z.string()),
-  settings: z.record(z.string(), z.unknown()).describe('What its owner set over the normaliser.'),
-  inference: z.record(z.string(), z.unknown()).nullable().describe('What step inference found: samples per prompt `n`, `confidence`.'),
-  retention_days: z.number().nullable().describe('Days without news after which its rollouts are erased; null: the organisation’s rule.'),
-  version: z.string().describe('Counts up with every change of its figures.'),
+  settings: z.record(z.string(), z.unknown()).describe('Settings of the owner that override the normaliser.'),
+  inference: z.record(z.string(), z.unknown()).nullable().describe('Result of step inference: samples per prompt `n`, `confidence`.'),
+  retention_days: z
+    .number()
+    .nullable()
+    .describe('Days without new messages after which its rollouts are erased; null: the rule of the organisation.'),
+  version: z.string().describe('Increases with every change of its figures.'),
   pending: z
     .number()
     .nullable()
-    .describe('Rollouts whose newest events its figures do not show yet; null when the figures are complete. Counted up to 10 000.'),
+    .describe('Rollouts whose newest events are not in the figures yet; null if the figures are complete. Counted up to 10 000.'),
   created_at: z.string(),
   updated_at: z.string(),
   live: z.boolean().describe('An event arrived in the last 10 s.'),
@@ -39,31 +42,31 @@ const listedRunSchema = runViewSchema.extend({
   sparkline: z.array(z.number().nullable()).describe('Mean rewards over its steps, at most 100 points; null where nothing was scored.'),
   recent: z
     .object({
-      steps: z.number().describe('Newest steps that went in, at most 10; 0 where no step is known.'),
+      steps: z.number().describe('Number of the newest steps included, at most 10; 0 if no step is known.'),
       rollouts: z.number(),
       reward: z.number().nullable(),
-      reward_delta: z.number().nullable().describe('Mean reward of these steps less that of as many steps before them.'),
+      reward_delta: z.number().nullable().describe('Mean reward of these steps minus that of as many earlier steps.'),
       pass_k: z.number().nullable().describe('The largest power of two that some group has.'),
       pass: z.number().nullable(),
       zero_variance: z.number().nullable(),
-      broken_off: z.number().nullable().describe('Share of rollouts that the environment or the infrastructure broke off.'),
+      broken_off: z.number().nullable().describe('Share of rollouts that the environment or the infrastructure interrupted.'),
       tokens: z.number().nullable().describe('Mean tokens of a rollout, of the model and of tools.'),
     })
     .nullable()
     .describe(
-      'Figures of the newest steps, of training where there is any; of all its rollouts together where no step is known. Null without a rollout.',
+      'Figures of the newest steps, of training if there is any; of all rollouts together if no step is known. Null without a rollout.',
     ),
   origin: z
     .object({
       source: z.string().nullable(),
       model: z.string().nullable(),
-      agent: z.string().nullable().describe('The program that played it, as its uploader named it.'),
-      user: z.string().nullable().describe('Who played it: of the session that it names. Who uploaded it is not kept.'),
+      agent: z.string().nullable().describe('The program that played it, as reported by the upload.'),
+      user: z.string().nullable().describe('User of the session that it names. The uploader is not stored.'),
       key: z.string().nullable().describe('Name of the API key of that session.'),
     })
     .nullable()
     .describe('Trainer, model and people of its newest rollout; null while none is understood.'),
-  phases: z.array(z.enum(PHASES)).describe('Of its rollouts: training, evaluation, or not known.'),
+  phases: z.array(z.enum(PHASES)).describe('Rollouts for training, for evaluation, and with unknown phase.'),
 });
 export const runListSchema = z.object({ runs: z.array(listedRunSchema), total: z.number(), next: z.string().nullable() });
 export const taskDifficultyQuerySchema = z.object({
@@ -130,10 +133,8 @@ const runSettingsSchema = z.strictObject({
 });
 
 export const runChangeSchema = z.strictObject({
-  settings: runSettingsSchema
-    .optional()
-    .describe('All of them: what is left out is found out again. Everything stored is normalised anew.'),
-  retention_days: z.number().int().min(1).max(36_500).nullable().optional().describe('null: the organisation’s rule.'),
+  settings: runSettingsSchema.optional().describe('All settings: absent ones are inferred. Stored rollouts are normalised again.'),
+  retention_days: z.number().int().min(1).max(36_500).nullable().optional().describe('null: the rule of the organisation.'),
   tags: z.array(z.string().trim().min(1).max(100)).max(50).optional(),
 });
 export type RunChangeBody = z.infer<typeof runChangeSchema>;

@@ -5,7 +5,7 @@ export const savedViewBodySchema = z.object({
   name: z.string().trim().min(1).max(200),
   query: z.string().max(2_000).default(''),
   lens: z.string().max(20).nullable().default(null),
-  state: z.record(z.string(), z.unknown()).default({}).describe('Columns, sort and what else the page keeps; at most 16 kB.'),
+  state: z.record(z.string(), z.unknown()).default({}).describe('Columns, sort order and other settings of the page; at most 16 kB.'),
 });
 export type SavedViewBody = z.infer<typeof savedViewBodySchema>;
 export const savedViewSchema = z.object({
@@ -19,7 +19,7 @@ export const savedViewSchema = z.object({
   created_at: z.string(),
 });
 export const savedViewQuerySchema = z.object({
-  run: z.string().max(2_000).optional().describe('Id or name; views for every run are always among them.'),
+  run: z.string().max(2_000).optional().describe('Id or name. Views for every run are always included.'),
 });
 export const savedViewListSchema = z.object({ views: z.array(savedViewSchema) });
 export type SavedView = z.infer<typeof savedViewSchema>;

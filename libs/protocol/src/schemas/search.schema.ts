@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 export const searchQuerySchema = z.object({
-  q: z.string().min(1).max(1_000).describe('Words that stand in a row, in one message; or a regex (RE2, at most 200 characters).'),
+  q: z.string().min(1).max(1_000).describe('Consecutive words of one message, or a regex (RE2, at most 200 characters).'),
   mode: z.enum(['text', 'regex']).default('text'),
   within: z.string().max(2_000).optional().describe('Only rollouts of this query: docs/query.md.'),
   limit: z.coerce.number().int().min(1).max(100).default(20),
@@ -19,18 +19,21 @@ const hit = z.object({
   type: z.string(),
   name: z.string().nullable(),
   snippet: z.string(),
-  matches: z.array(z.tuple([z.number(), z.number()])).describe('Begin and end in the snippet, UTF-16.'),
-  offset: z.number().describe('Where the snippet begins in the content, UTF-16.'),
+  matches: z.array(z.tuple([z.number(), z.number()])).describe('Start and end in the snippet, UTF-16.'),
+  offset: z.number().describe('Start of the snippet in the content, UTF-16.'),
 });
 export const searchSchema = z.object({
   hits: z.array(hit),
-  next: z.string().nullable().describe('A page may hold fewer hits than asked, or none, and still have a next one: its time was over.'),
+  next: z
+    .string()
+    .nullable()
+    .describe('A page may have fewer hits than requested, or none, and still have a next page, if the time limit was reached.'),
   steps: z
     .array(z.object({ step: z.number().nullable(), hits: z.number() }))
     .nullable()
-    .describe('Messages that hit, by step; on the first page of a text search.'),
-  steps_capped: z.boolean().describe('There are more than were counted: counting stops after 10 000 messages, or after a moment.'),
-  pending: z.boolean().describe('Rollouts have come that are not searchable yet; they will be in seconds.'),
+    .describe('Matching messages by step; on the first page of a text search.'),
+  steps_capped: z.boolean().describe('The counts are incomplete: counting stops after 10 000 messages or a time limit.'),
+  pending: z.boolean().describe('Some new rollouts are not searchable yet; they will be within seconds.'),
   query: z.string().nullable().describe('`within` in its canonical spelling.'),
   incomplete: z.boolean(),
 });

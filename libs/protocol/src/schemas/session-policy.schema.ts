@@ -8,10 +8,10 @@ export const sessionPolicySchema = z
   .strictObject({
     heartbeat_timeout_s: seconds(DAY_S).describe('A session ends after this long without ping or request'),
     idle_timeout_s: seconds(30 * DAY_S).describe('A session ends after this long without a request other than ping'),
-    setup_timeout_s: seconds(DAY_S).describe('A setup that takes longer has failed'),
-    call_timeout_s: seconds(7 * DAY_S).describe('A call that takes longer is given up and its session lost'),
+    setup_timeout_s: seconds(DAY_S).describe('A longer setup fails'),
+    call_timeout_s: seconds(7 * DAY_S).describe('A longer call is abandoned and its session is lost'),
     silence_timeout_s: seconds(DAY_S).describe(
-      'An ORS server at a URL that shows no sign of life for so long, though something waits for it, is taken for dead; more than any tool keeps it from answering',
+      'An ORS server at a URL counts as dead after this long without a sign of life while a request waits. Set it above the longest time in which a tool blocks the server',
     ),
     capacity: z
       .int()
@@ -19,9 +19,9 @@ export const sessionPolicySchema = z
       .max(1_000_000)
       .nullable()
       .optional()
-      .describe('Sessions at the same time per replica of the environment; null = no limit'),
+      .describe('Concurrent sessions per replica of the environment; null = no limit'),
     deterministic: z.boolean().optional().describe('Same task, same calls, same results: sessions survive their process and can be forked'),
-    idempotent_tools: z.array(z.string()).max(1_000).optional().describe('Tools that may run again when their outcome is unknown'),
+    idempotent_tools: z.array(z.string()).max(1_000).optional().describe('Tools that may run again if their outcome is unknown'),
   })
   .meta({ id: 'SessionPolicy' });
 export type SessionPolicyView = z.infer<typeof sessionPolicySchema>;

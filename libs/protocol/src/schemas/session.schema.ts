@@ -25,19 +25,19 @@ export const sessionListQuerySchema = z.object({
   key_id: text().optional(),
   failure_class: z.enum(FAILURE_CLASSES).optional(),
   forked_from: text().optional().describe('SID of the session that they continue.'),
-  cursor: text().optional().describe('`next_cursor` of the page before.'),
+  cursor: text().optional().describe('`next_cursor` of the previous page.'),
   limit: z.coerce.number().int().min(1).max(200).default(50),
 });
 export type SessionListQuery = z.output<typeof sessionListQuerySchema>;
 
 export const sessionCallListQuerySchema = z.object({
-  after: z.coerce.number().int().min(0).default(0).describe('`seq` of the last call of the page before.'),
+  after: z.coerce.number().int().min(0).default(0).describe('`seq` of the last call of the previous page.'),
   limit: z.coerce.number().int().min(1).max(200).default(100),
 });
 export type SessionCallListQuery = z.output<typeof sessionCallListQuerySchema>;
 
 export const sessionEventsQuerySchema = z.object({
-  after: z.coerce.number().int().min(0).optional().describe('Begin with the calls after this `seq`; absent: with those that run now.'),
+  after: z.coerce.number().int().min(0).optional().describe('Start with the calls after this `seq`; absent: with the calls that run now.'),
 });
 export type SessionEventsQuery = z.output<typeof sessionEventsQuerySchema>;
 
@@ -50,7 +50,7 @@ const runSchema = z
     task_index: z.int().nullish(),
     metadata: z.record(z.string(), z.unknown()).nullish(),
   })
-  .describe('The session is itself written as a rollout of this run.');
+  .describe('The session is recorded as a rollout of this run.');
 
 const secretSchema = z.union([z.string(), z.strictObject({ value: z.string(), allowed_domains: z.array(z.string()).optional() })], {
   error: 'a secret is a string, or {value, allowed_domains}',
@@ -58,15 +58,18 @@ const secretSchema = z.union([z.string(), z.strictObject({ value: z.string(), al
 
 export const openSessionSchema = z
   .strictObject({
-    environment: text().describe('`owner/name`, `owner/name@3`, or a bare name of your own.'),
+    environment: text().describe('`owner/name`, `owner/name@3`, or the name only for an environment of the own organisation.'),
     variant: text().nullish(),
     task_spec: z.unknown().optional().describe('The task by value; else name `split` and `index`.'),
     split: text().optional(),
     index: z.int().optional(),
     toolset_name: text().nullish(),
-    secrets: z.record(z.string(), secretSchema).nullish().describe('Given to the environment only, encrypted at rest, erased at the end.'),
+    secrets: z
+      .record(z.string(), secretSchema)
+      .nullish()
+      .describe('Sent to the environment only, encrypted at rest, erased at the end of the session.'),
     run: runSchema.nullish(),
-    sid: text(200).optional().describe('Chosen by a client that wants to repeat the request when its answer is lost.'),
+    sid: text(200).optional().describe('Set by a client that wants to repeat the request if its answer is lost.'),
   })
   .refine(
     (body) =>
@@ -79,7 +82,7 @@ export const openSessionSchema = z
 export type OpenSession = z.output<typeof openSessionSchema>;
 
 export const forkSessionSchema = z.strictObject({
-  at_call: z.int().min(0).nullish().describe('How many calls to begin with; absent = all that have ended.'),
+  at_call: z.int().min(0).nullish().describe('Number of calls to replay; absent: all that have ended.'),
   run: runSchema.nullish(),
 });
 export type ForkSession = z.output<typeof forkSessionSchema>;
@@ -100,11 +103,11 @@ export const lastCallSchema = z.object({
 const rowShape = {
   sid: z.string(),
   state: z.enum(SESSION_STATES),
-  live: z.boolean().describe('It has not ended: it may hold a slot.'),
+  live: z.boolean().describe('The session has not ended and may hold a slot.'),
   environment: z.string().nullable().describe('`owner/name`; null until the session is bound to one.'),
   environment_version: z.number().nullable().describe('Number of the version of the environment; also null when that was deleted.'),
   variant: z.string().nullable(),
-  owner_replica: z.string().nullable().describe('The API process that holds its live connection; null where any process serves it.'),
+  owner_replica: z.string().nullable().describe('The API process that owns its connection; null if any process can serve it.'),
   holder: sessionHolderSchema,
   created_at: z.string(),
   last_seen_at: z.string().describe('Last ping or request.'),
@@ -131,7 +134,7 @@ const rowShape = {
   queue: z
     .object({ queued_at: z.string().nullable(), waiting: z.boolean(), admitted_at: z.string().nullable() })
     .nullable()
-    .describe('How it came by its slot; null where it never asked for one.'),
+    .describe('How it got its slot; null if it never requested one.'),
   num_calls: z.number(),
   last_call: lastCallSchema.nullable(),
 };
@@ -144,8 +147,8 @@ export const sessionListSchema = z.object({
 const count = z.number();
 export const sessionViewSchema = z.object({
   ...rowShape,
-  task: z.record(z.string(), z.unknown()).nullable().describe('What was asked for, secrets hidden; null while reserved.'),
-  deterministic: z.boolean().describe('Its environment declares itself deterministic: the session outlives its process and can be forked.'),
+  task: z.record(z.string(), z.unknown()).nullable().describe('The requested task, secrets hidden; null while reserved.'),
+  deterministic: z.boolean().describe('Its environment is declared deterministic: the session survives its process and can be forked.'),
   calls: z.object({ total: count, running: count, ok: count, policy: count, environment: count, infrastructure: count }),
   total_reward: z.number().nullable().describe('Sum over `ok` calls that were scored; null (never 0) without any.'),
 });
@@ -153,19 +156,19 @@ export const sessionViewSchema = z.object({
 export const sessionStateSchema = z.object({
   source: z
     .enum(['environment', 'ledger'])
-    .describe('`environment`: as its server answers OpenEnv’s `state`; `ledger`: what this service knows of the episode.'),
-  state: z.record(z.string(), z.unknown()).describe('`episode_id` and `step_count`, and whatever the environment adds.'),
+    .describe('`environment`: the `state` of its OpenEnv server; `ledger`: the state that this service knows.'),
+  state: z.record(z.string(), z.unknown()).describe('`episode_id`, `step_count`, and the fields of the environment.'),
 });
 
 export const sessionCallSchema = z.object({
   task_id: z.string(),
-  seq: z.number().describe('Rises with every call of a session.'),
+  seq: z.number().describe('Increases with every call of a session.'),
   kind: z.enum(['call', 'score_group']),
   tool: z.string(),
   at_call: z
     .number()
     .nullable()
-    .describe('`at_call` of a fork that begins with the calls up to this one; null for a call that is no part of a replay.'),
+    .describe('`at_call` of a fork that replays the calls up to this one; null for a call that a replay leaves out.'),
   input: z.string().describe('JSON text as sent, secrets hidden; cut when `truncated`.'),
   input_bytes: z.number(),
   state: z.enum(CALL_STATES),
@@ -187,8 +190,8 @@ export const sessionCallSchema = z.object({
   started_at: z.string(),
   ended_at: z.string().nullable(),
   latency_ms: z.number().nullable(),
-  undelivered: z.boolean().describe('Its stream broke, and its client has not come back yet.'),
-  truncated: z.boolean().describe('Input or result is longer than 64 kB here; the route of the one call has the whole.'),
+  undelivered: z.boolean().describe('The stream of the call broke, and the client has not fetched the result yet.'),
+  truncated: z.boolean().describe('Input or result exceeds 64 kB and is cut here; the route of the single call returns all of it.'),
 });
 export const sessionCallListSchema = z.object({ calls: z.array(sessionCallSchema), next_after: z.number().nullable() });
 
@@ -215,14 +218,14 @@ const name = z
   .refine((value) => !value.includes('\0'), { error: 'must not hold NUL characters' });
 
 export const keepSessionSchema = z.strictObject({
-  run: name.default('playground').describe('Name of the run; made unless it is there.'),
+  run: name.default('playground').describe('Name of the run, which is created if it does not exist.'),
   rollout: name.nullish().describe('Name of the rollout.'),
 });
 export type KeepSession = z.output<typeof keepSessionSchema>;
 
 export const keptSessionSchema = z.object({
   sid: z.string(),
-  run: z.string().describe('The run that it was kept in first, whatever a repeated request names.'),
+  run: z.string().describe('The run of the first request, also if a repeated request names another one.'),
   rollout_id: z.string(),
   rollout: z.string().nullable(),
 });

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 export const createShareSchema = z.strictObject({
   rollout: z.uuid(),
-  message: z.number().int().min(0).max(2_147_483_647).nullable().default(null).describe('Index of the message that it opens at.'),
+  message: z.number().int().min(0).max(2_147_483_647).nullable().default(null).describe('Index of the message at which the link opens.'),
   expires_in_days: z.number().int().min(1).max(365).default(30),
 });
 export type CreateShare = z.infer<typeof createShareSchema>;

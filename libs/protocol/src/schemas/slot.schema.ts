@@ -9,7 +9,7 @@ export const slotListQuerySchema = z.object({
     .max(500)
     .refine((value) => !value.includes('\0'), { error: 'must not hold NUL characters' })
     .optional()
-    .describe('`owner/name`: only this one, also when nobody holds a slot of it.'),
+    .describe('`owner/name`: only this environment, also if no slot is taken.'),
   limit: z.coerce.number().int().min(1).max(1_000).default(200).describe('Sessions per environment version.'),
 });
 export type SlotListQuery = z.output<typeof slotListQuerySchema>;
@@ -19,10 +19,10 @@ export const slotListSchema = z.object({
     z.object({
       environment: z.string(),
       version: z.number().nullable(),
-      managed: z.boolean().describe('It is your organisation’s: sessions of others are listed, too.'),
+      managed: z.boolean().describe('It belongs to your organisation, so sessions of others are listed too.'),
       capacity: z.number().nullable().describe('Sessions at the same time on all replicas; null = no limit.'),
-      used: z.number().describe('Slots that are taken, by anybody.'),
-      waiting: z.number().describe('Sessions that wait for one, of anybody.'),
+      used: z.number().describe('Slots that are taken, by any organisation.'),
+      waiting: z.number().describe('Sessions that wait for a slot, of any organisation.'),
       sessions: z.array(
         z.object({
           sid: z.string().nullable().describe('Like holder and run: null for a session of another organisation.'),

@@ -21,7 +21,7 @@ export const taskExportSchema = z.object({
   split: z.string(),
   format: z.enum(TASK_FILE_FORMATS),
   prompt_format: z.enum(['text', 'messages']),
-  total: z.number().nullable().describe('Tasks to be written; null until they were counted'),
+  total: z.number().nullable().describe('Number of tasks to write; null until they are counted'),
   written: z.number(),
   failed: z.number(),
   failures: z

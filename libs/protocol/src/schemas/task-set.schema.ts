@@ -6,8 +6,8 @@ export const splitNameSchema = z.string().regex(/^[^\u0000-\u001f/]{1,200}$/, { 
 
 export const splitUploadSchema = z.object({
   format: z.enum(TASK_FILE_FORMATS).default('jsonl').describe('Of the body.'),
-  type: z.enum(SPLIT_TYPES).optional().describe('Left out: its name, where that is a type, else validation.'),
-  file: z.string().max(500).optional().describe('What errors call the file.'),
+  type: z.enum(SPLIT_TYPES).optional().describe('Default: its name if that is a type, else validation.'),
+  file: z.string().max(500).optional().describe('Name of the file in error messages.'),
 });
 export type SplitUpload = z.infer<typeof splitUploadSchema>;
 
@@ -20,7 +20,7 @@ const taskSplitSchema = z.object({
 });
 
 export const storedSplitSchema = taskSplitSchema.extend({
-  ignored_columns: z.array(z.string()).describe('Columns beside task_spec, prompt and id: they mean nothing.'),
+  ignored_columns: z.array(z.string()).describe('Ignored columns: all except task_spec, prompt and id.'),
 });
 
 export const taskSetSchema = z.object({

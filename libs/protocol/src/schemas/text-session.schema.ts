@@ -8,12 +8,10 @@ const { environment, variant, task_spec, split, index, secrets, run, sid } = ope
 const messageSchema = z.looseObject({ role: z.string() });
 const promptSchema = z
   .union([z.array(messageSchema), z.string()], { error: 'a prompt is a list of messages, or the JSON text of one' })
-  .describe(
-    'A list of messages, or the JSON text of one; comes back as a list. Absent: made of the task and its tools, as SkyRL makes it.',
-  );
+  .describe('A list of messages, or its JSON text; returned as a list. Default: built from the task and its tools, as SkyRL does.');
 const parseSchema = z
   .enum(['tool_call', 'action'])
-  .describe('What is looked for in a text: the first `<tool_call>` with JSON, or the last `<action>`.');
+  .describe('What is parsed from a text: the first `<tool_call>` with JSON, or the last `<action>`.');
 const MAX_TURNS = 1_000_000;
 
 export const openTextSchema = z
@@ -25,7 +23,7 @@ export const openTextSchema = z
     index,
     prompt: promptSchema.nullish(),
     parse: parseSchema.default('tool_call'),
-    max_turns: z.int().min(1).max(MAX_TURNS).optional().describe('Absent: 10 with `tool_call`, 1 with `action`, as SkyRL has it.'),
+    max_turns: z.int().min(1).max(MAX_TURNS).optional().describe('Default: 10 with `tool_call`, 1 with `action`, as in SkyRL.'),
     toolset: z.string().min(1).max(500).nullish(),
     secrets,
     recording: run,
@@ -47,14 +45,14 @@ const DEFAULT_WAIT_S = 120;
 const MAX_WAIT_S = 3_600;
 
 export const textStepSchema = z.strictObject({
-  text: z.string().describe('What the model wrote.'),
+  text: z.string().describe('Text of the model.'),
   turn: z
     .int()
     .min(1)
     .max(MAX_TURNS)
     .nullish()
-    .describe('Number of the turn, from 1: with it the same request may be sent again. Absent: the next turn.'),
-  wait_s: z.number().min(0).max(MAX_WAIT_S).default(DEFAULT_WAIT_S).describe('What takes longer is answered by `turn_running`.'),
+    .describe('Number of the turn, from 1. With it the request can be repeated. Default: the next turn.'),
+  wait_s: z.number().min(0).max(MAX_WAIT_S).default(DEFAULT_WAIT_S).describe('A longer turn is answered by `turn_running`.'),
 });
 export type TextStepBody = z.output<typeof textStepSchema>;
 
@@ -77,7 +75,7 @@ export const textStepViewSchema = z.object({
 export const textMetricsSchema = z.object({
   turns: z.number(),
   total_reward: z.number(),
-  num_rewards: z.number().describe('Calls that ran or failed; not the texts that held none.'),
+  num_rewards: z.number().describe('Calls that ran or failed, without texts that contain no call.'),
 });
 export const textSessionViewSchema = z.object({
   id: z.string(),

@@ -9,5 +9,5 @@ export const traceReceiptSchema = z.object({
   partialSuccess: z
     .object({ rejectedSpans: z.string().describe('A 64-bit number as text, as in all OTLP/JSON.'), errorMessage: z.string() })
     .optional()
-    .describe('Spans that were not kept, and why; with 0 rejected spans a warning. Absent when everything was kept.'),
+    .describe('Rejected spans with the reason, or a warning with 0 rejected spans. Absent if everything was stored.'),
 });
