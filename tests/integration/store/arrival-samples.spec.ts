@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { expectSameFromNothing, settled } from '../../support/derived-rows.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 
-/** Samples that nobody numbered are numbered in the order in which they came into their group (dashboard.md 2.3). */
+/** Samples without a reported number are numbered by their order of arrival in the group (docs/reference/metrics.md#fill-rules). */
 let server: TestServer;
 beforeAll(async () => {
   server = await sharedServer();

@@ -3,7 +3,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { outliveGrace, settled } from '../../support/derived-rows.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 
-/** Batches of a rollout come in any order over several connections: what is not here yet is not missing before its time (dashboard.md 2.6). */
+/**
+ * Batches of a rollout arrive in any order over several connections, so that a message counts as missing only after a while
+ * (docs/reference/metrics.md#messages).
+ */
 let server: TestServer;
 beforeAll(async () => {
   server = await sharedServer();
