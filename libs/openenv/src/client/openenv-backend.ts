@@ -47,14 +47,9 @@ interface Ref extends JsonObject {
 const STORED_PROMPT = 16_384;
 
 /**
-<<<<<<< HEAD
- * Gateway to a real OpenEnv server of any generation (openenv-wire.md section 18): a socket a session, attached to a session of the server's own
- * where it can (from 0.5), or the stateful HTTP routes of the first servers. For OpenEnv clients `native` passes messages and replies through.
-=======
  * Client of an OpenEnv server of any generation (docs/reference/openenv.md#servers-as-backends). Each session has one socket, attached to a
- * session of the server if it can (from 0.5), or uses the stateful HTTP routes of the first servers. `openenv` passes messages of OpenEnv
+ * session of the server if it can (from 0.5), or uses the stateful HTTP routes of the first servers. `native` passes messages of OpenEnv
  * clients through.
->>>>>>> d842008a (Explain the OpenEnv client and wire in plain English)
  */
 export class OpenEnvBackend implements Backend {
   readonly native: OpenEnvUpstream;
