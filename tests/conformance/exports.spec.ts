@@ -16,7 +16,7 @@ interface Report {
   arrow_equals_datasets?: boolean;
 }
 
-/** SHA-256 of the two prompts that SkyRL's script wrote for the recorded tasks (openreward-wire.md section 8). */
+/** SHA-256 of the two prompts that SkyRL's script wrote for the recorded tasks (docs/reference/skyrl.md#task-export). */
 const recordedPrompts = [
   'c6d45384a13eb955404efd24753148eaf3354c8d7eebbdb824cb9bf125ec87ca',
   'b3d206f7b342f97c30aec35558394bfa78ab148a11c5c6fba63cd254c070ba4e',

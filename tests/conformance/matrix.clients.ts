@@ -121,7 +121,7 @@ const text: ClientOfDialect = async (palestra, { environment, split, index, call
     });
     const content = String(step.observations[0]?.content ?? '');
     const inner = /^<tool_response>\n([\s\S]*)\n<\/tool_response>$/.exec(content)?.[1] ?? content;
-    // SkyRL has no null: a call without reward is 0 to its trainer (skyrl.md 3.2).
+    // SkyRL has no null: a call without reward is 0 (docs/reference/skyrl.md#openreward-integration).
     results.push({ text: inner, reward: step.reward === 0 ? null : step.reward, finished: step.done });
   }
   await request('DELETE', `/${opened.id}`);

@@ -170,13 +170,13 @@ describe.each(Object.keys(clients))('%s client', (dialect) => {
     else expect(played.prompt).toMatch(backend.prompt);
     expect(played.tools).toEqual(backend.tools);
     expect(played.results).toEqual(
-      // A trainer of the text dialect knows no null (skyrl.md 3.2), so this client cannot tell 0 from none.
+      // Text sessions have no null reward (docs/reference/skyrl.md#openreward-integration), so this client cannot tell 0 from null.
       backend.results.map((result) => (dialect === 'text' && result.reward === 0 ? { ...result, reward: null } : result)),
     );
   });
 });
 
-test('whoever the client was, the store has a session with its calls and rewards', async () => {
+test('stores a session with its calls and rewards for every client', async () => {
   const get = async (path: string) => {
     const answer = await fetch(palestra.url + path, { headers: { 'x-api-key': palestra.apiKey } });
     return (await answer.json()) as any;

@@ -61,7 +61,7 @@ describe.each(generations)('a $version server', ({ python, generation, name }) =
     await session.delete(soon());
   });
 
-  test('its one slot is refused while it is taken, and free when its session has ended', async () => {
+  test('its only slot is refused while taken and freed with its session', async () => {
     for (let round = 0; round < 3; round += 1) {
       const session = await openWhenFree(backend);
       expect(await rejection(open(backend))).toMatchObject({ code: 'capacity_exhausted', status: 429 });
@@ -75,7 +75,7 @@ describe.each(generations)('a $version server', ({ python, generation, name }) =
     await (await openWhenFree(backend)).delete(soon());
   });
 
-  test('an action that its validator refuses', async () => {
+  test('reports an action that a validator refuses', async () => {
     if (first) return;
     const session = await openWhenFree(backend);
     const refused = call(session, 'step', { add: 1_000 });
@@ -84,7 +84,7 @@ describe.each(generations)('a $version server', ({ python, generation, name }) =
     await session.delete(soon());
   });
 
-  test('the wire breaks in the middle of a step, which is not sent again', async () => {
+  test('does not repeat a step whose connection broke', async () => {
     const wire = await startTcpForwarder(server.port);
     const through = new OpenEnvBackend({ url: wire.url });
     const session = await openWhenFree(through);

@@ -34,8 +34,8 @@ afterAll(async () => {
 
 const texts = ({ blocks }: { blocks: object[] }) => blocks.map((block) => (block as { text: string }).text);
 
-describe('an environment of actions', () => {
-  test('shows its splits, tasks and its one tool', async () => {
+describe('an action environment', () => {
+  test('shows its splits, tasks and only tool', async () => {
     expect(await client.environments.splits('guess')).toEqual([
       { name: 'train', type: 'train' },
       { name: 'test', type: 'test' },
@@ -62,7 +62,7 @@ describe('an environment of actions', () => {
     ]);
   });
 
-  test('what a player does wrong is a refusal, and what the environment does is its failure', async () => {
+  test('an error of the policy is a refusal, one of the environment a failure', async () => {
     await using session = await client.session({ environment: 'guess', taskSpec: { seed: 3 } });
     await expect(session.call('step', { guess: 'many' })).rejects.toBeInstanceOf(ToolCallError);
     await expect(session.call('step', { guess: 5_000 })).rejects.toMatchObject({ reason: 'input_validation' });
@@ -71,7 +71,7 @@ describe('an environment of actions', () => {
     await expect(session.call('step', { guess: 0, fault: 'raise' })).rejects.toEqual(new ToolFailedError('kaboom'));
   });
 
-  test('an index that there is not', async () => {
+  test('an index that does not exist', async () => {
     await expect(client.session({ environment: 'guess', split: 'test', index: 7 })).rejects.toMatchObject({
       status: 400,
       message: '400: Invalid index',
@@ -79,7 +79,7 @@ describe('an environment of actions', () => {
   });
 });
 
-test('an environment of tools is played to its reward', async () => {
+test('plays a tool environment to its reward', async () => {
   await using session = await client.session({ environment: 'tools', split: 'train', index: 0 });
   expect(texts({ blocks: await session.prompt() })).toEqual(['What is 6 times 7?']);
   expect((await session.taskTools()).tools.map(({ name }) => name)).toContain('submit');
@@ -91,7 +91,7 @@ test('an environment of tools is played to its reward', async () => {
 test.each([
   { environment: 'single', input: { guess: 5 }, task: { split: 'test', index: 0 } },
   { environment: 'first', input: { add: 10 }, task: { split: 'train', index: 0 } },
-])('players of $environment, which has one slot, wait for one another', async ({ environment, input, task }) => {
+])('sessions of $environment wait for its only slot', async ({ environment, input, task }) => {
   let playing = 0;
   const play = async () => {
     await using session = await client.session({ environment, ...task });
@@ -103,7 +103,7 @@ test.each([
   await Promise.all(Array.from({ length: 4 }, play));
 });
 
-test('a server that dies during a call: the session is lost, and nothing is a reward', async () => {
+test('loses the session of a server that dies during a call, without a reward', async () => {
   const server = await host('mortal', { python: 'PALESTRA_PYTHON_OE_0_10_0', app: 'bench_app' });
   await using session = await client.session({ environment: 'mortal', split: 'train', index: 0 });
   const running = session.call('step', { wait_seconds: 30 }).catch((error: unknown) => error);

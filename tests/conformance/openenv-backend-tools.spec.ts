@@ -70,7 +70,7 @@ describe.each(['simulation', 'production'] as const)('tools, %s', (mode) => {
     await session.delete(soon());
   });
 
-  test('messages of JSON-RPC reach the session that they belong to, under whatever name its client knows it', async () => {
+  test("routes JSON-RPC messages to their session by the client's id", async () => {
     const session = await open(backend, { kind: 'none' });
     const exchange = (message: OpenEnvMessage) => session.native!.exchange(message, { taskId: randomUUID() }, soon());
     const request = {
@@ -97,7 +97,7 @@ describe.each(['simulation', 'production'] as const)('tools, %s', (mode) => {
   });
 
   // The reaper is the same in both modes, and the test waits for it.
-  test.each(mode === 'simulation' || full ? [mode] : [])('the reaper of the server passes our quiet sessions by, %s', async () => {
+  test.each(mode === 'simulation' || full ? [mode] : [])('keeps quiet sessions alive on the server, %s', async () => {
     const session = await open(backend, { kind: 'index', split: 'train', index: 0 });
     await call(session, 'add', { a: 1, b: 1 });
     await pause(11_000);
@@ -105,7 +105,7 @@ describe.each(['simulation', 'production'] as const)('tools, %s', (mode) => {
     await session.delete(soon());
   });
 
-  test('every slot comes back: of sessions that ended, that failed, that were given up', async () => {
+  test('frees every slot of ended, failed and aborted sessions', async () => {
     const all = await Promise.all([openWhenFree(backend), openWhenFree(backend), openWhenFree(backend)]);
     expect(await rejection(open(backend))).toMatchObject({ code: 'capacity_exhausted', detail: expect.stringContaining('3/3') });
     const slow = all[0]!.call({ tool: 'slow', input: { seconds: 2 }, taskId: '' }, AbortSignal.timeout(200));
@@ -138,7 +138,7 @@ test('an environment whose constructor fails', async () => {
   await backend.close();
 });
 
-test('a server that dies under its sessions, one that was never there, and one that is none', async () => {
+test('reports a dead server, an unknown address and a server that does not speak OpenEnv', async () => {
   const server = await startOpenEnv({ python: 'PALESTRA_PYTHON_OE_0_10_0', app: 'bench_app' });
   const backend = new OpenEnvBackend({ url: server.url });
   const [idle, busy] = [await open(backend), await open(backend)];
@@ -158,7 +158,7 @@ test('a server that dies under its sessions, one that was never there, and one t
   await nowhere.close();
 });
 
-test('a server of several processes, which do not know one another’s sessions', async () => {
+test('plays on a server of several processes', async () => {
   const env = { MAX_CONCURRENT_ENVS: '40' };
   const server = await startOpenEnv({ python: 'PALESTRA_PYTHON_OE_0_10_0', app: 'bench_app', workers: 3, env });
   onTestFinished(() => server.stop());

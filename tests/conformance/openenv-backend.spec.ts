@@ -45,7 +45,7 @@ describe('an environment of actions with tasks, 0.10.0', () => {
     expect(await rejection(backend.splits('other', soon()))).toMatchObject({ code: 'unknown_variant' });
   });
 
-  test('its action is the tool `step`', async () => {
+  test('has its action as the tool `step`', async () => {
     const { tools } = await backend.tools(null, soon());
     expect(tools).toMatchObject([{ name: 'step', input_schema: { type: 'object', title: 'GuessAction', required: ['guess'] } }]);
     expect(Object.keys(tools[0]!.input_schema!['properties'] as object)).toEqual(['guess', 'fault', 'seconds']);
@@ -67,14 +67,14 @@ describe('an environment of actions with tasks, 0.10.0', () => {
     expect(await rejection(call(session, 'step', { guess: 5 }))).toMatchObject({ code: 'session_deleted' });
   });
 
-  test('a task that comes back as the server gave it is the task of its place', async () => {
+  test('plays a listed task at its position', async () => {
     const spec = await backend.task(null, 'train', 3, soon());
     const session = await open(backend, { kind: 'spec', spec: { ...(spec as object) } });
     expect(await acted(session, { guess: 88 })).toMatchObject({ reward: 1, finished: true });
     await session.delete(soon());
   });
 
-  test('an index out of range is refused before a session is opened', async () => {
+  test('refuses an index out of range before opening a session', async () => {
     expect(await rejection(open(backend, { kind: 'index', split: 'test', index: 2 }))).toMatchObject({ code: 'invalid_index' });
     expect(await rejection(open(backend, { kind: 'index', split: 'no', index: 0 }))).toMatchObject({ code: 'invalid_split' });
   });
@@ -88,7 +88,7 @@ describe('an environment of actions with tasks, 0.10.0', () => {
     expect(await rejection(refused)).toMatchObject({ code: 'setup_failed', status: 500 });
   });
 
-  test('what the environment does wrong, and what its player does', async () => {
+  test('tells errors of the environment from those of the policy', async () => {
     const session = await open(backend);
     await expect(call(session, 'step', { guess: 0, fault: 'raise' })).rejects.toEqual(new ToolFailedError('kaboom'));
     await expect(call(session, 'step', { guess: 0, fault: 'unserialisable' })).rejects.toBeInstanceOf(ToolFailedError);
@@ -104,7 +104,7 @@ describe('an environment of actions with tasks, 0.10.0', () => {
     await session.delete(soon());
   });
 
-  test('an observation of 20 MiB comes in; an action of as much does not go out', async () => {
+  test('accepts an observation of 20 MiB and refuses such an action', async () => {
     const session = await open(backend);
     const { text } = await call(session, 'step', { guess: 0, fault: 'big', seconds: 20 });
     expect(text.length).toBeGreaterThan(20 * 1_024 * 1_024);
@@ -114,14 +114,14 @@ describe('an environment of actions with tasks, 0.10.0', () => {
     await session.delete(soon());
   });
 
-  test('calls of one session run one after another, in their order', async () => {
+  test('runs calls of a session one after another, in order', async () => {
     const session = await open(backend);
     const results = await Promise.all(Array.from({ length: 20 }, () => acted(session, { guess: 1 })));
     expect(results.map(({ metadata }) => metadata)).toEqual(results.map((_result, index) => ({ attempt: index + 1 })));
     await session.delete(soon());
   });
 
-  test('a step that is given up loses the session: nobody knows whether it ran', async () => {
+  test('loses the session on an aborted step', async () => {
     const session = await open(backend);
     const running = session.call({ tool: 'step', input: { guess: 0, fault: 'slow', seconds: 3 }, taskId: '' }, AbortSignal.timeout(300));
     await expect(running).rejects.toMatchObject({ name: 'TimeoutError' });
@@ -129,7 +129,7 @@ describe('an environment of actions with tasks, 0.10.0', () => {
     await session.delete(soon());
   });
 
-  test('passes on what the server says, word for word', async () => {
+  test('passes texts of the server through unchanged', async () => {
     const session = await open(backend, { kind: 'none' });
     const exchange = (message: Parameters<NonNullable<BackendSession['native']>['exchange']>[0]) =>
       session.native!.exchange(message, { taskId: randomUUID() }, soon());
@@ -151,7 +151,7 @@ describe('an environment of actions with tasks, 0.10.0', () => {
     await session.delete(soon());
   });
 
-  test('relays stateless routes, with their status', async () => {
+  test('forwards stateless routes with their status', async () => {
     const relay = async (method: 'GET' | 'POST', path: string, body: object | null = null) => {
       const bytes = body === null ? null : Buffer.from(JSON.stringify(body));
       const answer = await backend.native.relay({ method, path, body: bytes, contentType: 'application/json' }, soon());
@@ -167,7 +167,7 @@ describe('an environment of actions with tasks, 0.10.0', () => {
     expect(await relay('GET', '/nothing')).toMatchObject({ status: 404 });
   });
 
-  test('a cut connection costs nothing while no step runs', async () => {
+  test('survives a broken connection while no step runs', async () => {
     const forwarder = await startTcpForwarder(server.port);
     const through = new OpenEnvBackend({ url: forwarder.url });
     const session = await open(through, { kind: 'index', split: 'test', index: 0 });

@@ -33,7 +33,7 @@ afterAll(async () => {
 
 const connect = (name: string) => Client.open(`${palestra.url}/openenv/${palestra.namespace}/${name}/ws`, { 'x-api-key': palestra.apiKey });
 
-test('where a full server refuses, the second client waits', async () => {
+test('queues the second client of a full server', async () => {
   const [first, second] = [await connect('single'), await connect('single')];
   await first.reset({ split: 'test', index: 0 });
   const waiting = second.reset({ split: 'test', index: 1 });
@@ -45,7 +45,7 @@ test('where a full server refuses, the second client waits', async () => {
   await second.close();
 });
 
-test('an environment that cannot be made any more is a FACTORY_ERROR, and nothing else', async () => {
+test('reports a failing constructor as FACTORY_ERROR', async () => {
   // A server that is broken from the beginning is not registered.
   await servers[1]!.stop();
   servers[1] = await startOpenEnv({ python, app: 'broken_app', port: servers[1]!.port });
@@ -58,7 +58,7 @@ test('an environment that cannot be made any more is a FACTORY_ERROR, and nothin
   expect(await client.ended()).toEqual({ code: 1000, reason: '' });
 });
 
-test('a server in production mode has no routes that play, and validates', async () => {
+test('serves a production mode server without routes to play', async () => {
   const base = `${palestra.url}/openenv/${palestra.namespace}/production`;
   for (const [method, route] of [
     ['POST', '/reset'],

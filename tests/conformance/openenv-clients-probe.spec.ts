@@ -46,7 +46,7 @@ async function transcript(url: string): Promise<string[]> {
 }
 
 describe('through Palestra', () => {
-  test('a server says what it says without it', async () => {
+  test('passes recordings of a server through unchanged', async () => {
     const direct = await transcript(server.url.replace('http', 'ws'));
     const ours = await transcript(`ws://key:${palestra.apiKey}@${palestra.url.slice(7)}/openenv/${palestra.namespace}/echo_env`);
     expect(direct.length).toBeGreaterThan(90);

@@ -103,11 +103,12 @@ async function repeat(line: Line, ids: Ids): Promise<void> {
   }
 }
 
-/** Where ours is to differ: connections, by file, with the reason. */
+/** Connections that differ on purpose, by file, with the reason. */
 const OURS: Record<string, Record<string, string>> = {
   'openenv-0.10-sockets': {
-    'tools 10': 'a plain socket of which others take the seat, and which HTTP closes: ours refuses both (openenv-wire.md 8.2)',
-    'tools 11': 'takes that seat',
+    'tools 10':
+      'others attach to the session of a plain socket and close it over HTTP: Palestra refuses both (docs/reference/openenv.md#attached-sessions)',
+    'tools 11': 'attaches to that session',
   },
   'openenv-0.10-clients': {},
 };

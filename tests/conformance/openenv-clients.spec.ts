@@ -34,7 +34,7 @@ describe.each([
   ['0.5.0', 'PALESTRA_PYTHON_OE_0_5_0'],
   ['0.10.0', 'PALESTRA_PYTHON_OE_0_10_0'],
 ] as const)('clients of %s', (version, python) => {
-  test('play by every carrier of a key, sync and async, with tools and with actions', async () => {
+  test('play with a key in every place, sync and async, with tools and actions', async () => {
     const seen = await play(python, 'openenv_clients.py');
     expect(seen.version).toBe(version);
     const { generic_sync: sync, generic_async: asynchronous, actions } = seen;
@@ -65,7 +65,7 @@ describe.each([
   });
 });
 
-test('the client of 0.1.1 plays virtual containers, whose HTTP is stateful', async () => {
+test('the client of 0.1.1 plays virtual containers', async () => {
   const seen = await play('PALESTRA_PYTHON_OE_0_1_1', 'openenv_container_client.py');
   expect(seen.before).toBe(404);
   for (const opening of seen.openings) {

@@ -11,8 +11,8 @@ import { shapes } from './skyrl-openenv.world.ts';
 import { run, runScript } from './support/python.ts';
 
 /**
- * SkyRL's OpenEnv integration as it is: its calls of `docker` and of the packages `envs.*` (skyrl.md section 2), against the built service. The
- * playable ones are bundled; the other four have their wire shapes. That its own `env.py` runs over them is checked by hand.
+ * The calls of SkyRL's OpenEnv integration to `docker` and the packages `envs.*` (docs/reference/skyrl.md#openenv-integration) against the built
+ * service. Two environments are bundled; the other four have the same wire shapes. Its own `env.py` is checked by hand.
  */
 const integration = path.resolve(import.meta.dirname, '../../integrations/skyrl-openenv');
 const PATIENCE_MS = 180_000;
@@ -71,7 +71,7 @@ interface Played {
 }
 
 describe('docker', () => {
-  test('refuses what there is not, as docker does', { timeout: PATIENCE_MS }, async () => {
+  test('refuses unknown images and containers like docker', { timeout: PATIENCE_MS }, async () => {
     expect(await docker(['run', '-d', '-p', '0:8000', 'nothing-env:latest'])).toMatchObject({
       code: 125,
       stdout: '',
@@ -88,7 +88,7 @@ describe('docker', () => {
     expect(containers()).toEqual([]);
   });
 
-  test('listens when it says so, and stops what is behind', { timeout: PATIENCE_MS }, async () => {
+  test('listens when it reports so and stops its session', { timeout: PATIENCE_MS }, async () => {
     const port = await freePort();
     const run = ['run', '-d', '--name', 'echo_env-1', '-p', `${port}:8000`, '-e', 'A=b', 'echo_env:latest'];
     const started = await docker(run);
@@ -106,7 +106,7 @@ describe('docker', () => {
     await expect.poll(liveSessions).toEqual([]);
   });
 
-  test('ends by itself when nobody uses it', { timeout: PATIENCE_MS }, async () => {
+  test('ends when it is idle', { timeout: PATIENCE_MS }, async () => {
     const port = await freePort();
     await docker(['run', '-d', '-p', `${port}:8000`, 'echo_env:latest'], { PALESTRA_DOCKER_IDLE_SECONDS: '5' });
     await fetch(`http://127.0.0.1:${port}/reset`, { method: 'POST', body: '{}' });
@@ -114,7 +114,7 @@ describe('docker', () => {
     await expect.poll(liveSessions).toEqual([]);
   });
 
-  test('carries the web socket of later generations, too', { timeout: PATIENCE_MS }, async () => {
+  test('serves the WebSocket of later generations', { timeout: PATIENCE_MS }, async () => {
     const port = await freePort();
     const { stdout } = await docker(['run', '-d', '-p', `${port}:8000`, 'echo_env:latest']);
     const socket = new WebSocket(`ws://127.0.0.1:${port}/ws`);
@@ -130,7 +130,7 @@ describe('docker', () => {
   });
 });
 
-test('all six environments are played by their wire shapes', { timeout: PATIENCE_MS }, async () => {
+test('plays all six environments', { timeout: PATIENCE_MS }, async () => {
   const texts = [
     ['echo_env', ['hello', '']],
     ['coding_env', ['x = 21', 'print(2 * x)', 'def f(:']],

@@ -1,6 +1,6 @@
 import { defineActionEnvironment, type Environment, z } from '@palestra/environment-kit';
 
-/** Environments with the wire shapes of the four that SkyRL knows and that are not playable here (skyrl.md 2.5): what they say is made up. */
+/** Environments with the wire shapes of the four environments of SkyRL that are not bundled (docs/reference/skyrl.md#action-conversion). Their values are made up. */
 const made = { splits: ['train'], tasks: () => [{}] };
 
 const openspiel = defineActionEnvironment({

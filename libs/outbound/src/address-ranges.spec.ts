@@ -98,7 +98,7 @@ describe.each([
   });
 });
 
-test('a list of networks opens these networks only, in every spelling of their addresses', () => {
+test('allows listed networks only, for every spelling of an address', () => {
   const networks = ['10.0.0.0/8', '169.254.0.0/16', 'fd12::/16', '192.168.7.7'];
   for (const host of ['10.1.2.3', '[::ffff:10.1.2.3]', '[64:ff9b::a01:203]', '169.254.7.7', '[fd12::5]', '192.168.7.7', '8.8.8.8']) {
     expect(mayReach(hostOf(host), networks), host).toBe(true);
@@ -108,13 +108,13 @@ test('a list of networks opens these networks only, in every spelling of their a
   }
 });
 
-test('what is no address is not reached as one', () => {
+test('treats other texts as names', () => {
   for (const text of ['', 'localhost', 'example.com', '127.0.0.1:80', '::1%lo0%']) expect(mayReach(text, 'allowed')).toBe(false);
   // A scope does not make a link-local address another one.
   expect(mayReach('fe80::1%eth0', 'allowed')).toBe(false);
 });
 
-test('networks are CIDRs, or one address', () => {
+test('parses CIDRs and addresses', () => {
   expect(parseCidr('10.0.0.0/8')?.[1]).toBe(8);
   expect(parseCidr('10.0.0.1')?.[1]).toBe(32);
   expect(parseCidr('::1')?.[1]).toBe(128);

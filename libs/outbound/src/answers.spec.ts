@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { ANSWER_LIMITS, assertParsable, detailIn, readAnswer, textOf } from './answers.ts';
 
-test('reads what fits, in any pieces', async () => {
+test('reads bodies within the limit, in any pieces', async () => {
   expect((await readAnswer(Readable.from([]), 10)).length).toBe(0);
   const text = 'é'.repeat(50_000);
   const bytes = Buffer.from(text);
@@ -14,7 +14,7 @@ test('reads what fits, in any pieces', async () => {
   }
 });
 
-test('stops at the limit, and destroys the body', async () => {
+test('stops at the limit and destroys the body', async () => {
   let made = 0;
   const endless = Readable.from(
     (function* () {
@@ -26,22 +26,22 @@ test('stops at the limit, and destroys the body', async () => {
   expect(made).toBeLessThan(100);
 });
 
-test('says how much is read', async () => {
+test('names the limit in the error', async () => {
   const body = Readable.from([Buffer.alloc(ANSWER_LIMITS.metadata), Buffer.from('x')]);
   await expect(readAnswer(body, ANSWER_LIMITS.metadata)).rejects.toThrow('larger than 16 MiB');
 });
 
-test('JSON that would freeze its parser is refused', () => {
+test('refuses JSON that is too deep or too long', () => {
   expect(() => assertParsable('{"a": [1, 2]}')).not.toThrow();
   expect(() => assertParsable('['.repeat(10_000))).toThrow('nested deeper');
   expect(() => assertParsable(`[${'[],'.repeat(3_000_000)}[]]`)).toThrow('values');
 });
 
-test('a byte order mark is no part of a text', () => {
+test('removes a byte order mark', () => {
   expect(textOf(Buffer.from('\uFEFF{}'))).toBe('{}');
 });
 
-test('of a refusal only its detail is passed on', () => {
+test('passes only the detail of an error on', () => {
   expect(detailIn('{"detail": "Invalid split"}')).toBe('Invalid split');
   expect(detailIn('{"detail": {"a": 1}}')).toBe('{"a":1}');
   for (const body of ['', 'aws_secret_access_key', '"detail"', '{"AccessKeyId": "x"}', '[]', 'null'])

@@ -30,7 +30,7 @@ async function reach(policy: OutboundPolicy, origin: string): Promise<string> {
   return answer.body.text();
 }
 
-test('a name is checked by the addresses that it has when the connection is opened', async () => {
+test('checks the addresses of a name when the connection opens', async () => {
   await expect(lookup(new OutboundPolicy('refused'), 'localhost', true)).rejects.toMatchObject({ code: 'upstream_address_refused' });
   await expect(lookup(new OutboundPolicy('refused'), 'localhost', false)).rejects.toMatchObject({ code: 'upstream_address_refused' });
   const addresses = (await lookup(new OutboundPolicy(['127.0.0.0/8']), 'localhost', true)) as LookupAddress[];
@@ -38,7 +38,7 @@ test('a name is checked by the addresses that it has when the connection is open
   expect(await lookup(new OutboundPolicy(['127.0.0.0/8']), 'localhost', false)).toBe('127.0.0.1');
 });
 
-test('an agent connects to no refused address, and says the same of an open and a closed port', async () => {
+test('refuses addresses with the same error for open and closed ports', async () => {
   const { port, connections } = await listener();
   for (const host of ['127.0.0.1', 'localhost', '[::ffff:7f00:1]', '0.0.0.0']) {
     const [open, closed] = await Promise.all(
@@ -51,7 +51,7 @@ test('an agent connects to no refused address, and says the same of an open and 
   expect(await reach(new OutboundPolicy('allowed'), `http://localhost:${port}`)).toBe('hi');
 });
 
-test('what the service is built on is refused in every spelling, where its network is allowed', async () => {
+test("refuses the service's own database in every spelling, even if its network is allowed", async () => {
   const { port, connections } = await listener();
   const policy = new OutboundPolicy('allowed');
   policy.protect(`postgresql://user:secret@localhost:${port}/palestra`);

@@ -57,7 +57,7 @@ const kinds: [string, () => Promise<McpBackendOptions>][] = [
 ];
 
 describe.each(kinds)('over %s', (_name, options) => {
-  test('tools, prompt, rewards, errors: as an ORS environment has them', async () => {
+  test('has tools, prompt, rewards and errors of an ORS environment', async () => {
     const backend = backendOf(await options());
     expect(await backend.splits()).toEqual([{ name: 'train', type: 'train' }]);
     expect(await backend.task(null, 'train', 0)).toEqual({});
@@ -101,7 +101,7 @@ describe.each(kinds)('over %s', (_name, options) => {
     await session.ping(soon());
   });
 
-  test('each episode has a state of its own', async () => {
+  test('gives each episode its own state', async () => {
     const backend = backendOf(await options());
     const [one, other] = await Promise.all([open(backend), open(backend)]);
     await one.call('add', { by: 5 });
@@ -112,7 +112,7 @@ describe.each(kinds)('over %s', (_name, options) => {
     expect(await other.say('add', { by: 1 })).toBe('2');
   });
 
-  test('a server that dies in the middle of a call is lost, at once, and is no result', async () => {
+  test('loses the session of a server that dies during a call', async () => {
     const backend = backendOf(await options());
     const { call } = await open(backend);
     const started = Date.now();
@@ -121,7 +121,7 @@ describe.each(kinds)('over %s', (_name, options) => {
     await expect(call('add', { by: 1 })).rejects.toMatchObject({ code: 'session_lost' });
   });
 
-  test('a call that is given up ends its session', async () => {
+  test('ends the session of an aborted call', async () => {
     const backend = backendOf(await options());
     const { call } = await open(backend);
     await expect(call('doze', { ms: 60_000 }, AbortSignal.timeout(300))).rejects.toThrow();
@@ -130,7 +130,7 @@ describe.each(kinds)('over %s', (_name, options) => {
 });
 
 describe('tasks', () => {
-  test('a task set’s own question is the prompt', async () => {
+  test('uses the question of a task as the prompt', async () => {
     const backend = backendOf(program());
     for (const [spec, prompt] of [
       [{ question: 'How many?' }, 'How many?'],
@@ -143,7 +143,7 @@ describe('tasks', () => {
     }
   });
 
-  test('what there is not', async () => {
+  test('reports what does not exist', async () => {
     const backend = backendOf(program());
     await expect(open(backend, { kind: 'index', split: 'test', index: 0 })).rejects.toMatchObject({ code: 'invalid_split' });
     await expect(open(backend, { kind: 'index', split: 'train', index: 1 })).rejects.toMatchObject({ code: 'invalid_index' });
@@ -155,13 +155,13 @@ describe('tasks', () => {
 });
 
 describe('a program', () => {
-  test('is started only where that is allowed', async () => {
+  test('is started only if the operator allows it', async () => {
     const backend = backendOf({ command: process.execPath, args: [SERVER, 'stdio'] });
     await expect(backend.tools(null, soon())).rejects.toMatchObject({ code: 'commands_not_allowed' });
     await expect(open(backend)).rejects.toMatchObject({ code: 'commands_not_allowed' });
   });
 
-  test('sees nothing of our environment', async () => {
+  test('gets none of our environment variables', async () => {
     process.env['PALESTRA_SECRET_KEY'] = 'not to be seen';
     const { say } = await open(backendOf(program()));
     const seen = JSON.parse(await say('environment')) as Record<string, string>;
@@ -180,7 +180,7 @@ describe('a program', () => {
     await expect.poll(() => [isAlive(pid), isAlive(child)]).toEqual([false, false]);
   });
 
-  test('says why it ended', async () => {
+  test('reports why it ended', async () => {
     const missing = backendOf({ command: '/nonexistent/program', args: [], allowCommands: true });
     await expect(open(missing)).rejects.toMatchObject({ code: 'backend_unreachable', message: expect.stringContaining('ENOENT') });
     const brief = backendOf({
@@ -193,7 +193,7 @@ describe('a program', () => {
     await expect(call('die')).rejects.toMatchObject({ message: expect.stringContaining('I was told to die.') });
   });
 
-  test('that never answers is given up with its deadline, and ended', async () => {
+  test('that never answers is ended at its deadline', async () => {
     const backend = backendOf({ command: 'sleep', args: ['600'], allowCommands: true });
     const create = { sid: randomUUID(), env: null, task: { kind: 'spec', spec: {} }, toolsetName: null, secrets: {} } as const;
     await expect(backend.create(create, AbortSignal.timeout(300))).rejects.toThrow();
@@ -201,7 +201,7 @@ describe('a program', () => {
 });
 
 describe('a server at a URL', () => {
-  test('that is not there, or is none', async () => {
+  test('that does not exist or does not speak MCP', async () => {
     await expect(open(backendOf({ url: 'http://127.0.0.1:1/mcp' }))).rejects.toMatchObject({ code: 'backend_unreachable' });
     const { url } = await startServer('http');
     const { session, call } = await open(backendOf({ url }));
@@ -209,7 +209,7 @@ describe('a server at a URL', () => {
     await expect(call('add')).rejects.toMatchObject({ code: 'session_lost' });
   });
 
-  test('that keeps no sessions is played all the same', async () => {
+  test('that has no sessions can be played', async () => {
     const { url } = await startServer('stateless');
     const backend = backendOf({ url });
     expect((await backend.tools(null, soon())).tools).toHaveLength(9);
@@ -220,7 +220,7 @@ describe('a server at a URL', () => {
     await session.delete(soon());
   });
 
-  test('that was restarted does not know its sessions any more', async () => {
+  test('that was restarted does not know its sessions', async () => {
     const { url, child } = await startServer('http');
     const { call } = await open(backendOf({ url }));
     child.kill('SIGKILL');
@@ -229,7 +229,7 @@ describe('a server at a URL', () => {
   });
 });
 
-test('a JSON-RPC error of a known tool is the tool’s failure', async () => {
+test('a JSON-RPC error of a known tool is a tool failure', async () => {
   const script = `
     process.stdin.on('data', (data) => {
       for (const line of String(data).trim().split('\\n')) {

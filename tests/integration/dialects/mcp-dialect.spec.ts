@@ -65,13 +65,13 @@ describe('refusals', () => {
     }
   });
 
-  test('404 for an environment that is not there, or is another organisation’s', async () => {
+  test('404 for an unknown environment or one of another organisation', async () => {
     expect(await raw(INITIALIZE, key(), address('nothing'))).toMatchObject({ status: 404, body: { error: { code: -32001 } } });
     const stranger = await createCaller(server, 'strangers-of-mcp');
     expect((await raw(INITIALIZE, stranger.headers)).status).toBe(404);
   });
 
-  test('404 for a session that is unknown, ended, another organisation’s or another environment’s: clients then begin anew', async () => {
+  test('404 for a session that is unknown, ended, or of another organisation or environment', async () => {
     const { sid, transport } = await connect('gallery');
     const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
     const stranger = await createCaller(server, 'more-strangers-of-mcp');
@@ -101,7 +101,7 @@ describe('refusals', () => {
     expect((await raw('{nonsense')).status).toBe(422);
   });
 
-  test('a task that there is not', async () => {
+  test('a task that does not exist', async () => {
     for (const [query, code] of [
       ['?split=none', 'invalid_split'],
       ['?index=99', 'invalid_index'],
@@ -174,7 +174,7 @@ describe('an episode', () => {
     });
   });
 
-  test('a tool that is unknown, misused or raises is an error result, at once', async () => {
+  test('an unknown tool, invalid input and a raising tool are error results', async () => {
     const { call } = await connect('gallery');
     const started = Date.now();
     expect(await call('nothing')).toMatchObject({
@@ -189,7 +189,7 @@ describe('an episode', () => {
     expect(await call('look')).toMatchObject({ isError: false });
   });
 
-  test('by itself it is a random task of the first split to train on; headers choose, too', async () => {
+  test('plays a random task of the first training split by default, or the one in headers', async () => {
     const seen = new Set<unknown>();
     for (let played = 0; played < 12; played += 1) {
       const { initialized, transport } = await connect('gallery');
@@ -220,7 +220,7 @@ describe('an episode', () => {
     expect(total).toBeCloseTo(1, 5);
   });
 
-  test('a setup that fails is no session', async () => {
+  test('opens no session if setup fails', async () => {
     const before = (await openSessions('gallery')).length;
     const answer = await raw(INITIALIZE, key(), address('gallery', '?split=validation'));
     expect(answer).toMatchObject({ status: 500, body: { id: 7, error: { code: -32603, data: { code: 'setup_failed' } } } });
@@ -228,7 +228,7 @@ describe('an episode', () => {
     expect(await openSessions('gallery')).toHaveLength(before);
   });
 
-  test('waits for a slot; a client that leaves meanwhile leaves no session behind', async () => {
+  test('waits for a slot; a client that leaves meanwhile leaves no session', async () => {
     await server.request('POST', '/v1/environments', { body: { name: 'narrow', source: { kind: 'remote', url: upstream.url } } });
     await server.request('PUT', `/v1/environments/${server.orgName}/narrow/details`, { body: { sessions: { capacity: 1 } } });
     const first = await connect('narrow');
@@ -244,7 +244,7 @@ describe('an episode', () => {
 });
 
 describe('connections', () => {
-  test('a repeated call whose connection broke is the same call', async () => {
+  test('joins a repeated call whose connection broke', async () => {
     const { sid } = await connect('gallery');
     const doze = { jsonrpc: '2.0', id: 3, method: 'tools/call', params: { name: 'doze', arguments: { ms: 4_000 } } };
     const headers = { ...key(), 'content-type': 'application/json', accept: 'application/json, text/event-stream', 'mcp-session-id': sid };
@@ -262,7 +262,7 @@ describe('connections', () => {
     expect((await server.request('GET', `/v1/sessions/${sid}/calls`)).body.calls).toHaveLength(1);
   });
 
-  test('numbers of arguments reach the ledger as they were written', async () => {
+  test('keeps the spelling of numbers in the ledger', async () => {
     const { sid } = await connect('gallery');
     const call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look","arguments":{"at":2.0}}}';
     await raw(call, { ...key(), 'mcp-session-id': sid });
@@ -270,7 +270,7 @@ describe('connections', () => {
     expect(rows[0].input).toBe('{"at":2.0}');
   });
 
-  test('a failure of the infrastructure is a JSON-RPC error, never a result, and the session is over', async () => {
+  test('an infrastructure failure is a JSON-RPC error and ends the session', async () => {
     await server.request('POST', '/v1/environments', { body: { name: 'hasty', source: { kind: 'remote', url: upstream.url } } });
     await server.request('PUT', `/v1/environments/${server.orgName}/hasty/details`, { body: { sessions: { call_timeout_s: 1 } } });
     const { call, sid } = await connect('hasty');

@@ -52,7 +52,7 @@ describe('registration', () => {
     expect(answer.body.detail).toContain('PALESTRA_ALLOW_COMMANDS=1');
   });
 
-  test('of what is no MCP server says why', async () => {
+  test('of a server that does not speak MCP gives the reason', async () => {
     const body = { name: 'useless', source: { kind: 'mcp', command: [process.execPath, '-e', 'console.error("wrong door")'] } };
     expect(await server.request('POST', '/v1/environments', { body })).toMatchObject({
       status: 400,
@@ -88,7 +88,7 @@ describe('an MCP server as an environment', () => {
     expect((await server.request('POST', '/delete', inSession)).status).toBe(200);
   });
 
-  test('its death in the middle of a call is an infrastructure failure without a reward', async () => {
+  test('its end during a call is an infrastructure failure without a reward', async () => {
     const { call, sid } = await play('counter');
     expect(await call('add', { by: 1 })).toMatchObject({ reward: 0, finished: false });
     const dying = call('die', { after_ms: 300 });
@@ -100,7 +100,7 @@ describe('an MCP server as an environment', () => {
     await expect(call('add', { by: 1 })).rejects.toMatchObject({ code: 404 });
   });
 
-  test('a session that expires, or whose call takes too long, takes its process with it', async () => {
+  test('an expired session or a call timeout ends the process', async () => {
     // Long enough for both to be open and asked once on a busy machine.
     await register('brief', COUNTER, { heartbeat_timeout_s: 5, call_timeout_s: 1 });
     const [idle, slow] = await Promise.all([play('brief'), play('brief')]);
@@ -111,7 +111,7 @@ describe('an MCP server as an environment', () => {
     await expect.poll(() => pids.map(isAlive), { timeout: 30_000 }).toEqual([false, false]);
   });
 
-  test('the end of the service is the end of its programs', async () => {
+  test('ends its programs when the service stops', async () => {
     const other = await startServer({ allowCommands: true });
     let closed = false;
     onTestFinished(() => (closed ? undefined : other.close()));
@@ -126,7 +126,7 @@ describe('an MCP server as an environment', () => {
   });
 });
 
-test('MCP over MCP: an environment of ours as the server of another one', async () => {
+test('uses an environment of Palestra as an MCP server', async () => {
   const url = `${server.url}/k/${server.apiKey}/mcp/${server.orgName}/gallery?split=test&index=2`;
   await register('mirror', { kind: 'mcp', url });
   const { client, call, sid, transport } = await play('mirror');
@@ -148,7 +148,7 @@ test('MCP over MCP: an environment of ours as the server of another one', async 
   expect((await server.request('GET', `/v1/sessions/${sid}`)).body).toMatchObject({ state: 'closed', total_reward: 1 });
 });
 
-test('a session on an ORS server goes on after the service was restarted', async () => {
+test('continues a session on an ORS server after a restart', async () => {
   const database = await createDatabase();
   const dataDir = await mkdtemp(path.join(tmpdir(), 'palestra-mcp-'));
   onTestFinished(async () => {

@@ -117,7 +117,7 @@ async function readUntil(answer: Response, pattern: RegExp): Promise<{ rest: () 
 }
 
 describe('refusals', () => {
-  test('what is no event, and what is another session’s', async () => {
+  test('an invalid event id, and one of another session', async () => {
     const [mine, other] = [await connect(), await connect()];
     const garbage = await listen(mine.sid, 'garbage');
     expect([garbage.status, ((await garbage.json()) as any).error.data.code]).toEqual([400, 'invalid_request']);
@@ -139,7 +139,7 @@ describe('refusals', () => {
 });
 
 describe('the official client', () => {
-  test('goes on with a stream that was cut in the middle of a call, which runs once', { timeout: 60_000 }, async () => {
+  test('resumes a stream that broke during a call, which runs once', { timeout: 60_000 }, async () => {
     const { client, sid } = await connect();
     const tokens: string[] = [];
     const onresumptiontoken = (token: string) => tokens.push(token);
@@ -158,7 +158,7 @@ describe('the official client', () => {
     expect(ran).toEqual([2, 0, 0]);
   });
 
-  test('gets the result of a call that ended while it was away, after two cuts', { timeout: 60_000 }, async () => {
+  test('gets the result of a call that ended while it was disconnected', { timeout: 60_000 }, async () => {
     const { client, sid } = await connect();
     let heard = 0;
     const calling = client.callTool({ name: 'work', arguments: { job: 3 } }, undefined, { onprogress: () => (heard += 1) });
@@ -178,7 +178,7 @@ describe('the official client', () => {
     expect(await callsOf(sid)).toHaveLength(1);
   });
 
-  test('waits as long as it hears of progress, also over a cut', { timeout: 60_000 }, async () => {
+  test('waits while it gets progress, also after a reconnect', { timeout: 60_000 }, async () => {
     const { client } = await connect();
     const heard: { progress: number; message?: string | undefined }[] = [];
     const timeout = 3_000;
@@ -199,7 +199,7 @@ describe('the official client', () => {
     expect(ran).toEqual([4]);
   });
 
-  test('that wants no progress hears of none, and its stream is kept open', { timeout: 30_000 }, async () => {
+  test('that wants no progress gets none, and its stream stays open', { timeout: 30_000 }, async () => {
     const { sid } = await connect();
     const stream = await post(sid, work(5));
     expect(stream.headers.get('content-type')).toBe('text/event-stream');
@@ -212,7 +212,7 @@ describe('the official client', () => {
   });
 });
 
-test('the stream that listens keeps the session alive, and ends with it', { timeout: 60_000 }, async () => {
+test('the listening stream keeps the session alive and ends with it', { timeout: 60_000 }, async () => {
   await register('lively', { kind: 'remote', url: upstream.url });
   const sessions = { heartbeat_timeout_s: 5 };
   await server.request('PUT', `/v1/environments/${server.orgName}/lively/details`, { body: { sessions } });
@@ -241,7 +241,7 @@ async function openLively(): Promise<string> {
   return answer.headers.get('mcp-session-id')!;
 }
 
-test('a request that is sent again while it runs is the same request; another id is another one', async () => {
+test('a request repeated while it runs joins its call; another id is another call', async () => {
   const { sid } = await connect();
   // Each answers with a stream when its call has been held for long enough: then it has begun, or has joined the one that runs.
   const first = await post(sid, work(6));
@@ -265,7 +265,7 @@ test('a request that is sent again while it runs is the same request; another id
   expect(await meta(await next)).not.toBe(one);
 });
 
-test('the progress that an MCP server tells is passed on', async () => {
+test('passes progress of an MCP server on', async () => {
   const child = spawn(process.execPath, [path.join(import.meta.dirname, 'mcp.server.mjs'), 'http'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -50,7 +50,7 @@ const asked = async (connection: ClientConnection, message: Parameters<ClientCon
   told(await connection.send(message));
 
 describe('a step that takes longer than the deadline', () => {
-  test('is answered with an error in time, once, and its result is dropped', async () => {
+  test('gets one error in time, and its result is dropped', async () => {
     const { connection, backend } = world();
     const here = await connection();
     await here.send(reset);
@@ -84,7 +84,7 @@ describe('a step that takes longer than the deadline', () => {
 });
 
 describe('without a slot', () => {
-  test('the first message is told so in time, and nothing is left behind', async () => {
+  test('the first message gets an error in time and leaves no session', async () => {
     const { connection, store, server } = world(1);
     const [holder, second] = [await connection(), await connection()];
     await holder.send(reset);
@@ -111,7 +111,7 @@ describe('without a slot', () => {
   test.each([
     ['2/2 sessions active. Cannot', { active_sessions: 2, max_sessions: 2 }],
     [null, {}],
-  ])("of the environment's own server, it says how many that one holds, not what is allowed here (%s)", async (said, extra) => {
+  ])("of the environment's own server, the error has the capacity of that server (%s)", async (said, extra) => {
     const { connection, backend } = world(16);
     const detail = said === null ? undefined : `Server at capacity: ${said} accept new connections.`;
     backend.create = () => Promise.reject(new PalestraError('capacity_exhausted', { detail, retryAfterSeconds: 0.02 }));
@@ -119,7 +119,7 @@ describe('without a slot', () => {
     expect(await (await connection()).send(reset)).toMatchObject({ code: 'CAPACITY_REACHED', message, extra, ends: true });
   });
 
-  test('an MCP session whose client left before it got its id gives its slot back', async () => {
+  test('frees the slot of an MCP session whose client left before it got the id', async () => {
     const { store, server } = world(1);
     const context = await server.resolve(testCaller('alice'), 'acme', 'math', null);
     const disconnected = new AbortController();

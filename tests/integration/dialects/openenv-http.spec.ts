@@ -17,7 +17,7 @@ const post = (path: string, body: unknown = {}) => server.request('POST', path, 
 const rpc = async (path: string, body: unknown) => (await post(`${path}/mcp`, body)).body;
 
 describe('addresses', () => {
-  test('need a key, but for health', async () => {
+  test('need a key, except health', async () => {
     for (const path of ['/schema', '/metadata', '/openapi.json', '/state', '/list_environments', '/container/x/health']) {
       expect((await fetch(server.url + MATH + path)).status, path).toBe(401);
     }
@@ -30,7 +30,7 @@ describe('addresses', () => {
     expect(await get(`${MATH}/mcp`)).toMatchObject({ status: 405, body: { detail: 'Method Not Allowed' } });
   });
 
-  test('describe an environment of tools and one of actions', async () => {
+  test('describe tool environments and action environments', async () => {
     const tools = (await get(`${MATH}/schema`)).body;
     expect(tools.action).toMatchObject({ title: 'CallToolAction', required: ['tool_name'] });
     const actions = (await get(`${BENCH}/schema`)).body;
@@ -53,7 +53,7 @@ describe('addresses', () => {
 });
 
 describe('stateless play', () => {
-  test('is on an environment of its own each time, which ends with the answer', async () => {
+  test('uses a new environment for each request', async () => {
     const reset = await post(`${MATH}/reset`, { split: 'test', index: 3, foo: 1 });
     expect(reset.body).toMatchObject({ observation: { prompt: expect.any(String) as string }, reward: null, done: false });
     expect(reset.body.metadata.task).toEqual({ split: 'test', index: 3 });
@@ -126,7 +126,7 @@ describe('JSON-RPC', () => {
     expect(answer.body.error.message).toMatch(message);
   });
 
-  test('lists and calls tools without a session, and knows none of actions', async () => {
+  test('lists and calls tools without a session; action environments have none', async () => {
     const listed = await rpc(MATH, { jsonrpc: '2.0', method: 'tools/list', id: 'text' });
     expect(listed).toMatchObject({ id: 'text', result: { tools: [{ name: 'submit', inputSchema: { required: ['answer'] } }] } });
     const call = { jsonrpc: '2.0', method: 'tools/call', params: { name: 'submit', arguments: { answer: 'x' } }, id: null };
@@ -150,7 +150,7 @@ describe('JSON-RPC', () => {
   });
 });
 
-test('a socket that says so is recorded, each reset a rollout of its own', async () => {
+test('records a socket with the header, one rollout per reset', async () => {
   const headers = { 'x-api-key': server.apiKey, 'x-palestra-run': 'openenv', 'x-palestra-rollout': 'mine', 'x-palestra-step': '4' };
   const client = await Client.open(`${server.url}${MATH}/ws`, headers);
   for (const index of [1, 2]) {

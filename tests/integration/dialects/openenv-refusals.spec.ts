@@ -21,7 +21,7 @@ function post({ url }: Replica, path: string, body: object, headers: Record<stri
 }
 
 describe('X-Secrets', () => {
-  test('of the upgrade reaches the environment, and nothing that is said of it', async () => {
+  test('of the upgrade reaches the environment and is masked everywhere else', async () => {
     const replica = await replicas.start({});
     const client = await connect(replica, '/ws', { 'x-secrets': secrets });
     await client.reset();
@@ -36,7 +36,7 @@ describe('X-Secrets', () => {
     expect(JSON.stringify(await echoed())).not.toContain('0123456789');
   });
 
-  test('of a request reaches a session that is opened for it, or by it', async () => {
+  test('of a request reaches the sessions that it opens', async () => {
     const replica = await replicas.start({});
     const given = () => [...replica.backend.secrets.values()];
     expect((await post(replica, '/reset', {}, { 'x-secrets': secrets })).status).toBe(200);
@@ -50,7 +50,7 @@ describe('X-Secrets', () => {
     expect(given()).toEqual(Array.from({ length: 3 }, () => ({ TOKEN: { value: TOKEN } })));
   });
 
-  test('that cannot be read is refused before anything happens', async () => {
+  test('that cannot be decoded is refused first', async () => {
     const replica = await replicas.start({});
     await expect(connect(replica, '/ws', { 'x-secrets': '%%%' })).rejects.toThrow('HTTP 400');
     const answer = await post(replica, '/reset', {}, { 'x-secrets': '%%%' });
@@ -72,25 +72,25 @@ describe('a socket that gets no session', () => {
   const data = { factory_name: 'Math', detail: 'ValueError: ctor exploded' };
   const call = { jsonrpc: '2.0', method: 'tools/call', params: { name: 'echo', arguments: {} }, id: 7 };
 
-  test('of JSON-RPC is told so, and closed', async () => {
+  test('of JSON-RPC gets an error and closes', async () => {
     const client = await connect(await broken(), '/mcp');
     expect(await client.ask(call)).toEqual({ jsonrpc: '2.0', id: 7, error: { code: -32000, message, data } });
     expect(await client.ended()).toEqual({ code: 1000, reason: '' });
   });
 
-  test('with a JSON-RPC request in its first message is told so by an error frame, and closed', async () => {
+  test('with a JSON-RPC request as first message gets an error frame and closes', async () => {
     const client = await connect(await broken(), '/ws');
     expect(await client.ask({ type: 'mcp', data: call })).toEqual({ type: 'error', data: { message, code: 'FACTORY_ERROR', ...data } });
     expect(await client.ended()).toEqual({ code: 1000, reason: '' });
   });
 
-  test('hears over HTTP what it may try again', async () => {
+  test('gets retryable errors over HTTP', async () => {
     const answer = await post(await broken(), '/mcp', call, {});
     expect(await answer.json()).toEqual({ jsonrpc: '2.0', id: 7, error: { code: -32000, message, data } });
   });
 });
 
-test('a virtual container that another process goes on with has counted its steps', async () => {
+test('counts the steps of a virtual container that another process continues', async () => {
   const near = await replicas.start({});
   const far = await replicas.start({}, near.backend);
   const step = { action: { type: 'call_tool', tool_name: 'echo', arguments: { text: 'x' } } };

@@ -59,7 +59,7 @@ describe('a frame', () => {
     [{ type: 'reset', data: { index: 99 } }, error('EXECUTION_ERROR', 'Invalid index')],
     [{ type: 'reset', data: { task_id: 'zzz' } }, error('EXECUTION_ERROR', "There is no task with the id 'zzz'.")],
     [callTool('echo'), error('EXECUTION_ERROR', 'The episode has not begun: send a reset first.')],
-  ])('%j is answered, and the socket stays', async (frame, reply) => {
+  ])('%j gets an error, and the socket stays open', async (frame, reply) => {
     const client = await connect(await replicas.start({}));
     expect(await client.ask(frame)).toEqual(reply);
     expect(await client.state()).toMatchObject({ step_count: 0, session_id: null });
@@ -77,7 +77,7 @@ describe('a frame', () => {
 });
 
 describe('an episode', () => {
-  test('rewards, ends, and refuses what comes afterwards without failing', async () => {
+  test('gives rewards, ends, and refuses later steps', async () => {
     const replica = await replicas.start({});
     const client = await connect(replica);
     const opening = await client.reset({ seed: 3, episode_id: 'ep' });
@@ -100,7 +100,7 @@ describe('an episode', () => {
     await until(async () => (await open()).length === 0);
   });
 
-  test('gets one reply a message, in order, whatever comes in between', async () => {
+  test('gets one reply per message, in order', async () => {
     const client = await connect(await replicas.start({}));
     for (const message of [
       { type: 'reset', data: {} },
@@ -121,7 +121,7 @@ describe('an episode', () => {
     ]);
   });
 
-  test('ends with the next reset, and a flood is read no faster than it is answered', async () => {
+  test('ends with the next reset, and pauses a socket that sends too much', async () => {
     const replica = await replicas.start({});
     const client = await connect(replica);
     await client.reset();
@@ -133,7 +133,7 @@ describe('an episode', () => {
     for (let index = 0; index < 500; index += 1) expect((await client.next()).data.observation.result.data).toBe(String(index));
   });
 
-  test('that is ended by somebody else, or is forgotten, closes its socket', async () => {
+  test('that another process ended closes its socket', async () => {
     const replica = await replicas.start({ policy: { heartbeatTimeoutMs: 6_000 } });
     const [kept, deleted] = [await connect(replica), await connect(replica)];
     await kept.reset();
@@ -148,7 +148,7 @@ describe('an episode', () => {
     expect(await kept.call('echo', { text: 'still here' })).toMatchObject({ observation: { error: null } });
   });
 
-  test('whose constructor or setup fails says so without an observation', async () => {
+  test('whose constructor or setup fails has an error and no observation', async () => {
     const replica = await replicas.start({});
     replica.backend.create = async () => {
       const { PalestraError } = await import('@palestra/protocol');
@@ -166,7 +166,7 @@ describe('an episode', () => {
 });
 
 describe('slots', () => {
-  test('are waited for, and come back when a socket closes, is cut, or never said anything', async () => {
+  test('are waited for and freed when a socket closes, breaks or stays silent', async () => {
     const replica = await replicas.start({ policy: { capacity: 1 }, owned: true });
     const [silent, first, second] = [await connect(replica), await connect(replica), await connect(replica)];
     await first.reset();
@@ -182,7 +182,7 @@ describe('slots', () => {
     expect(await open()).toHaveLength(1);
   });
 
-  test('of clients that leave while they wait or while a session opens are not lost', async () => {
+  test('of clients that leave while they wait or open a session are freed', async () => {
     const replica = await replicas.start({ policy: { capacity: 1 }, owned: true });
     const holder = await connect(replica);
     await holder.reset({ task: { construct_ms: 300 } });
@@ -200,7 +200,7 @@ describe('slots', () => {
     await until(async () => (await open()).length === 1);
   });
 
-  test('of a thousand clients that vanish half-open all return', async () => {
+  test('of a thousand half-open clients are all freed', async () => {
     const replica = await replicas.start({ policy: { capacity: 1_000 }, owned: true });
     const clients: Client[] = [];
     for (let index = 0; index < 20; index += 1) clients.push(...(await Promise.all(Array.from({ length: 50 }, () => connect(replica)))));
@@ -217,7 +217,7 @@ describe('slots', () => {
 describe('an attached session', () => {
   const session = async (replica: Replica) => (await rpc(replica, 'openenv/session/create')).result.session_id as string;
 
-  test('is one session on both carriers, survives its socket, and ends when it is closed', async () => {
+  test('is one session over HTTP and socket, survives its socket, and ends when it is closed', async () => {
     const replica = await replicas.start({ policy: { capacity: 1 }, owned: true });
     const id = await session(replica);
     const first = await connect(replica, `/ws?session_id=${id}`);
@@ -248,7 +248,7 @@ describe('an attached session', () => {
     });
   });
 
-  test('is refused in the words of the real server', async () => {
+  test("is refused with the texts of OpenEnv's server", async () => {
     const replica = await replicas.start({});
     const told = async (path: string) => {
       const client = await connect(replica, path);
@@ -276,7 +276,7 @@ describe('an attached session', () => {
     expect((await rpc(replica, 'tools/list', { session_id: id }, 'bob')).error.message).toBe(`Unknown session_id: ${id}`);
   });
 
-  test('waits behind a step whose socket has gone', async () => {
+  test('waits behind a step whose socket has closed', async () => {
     const replica = await replicas.start({});
     const id = await session(replica);
     const first = await connect(replica, `/ws?session_id=${id}`);
@@ -291,7 +291,7 @@ describe('an attached session', () => {
     expect(Date.now() - began).toBeGreaterThan(300);
   });
 
-  test('is served by the process that has it, whichever is asked, also after a second reset', async () => {
+  test('is served by its owner on any replica, also after a second reset', async () => {
     const [near, far] = [await replicas.start({ owned: true }), await replicas.start({ owned: true })];
     const id = await session(near);
     const socket = await connect(near, `/ws?session_id=${id}`);

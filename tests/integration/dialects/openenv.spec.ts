@@ -15,7 +15,7 @@ afterAll(() => server?.close());
 const connect = (path: string) => Client.open(server.url + path, { 'x-api-key': server.apiKey });
 
 describe('the socket', () => {
-  test('is refused before the upgrade without a key, with a wrong one, and for an environment that there is not', async () => {
+  test('is refused before the upgrade without a valid key and for an unknown environment', async () => {
     await expect(Client.open(`${server.url}${echo}/ws`)).rejects.toThrow('HTTP 401');
     await expect(Client.open(`${server.url}${echo}/ws`, { 'x-api-key': 'wrong' })).rejects.toThrow('HTTP 401');
     await expect(connect(`/openenv/${owner}/nothing/ws`)).rejects.toThrow('HTTP 404');

@@ -58,7 +58,7 @@ async function recordingOf(run: string) {
   return { run: body.runs[0], listed: rollouts[0], rollout, messages: rollout.messages as any[] };
 }
 
-test('is the conversation as the model saw it, over several writings, each reward once', { timeout: 60_000 }, async () => {
+test('is the conversation as the model saw it, with each reward once', { timeout: 60_000 }, async () => {
   const id = await open('abacus', { recording: { name: 'conversation' }, max_turns: 9, secrets: { api: { value: 'hunter2-hunter2' } } });
   const said = [
     `Let me think: hunter2-hunter2.\n${call('add', { a: 1, b: 2 })}`,
@@ -114,7 +114,7 @@ test('is the conversation as the model saw it, over several writings, each rewar
   await expect.poll(async () => (await recordingOf('conversation')).listed.verified, { timeout: 30_000, interval: 1_000 }).toBe('verified');
 });
 
-test('of actions has what the environment said last, though the model was not told', async () => {
+test('of actions has the last observation, which the model did not see', async () => {
   const id = await open('parrot', { recording: { name: 'actions' }, parse: 'action', max_turns: 2 });
   const first = await step(id, 'I say <action>{"message": "one"}</action>');
   await step(id, 'and <action>{"message": "two"}</action>');
@@ -137,7 +137,7 @@ test('of actions has what the environment said last, though the model was not to
   expect(messages[6].content).toContain('two');
 });
 
-test('begins with the prompt that its client brought, as it came', async () => {
+test("begins with the client's prompt unchanged", async () => {
   const parts = [
     { type: 'text', text: 'Look' },
     { type: 'text', text: 'here.' },
@@ -193,7 +193,7 @@ describe('a run that is named later', () => {
   });
 });
 
-describe('what is kept beside the rollout', () => {
+describe('data beside the rollout', () => {
   const rows = async (id: string) => {
     const { rows: kept } = await server.database.pool.query(
       `SELECT x.prompt, t.turn, t.said FROM text_sessions x FULL JOIN text_turns t ON t.sid = x.sid WHERE $1 IN (x.sid, t.sid) ORDER BY t.turn`,
@@ -203,7 +203,7 @@ describe('what is kept beside the rollout', () => {
   };
   const retention = () => new RetentionService(server.database, null as never);
 
-  test('no words once the rollout is complete, nothing a day later', async () => {
+  test('has no texts once the rollout is complete, and nothing a day later', async () => {
     const id = await open('abacus', { recording: { name: 'kept' } });
     await step(id, `A private thought. ${call('count')}`);
     expect(await rows(id)).toEqual([{ prompt: expect.any(String), turn: 1, said: `A private thought. ${call('count')}` }]);
@@ -219,7 +219,7 @@ describe('what is kept beside the rollout', () => {
     expect((await server.request('GET', `/v1/text-sessions/${id}/metrics`)).status).toBe(404);
   });
 
-  test('without a rollout goes when its organisation says, so long after its end', async () => {
+  test("without a rollout is deleted after the organisation's retention", async () => {
     const { pool } = server.database;
     const [ended, young, living, recorded] = [
       await open('abacus', {}),
@@ -241,7 +241,7 @@ describe('what is kept beside the rollout', () => {
     await step(living, call('count'));
   });
 
-  test('nothing of a session that never reached its environment', async () => {
+  test('is not stored for a session that never opened', async () => {
     const { pool } = server.database;
     const id = await open('abacus', {});
     await step(id, call('count'));

@@ -53,7 +53,7 @@ describe('refusals', () => {
     expect(await step(id, call('count'))).toMatchObject({ status: 200 });
   });
 
-  test('what cannot be read, or played', async () => {
+  test('invalid bodies and environments', async () => {
     const refused = async (body: object) => {
       const { status, body: answer } = await first.request('POST', '/v1/text-sessions', { body: asked(body) });
       return [status, answer.code];
@@ -75,7 +75,7 @@ describe('refusals', () => {
 });
 
 describe('an episode of tool calls', () => {
-  test('init brings a prompt back as it is, or makes one of the task and its tools', async () => {
+  test("init returns the client's prompt, or one of the task and its tools", async () => {
     const messages = [{ role: 'user', content: 'hi', cache: 1.5 }];
     expect((await open({ prompt: messages })).prompt).toEqual(messages);
     expect((await open({ prompt: JSON.stringify(messages), max_turns: 3 })).max_turns).toBe(3);
@@ -123,7 +123,7 @@ describe('an episode of tool calls', () => {
 });
 
 describe('turns', () => {
-  test('the same turn again runs nothing and answers the same, on any replica', async () => {
+  test('a repeated turn runs nothing and gets the same answer on any replica', async () => {
     const { id } = await open();
     const before = executions.count;
     const one = await step(id, call('count'), { turn: 1 });
@@ -137,7 +137,7 @@ describe('turns', () => {
     expect(await metrics(id, second)).toEqual({ turns: 3, total_reward: 2, num_rewards: 2 });
   });
 
-  test('another text, and a turn out of order, are conflicts', async () => {
+  test('another text and a turn out of order are conflicts', async () => {
     const { id } = await open();
     await step(id, call('count'), { turn: 1 });
     for (const [text, turn] of [
@@ -149,7 +149,7 @@ describe('turns', () => {
     expect(await metrics(id)).toMatchObject({ turns: 1 });
   });
 
-  test('many at once are played one after another, and equal ones once', async () => {
+  test('concurrent turns run one after another, equal ones once', async () => {
     const { id } = await open({ max_turns: 50 });
     const answers = await Promise.all(Array.from({ length: 8 }, (_, index) => step(id, call('count'), {}, index % 2 ? first : second)));
     const done = answers.filter(({ status }) => status === 200).map(({ body }) => [body.turn, body.observations[0].content]);
@@ -164,7 +164,7 @@ describe('turns', () => {
     expect(new Set(texts)).toEqual(new Set([`<tool_response>\ncount ${turns + 1}\n</tool_response>`]));
   });
 
-  test('one that takes long is asked for again', async () => {
+  test('a long turn can be requested again', async () => {
     const { id } = await open();
     gates.open = () => {};
     expect(await step(id, call('wait'), { turn: 1, wait_s: 0.2 })).toMatchObject({ status: 503, body: { code: 'turn_running' } });
@@ -176,7 +176,7 @@ describe('turns', () => {
     expect(await metrics(id)).toMatchObject({ turns: 1, num_rewards: 1 });
   });
 
-  test('a failed environment is told apart', async () => {
+  test('a failed environment has its failure class', async () => {
     const { id } = await open();
     expect((await step(id, call('boom'))).body).toMatchObject({
       observations: response('Error: the beads\nfell off'),

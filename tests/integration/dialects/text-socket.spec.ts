@@ -64,7 +64,7 @@ describe('refusals', () => {
     }
   });
 
-  test('what is no request is told so, and the socket goes on', async () => {
+  test('an invalid request gets an error, and the socket stays open', async () => {
     const { socket, replies, ask, init } = await connect();
     socket.send('{');
     socket.send('[]');
@@ -104,7 +104,7 @@ describe('refusals', () => {
 });
 
 describe('sessions of one socket', () => {
-  test('are answered out of order, and each in order', async () => {
+  test('are answered out of order, each session in order', async () => {
     const { ask, init, replies } = await connect();
     const [slow, quick] = [await init(), await init()];
     gates.open = () => {};
@@ -135,7 +135,7 @@ describe('sessions of one socket', () => {
     expect(rewards).toEqual(Array.from({ length: 64 }, (_, index) => index * 3));
   });
 
-  test('outlive it: a turn whose answer was cut off is answered on another socket, without running again', async () => {
+  test('survive it: a turn whose answer was lost is answered on another socket without running again', async () => {
     const one = await connect();
     const sid = await one.init();
     gates.open = () => {};

@@ -74,7 +74,7 @@ describe('LocalBackend', () => {
   beforeEach(openLink);
   afterEach(closeLink);
 
-  test('passes refusals on with their codes', async () => {
+  test('passes refusals through with their codes', async () => {
     await expect(backend.tasks('nope', 'train', never)).rejects.toMatchObject({ code: 'unknown_variant', status: 404 });
     await expect(backend.tasks(null, 'nope', never)).rejects.toMatchObject({ code: 'invalid_split' });
     await open('taken');
@@ -87,7 +87,7 @@ describe('LocalBackend', () => {
     await expect(session.call({ ...say('x'), upstreamTaskId: 'old' }, never)).rejects.toMatchObject({ code: 'session_lost' });
   });
 
-  test('plays an episode; results come as the text that the environment made', async () => {
+  test('plays an episode and keeps the text of results', async () => {
     expect(await backend.environments(never)).toEqual(['local']);
     expect(await backend.tasks(null, 'train', never)).toEqual([{ id: 0 }, { id: 1 }, { id: 2 }]);
     const session = await open('episode');
@@ -106,7 +106,7 @@ describe('LocalBackend', () => {
     await expect(session.prompt(never)).rejects.toMatchObject({ code: 'session_deleted', status: 410 });
   });
 
-  test('keeps thousands of answers apart, of any size', async () => {
+  test('matches thousands of concurrent results of any size', async () => {
     const session = await open('many');
     const texts = Array.from({ length: 2000 }, (_, index) => `${index}`.repeat(1 + (index % 97)));
     texts.push('x'.repeat(3_000_000));
@@ -114,7 +114,7 @@ describe('LocalBackend', () => {
     results.forEach(({ text }, index) => expect(text.includes(`"${texts[index]}"`)).toBe(true));
   });
 
-  test('stops waiting when told to, and the session lives on', async () => {
+  test('stops waiting on abort and keeps the session', async () => {
     const session = await open('patient', { setup: 200 });
     await expect(session.ready!(AbortSignal.timeout(20))).rejects.toMatchObject({ name: 'TimeoutError' });
     await session.ready!(never);
@@ -124,7 +124,7 @@ describe('LocalBackend', () => {
     expect(await session.call(say('still here'), never)).toMatchObject({ ok: true });
   });
 
-  test('leaves no episode of a create that was given up', async () => {
+  test('deletes the episode of an aborted create', async () => {
     begun = [];
     const given = new AbortController();
     const create = { sid: 'left', env: null, task: { kind: 'spec', spec: { create: 100 } }, toolsetName: null, secrets: {} } as const;
@@ -139,7 +139,7 @@ describe('LocalBackend', () => {
     expect(standing.has('left')).toBe(true);
   });
 
-  test('keeps its objects to itself, and numbers as any process would read them', async () => {
+  test('shares no objects with the environment and passes plain numbers', async () => {
     const session = await open('apart');
     const tasks = await backend.tasks(null, 'train', never);
     (tasks[0] as { id: number }).id = 7;
@@ -150,7 +150,7 @@ describe('LocalBackend', () => {
     expect(stringifyJson(input)).toBe('{"value":{"float":1.0,"list":[1]}}');
   });
 
-  test('ends its sessions when it is closed', async () => {
+  test('ends its sessions on close', async () => {
     const session = await open('closing');
     const asked = session.call(say('before'), never);
     await asked;
@@ -160,12 +160,12 @@ describe('LocalBackend', () => {
     await openLink();
   });
 
-  test('nobody listening: nothing was run', async () => {
+  test('reports backend_unreachable without a listener', async () => {
     const dead = new LocalBackend(new LinkClient(path.join(folder, 'nobody.sock')));
     await expect(dead.environments(never)).rejects.toMatchObject({ code: 'backend_unreachable' });
   });
 
-  test('a dead process: its sessions are lost, everything else unreachable, and a new process does not know them', async () => {
+  test('loses the sessions of a dead process', async () => {
     begun = [];
     const session = await open('lost');
     const running = Promise.resolve(session.call({ tool: 'wait', input: {}, taskId: 't' }, never));

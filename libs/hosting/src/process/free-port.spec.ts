@@ -9,19 +9,19 @@ async function holding(port: number) {
   return { close: () => new Promise((resolve) => server.close(resolve)) };
 }
 
-test('is none that the system gives away, and can be listened at', async () => {
+test('is outside the ephemeral range and free', async () => {
   const ports = await Promise.all(Array.from({ length: 20 }, () => freePort('127.0.0.1', 30_000)));
   for (const port of ports) expect([port >= 18_000, port < 30_000]).toEqual([true, true]);
   const held = await holding(ports[0]!);
   await held.close();
 });
 
-test('is any free one where the system gives away all of them', async () => {
+test('is any free port if the ephemeral range covers all ports', async () => {
   const port = await freePort('127.0.0.1', 1_024);
   expect(port).toBeGreaterThan(1_024);
   await (await holding(port)).close();
 });
 
-test('of a host that is not here is an error', async () => {
+test('rejects for a host that is not local', async () => {
   await expect(freePort('192.0.2.1')).rejects.toMatchObject({ code: 'EADDRNOTAVAIL' });
 });

@@ -34,14 +34,14 @@ afterEach(async () => {
 });
 
 describe('SupervisedProcess', () => {
-  test('gives the ready line and keeps the other lines', async () => {
+  test('returns the ready line and keeps the other lines', async () => {
     const child = node(SERVE);
     expect(await child.whenReady(soon())).toMatchObject({ ready: true, pid: child.pid });
     expect(child.state).toBe('ready');
     expect(child.logs()).toEqual(['hello']);
   });
 
-  test('starts a process again that died, and tells that it was lost', async () => {
+  test('restarts a process that died and reports the loss', async () => {
     let lost = 0;
     const child = node(SERVE, { onLost: () => (lost += 1) });
     const first = await child.whenReady(soon());
@@ -51,20 +51,20 @@ describe('SupervisedProcess', () => {
     expect(child.lastExit).toBe('was ended by SIGKILL');
   });
 
-  test('keeps trying a process that cannot start', async () => {
+  test('keeps restarting a process that cannot start', async () => {
     const child = node(`console.error('no'); process.exit(3)`);
     await until(() => child.logs().filter((line) => line === 'no').length >= 3);
     expect(child.lastExit).toBe('exited with code 3');
     await expect(child.whenReady(AbortSignal.timeout(50))).rejects.toThrow();
   });
 
-  test('kills a process that never gets ready', async () => {
+  test('kills a process that never becomes ready', async () => {
     const child = node(`setInterval(() => {}, 1000)`, { readyTimeoutMs: 100 });
     await until(() => child.lastExit !== null);
     expect(child.lastExit).toBe('was ended by SIGKILL');
   });
 
-  test('stop ends one that ignores SIGTERM, after the grace', async () => {
+  test('kills a process that ignores SIGTERM after the grace period', async () => {
     const child = node(`process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); console.log('{"ready":true}')`, { stopGraceMs: 100 });
     await child.whenReady(soon());
     const pid = child.pid!;
@@ -73,7 +73,7 @@ describe('SupervisedProcess', () => {
     expect(alive(pid)).toBe(false);
   });
 
-  test('a command that does not exist is an exit, not a crash', async () => {
+  test('reports a command that does not exist as an exit', async () => {
     const child = node('', { command: '/does/not/exist' });
     await until(() => child.lastExit !== null);
     expect(child.lastExit).toContain('could not be started');

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { HealthCheck } from './health.ts';
 
-test('says whether a server answers, keeps the answer, and says why not', async () => {
+test('reports and caches the health of a server with its reason', async () => {
   let asked = 0;
   let status = 200;
   const server = http.createServer((_request, response) => {

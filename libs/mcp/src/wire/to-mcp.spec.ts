@@ -2,7 +2,7 @@ import type { CallOutcome } from '@palestra/session';
 import { expect, test } from 'vitest';
 import { resultOf } from './to-mcp.ts';
 
-test.each(['\\ud83d', '\ud83d'])('half of an emoji (%j) is no answer that a client cannot read', (half) => {
+test.each(['\\ud83d', '\ud83d'])('replaces a lone surrogate (%j)', (half) => {
   const output = `{"blocks":[{"text":"cut ${half}","detail":null,"type":"text"}],"metadata":{"k":"\\udc00"},"reward":1,"finished":false}`;
   const outcome: CallOutcome = {
     type: 'result',
@@ -17,7 +17,7 @@ test.each(['\\ud83d', '\ud83d'])('half of an emoji (%j) is no answer that a clie
   expect(resultOf({ type: 'tool_failed', message: 'cut \ud83d' }, null)).toMatchObject({ content: [{ text: 'cut \ufffd' }] });
 });
 
-test('a whole one stays, however it is written', () => {
+test('keeps surrogate pairs, escaped or not', () => {
   const text =
     '{"ok":true,"output":{"blocks":[{"text":"\\ud83d\\ude00 😀","detail":null,"type":"text"}],"metadata":null,"reward":null,"finished":false}}';
   expect(resultOf({ type: 'result', text, ok: true, reason: null, reward: null, finished: false }, null)).toMatchObject({

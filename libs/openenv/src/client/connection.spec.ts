@@ -7,7 +7,7 @@ import { OpenEnvConnection } from './connection.ts';
 const stop: (() => unknown)[] = [];
 afterEach(() => Promise.all(stop.splice(0).map((one) => one())));
 
-test('what may not be asked again never goes over a connection that has failed a request', async () => {
+test('sends requests that cannot be repeated on new connections only', async () => {
   // As uvicorn: the connection of a failed request ends, but its client may not have noticed yet.
   const failed = new Set<Socket>();
   const server = createServer((request, response) => {

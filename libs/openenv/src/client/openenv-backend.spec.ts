@@ -74,7 +74,7 @@ const onStep =
     message.n === n ? act(socket, reply) : undefined;
 
 describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => {
-  test('is asked once what it is', async () => {
+  test('is read once for concurrent callers', async () => {
     const { backend } = await start({ generation });
     const shapes = await Promise.all([backend.native.shape(soon()), backend.native.shape(soon())]);
     expect(shapes[0]).toMatchObject({ generation, mode: 'simulation', toolActions: false, metadata: { name: 'Numbers' } });
@@ -82,7 +82,7 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     expect(await backend.environments(soon())).toEqual(['numbers']);
   });
 
-  test('a reply that comes too late belongs to nobody', async () => {
+  test('ignores a reply that comes too late', async () => {
     const { backend, server } = await start({
       generation,
       onMessage: onStep(1, (socket, reply) => slowly(socket, reply, 300)),
@@ -117,7 +117,7 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
       (socket) => (socket.send('{"type":"error","data":{"message":"no","code":"SESSION_ERROR"}}'), socket.close(), true),
     ],
   ];
-  test.each(broken)('a server that %s in place of a reply loses the session, and the step is not sent again', async (_what, act) => {
+  test.each(broken)('loses the session and does not repeat the step if a server %s instead of replying', async (_what, act) => {
     const { backend, server } = await start({ generation, onMessage: onStep(2, act) });
     const session = await open(backend);
     expect(await step(session, 1)).toBe(1);
@@ -127,7 +127,7 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     await expectEmpty(server);
   });
 
-  test('a frame of 200 MiB is not read; the session ends, and the step is not sent again', async () => {
+  test('ends the session on a frame of 200 MiB and does not repeat the step', async () => {
     const announce = (socket: WebSocket) => {
       const length = Buffer.alloc(8);
       length.writeBigUInt64BE(200n * 1024n * 1024n);
@@ -142,7 +142,7 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     await expectEmpty(server);
   });
 
-  test('a reply that comes twice is never taken for the next one', async () => {
+  test('does not take a duplicate reply for the next one', async () => {
     const { backend, server } = await start({ generation, onMessage: onStep(1, (socket, reply) => socket.send(reply)) });
     const session = await open(backend);
     expect(await step(session, 1)).toBe(1);
@@ -155,7 +155,7 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     expect(server.seen.filter(({ n }) => n === 1)).toHaveLength(1);
   });
 
-  test('nor is one that comes a second time when the next message is out already', async () => {
+  test('does not take a duplicate that arrives after the next message for its reply', async () => {
     let first = '';
     const { backend } = await start({
       generation,
@@ -171,7 +171,7 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     expect(await failure(step(session, 2))).toMatchObject({ code: 'session_lost' });
   });
 
-  test('equal replies to other messages are believed when they are true', async () => {
+  test('accepts equal replies to different messages after a fence', async () => {
     const same = '{"type":"observation","data":{"observation":{"n":0},"reward":0,"done":false}}';
     const { backend, server } = await start({
       generation,
@@ -183,7 +183,7 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     expect(server.seen).toHaveLength(7);
   });
 
-  test('a frame that nobody asked for ends the socket', async () => {
+  test('ends the socket on an unexpected frame', async () => {
     const sockets: WebSocket[] = [];
     const { backend, server } = await start({ generation, onSocket: (socket) => void sockets.push(socket) });
     const session = await open(backend);
@@ -194,7 +194,7 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     else expect(await step(session, 2)).toBe(2);
   });
 
-  test('messages of one session go out one by one, in their order', async () => {
+  test('sends messages of a session one after another, in order', async () => {
     const { backend, server } = await start({
       generation,
       onMessage: (socket, reply, { type }) => type === 'step' && slowly(socket, reply, 1),
@@ -209,7 +209,7 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     expect(refused.every(({ code }) => code === 'capacity_exhausted')).toBe(true);
   });
 
-  test('one that leaves the queue was not sent', async () => {
+  test('does not send a message that was aborted in the queue', async () => {
     const { backend, server } = await start({
       generation,
       onMessage: onStep(1, (socket, reply) => slowly(socket, reply, 200)),
@@ -222,7 +222,7 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     expect(server.seen.map(({ n }) => n)).not.toContain(2);
   });
 
-  test('the end of a session hangs up, and comes once', async () => {
+  test('closes the socket once at the end of a session', async () => {
     const { backend, server } = await start({ generation });
     const session = await open(backend);
     await Promise.all([session.delete(soon()), session.delete(soon())]);
@@ -234,7 +234,7 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     expect(await failure(step(backend.session(ref), 1))).toMatchObject({ code: 'session_lost' });
   });
 
-  test('a second create under one SID ends the first episode', async () => {
+  test('ends the first episode on a second create with its SID', async () => {
     const { backend, server } = await start({ generation });
     const session = await open(backend);
     const again = await open(backend);
@@ -243,7 +243,7 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     expect(server.sockets()).toBe(1);
   });
 
-  test('a refused upgrade: by a proxy that may get better, and by a door that stays shut', async () => {
+  test('retries an upgrade that a proxy refused, but not one that the server refused', async () => {
     // The first upgrade of generation E asks whether sockets can attach.
     const passing = await start({ generation, refuseUpgrade: (count) => (count === 2 ? 503 : null) });
     const [one, two] = [await open(passing.backend), await open(passing.backend)];
@@ -254,14 +254,14 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     expect(shut.server.sessions()).toBe(0);
   });
 
-  test('a reset that is never answered gives its slot back when nobody waits for it any more', async () => {
+  test('frees the slot of an unanswered reset when its caller stops waiting', async () => {
     const { backend, server } = await start({ generation, onMessage: (_socket, _reply, { type }) => type === 'reset' });
     await expect(create(backend, AbortSignal.timeout(300))).rejects.toMatchObject({ name: 'TimeoutError' });
     await expectEmpty(server);
   });
 });
 
-test('a relayed request that may have run is not said to have been lost, and is sent once', async () => {
+test('sends a forwarded request once and does not report that it did not run', async () => {
   let posts = 0;
   const { server, backend } = await start({ generation: 'E', onPost: (socket) => (socket.destroy(), (posts += 1), true) });
   const relay = (to: OpenEnvBackend) =>
@@ -275,7 +275,7 @@ test('a relayed request that may have run is not said to have been lost, and is 
 
 describe('a full server', () => {
   const refusal = '{"type":"error","data":{"message":"Server at capacity: 1/1","code":"CAPACITY_REACHED"}}';
-  test('says so before it is asked, or only hangs up', async () => {
+  test('refuses with an error frame or by closing the socket', async () => {
     const { backend } = await start({
       generation: 'C',
       onSocket: (socket, count) => {
@@ -289,7 +289,7 @@ describe('a full server', () => {
     expect(await step(await open(backend), 1)).toBe(1);
   });
 
-  test('a constructor that fails is the environment’s failure', async () => {
+  test('reports a failing constructor as environment_failed', async () => {
     const words = '{"type":"error","data":{"message":"Environment factory failed","code":"FACTORY_ERROR"}}';
     const { backend } = await start({ generation: 'C', onSocket: (socket) => (socket.send(words), socket.close(1000), true) });
     expect(await failure(create(backend))).toMatchObject({ code: 'environment_failed', detail: 'Environment factory failed' });
@@ -297,7 +297,7 @@ describe('a full server', () => {
 });
 
 describe('an attached session', () => {
-  test('outlives its socket while nothing that acts is on its way', async () => {
+  test('survives its socket while no step is on its way', async () => {
     const sockets: WebSocket[] = [];
     const { backend, server } = await start({ generation: 'E', onSocket: (socket) => void sockets.push(socket) });
     const session = await open(backend);
@@ -309,7 +309,7 @@ describe('an attached session', () => {
     expect([server.sockets(), server.sessions()]).toEqual([1, 1]);
   });
 
-  test('a question whose answer was cut off is asked again', async () => {
+  test('repeats a read whose reply was lost', async () => {
     let cut = true;
     const { backend } = await start({
       generation: 'E',

@@ -39,7 +39,7 @@ async function serve(implemented: Record<string, (body: { split: string; index: 
 const splits = () => ['train', { name: 'hard', type: 'odd' }, { name: 'mine', type: 'test' }];
 
 describe('the Task API', () => {
-  test('bare and odd splits have a type', async () => {
+  test('derives the type of a split from its name', async () => {
     const { api } = await serve({ splits });
     expect(await api.splits()).toEqual([
       { name: 'train', type: 'train' },
@@ -48,7 +48,7 @@ describe('the Task API', () => {
     ]);
   });
 
-  test('a list alone gives counts, tasks and ranges', async () => {
+  test('derives counts, tasks and ranges from a list', async () => {
     const { api, asked } = await serve({ splits, tasks: () => ({ tasks: TASKS }) });
     expect(await api.count('train')).toBe(3);
     expect(await api.task('train', -1, soon())).toEqual({ id: 'c' });
@@ -61,7 +61,7 @@ describe('the Task API', () => {
     expect(asked.filter((route) => route === 'num_tasks')).toHaveLength(1);
   });
 
-  test('the index alone gives tasks, and says that it cannot list', async () => {
+  test('reads tasks by index if they cannot be listed', async () => {
     const { api } = await serve({ splits, num_tasks: () => ({ num_tasks: 3 }), task: ({ index }) => ({ task: TASKS[index] }) });
     expect(await api.count('train')).toBe(3);
     expect(await api.task('train', 1, soon())).toEqual({ id: 'b' });
@@ -69,7 +69,7 @@ describe('the Task API', () => {
     expect(await api.positionOf({ id: 'b' })).toBeNull();
   });
 
-  test('a task that comes back finds its place, whatever the order of its keys', async () => {
+  test('finds the position of a listed task for any order of keys', async () => {
     const { api, asked } = await serve({
       splits,
       num_tasks: ({ split }) => ({ num_tasks: split === 'mine' ? 3 : 0 }),
@@ -81,7 +81,7 @@ describe('the Task API', () => {
     expect(asked.filter((route) => route === 'task_range')).toHaveLength(1);
   });
 
-  test('an answer that is none is named as such, and asked for again', async () => {
+  test('reports an invalid answer and does not cache it', async () => {
     let good = false;
     const { api } = await serve({ splits: () => (good ? splits() : { no: 'list' }) });
     await expect(api.splits()).rejects.toMatchObject({ code: 'backend_invalid' });

@@ -11,7 +11,7 @@ const output = (data: string) => {
 const text = (words: string) => ({ text: words, detail: null, type: 'text' });
 
 describe('a step', () => {
-  test('is its observation as JSON, numbers as they were written', () => {
+  test('is its observation as JSON and keeps the spelling of numbers', () => {
     const step = output('{"observation":{"metadata":{},"price":1.0,"id":12345678901234567890,"nan":null},"reward":1.0,"done":true}');
     expect(step).toMatchObject({ ok: true, reward: 1, finished: true, metadata: null });
     expect(step.blocks).toEqual([text('{"price":1.0,"id":12345678901234567890,"nan":null}')]);
@@ -33,13 +33,13 @@ describe('a step', () => {
     expect(JSON.parse(step.text)).toMatchObject({ output: { reward: expected } });
   });
 
-  test('its metadata: beside the observation first, in it else', () => {
+  test('takes metadata beside the observation first, then inside it', () => {
     expect(output('{"observation":{"metadata":{"a":1}},"metadata":{"a":2}}').metadata).toEqual({ a: 2 });
     expect(output('{"observation":{"metadata":{"a":1}}}').metadata).toEqual({ a: 1 });
     expect(output('{"observation":{"metadata":{}},"metadata":null}').metadata).toBeNull();
   });
 
-  test('of a tool is what the tool answered', () => {
+  test('has the blocks of the tool', () => {
     const content = '[{"type":"text","text":"a"},{"type":"image","data":"AA==","mimeType":"image/gif"},{"type":"audio","data":"x"}]';
     const step = output(
       `{"observation":{"tool_name":"t","error":null,"result":{"content":${content},"structured_content":{"n":1}},"metadata":{"m":2}},"reward":0.5}`,
@@ -54,7 +54,7 @@ describe('a step', () => {
     expect(output('{"observation":{"tool_name":"t","result":{"n":1.0},"error":null}}').blocks).toEqual([text('{"n":1.0}')]);
   });
 
-  test('a tool’s error is a result, a call that could not be is a refusal', () => {
+  test('has a tool error as a result and an invalid call as a refusal', () => {
     const failed = (type: string) =>
       `{"observation":{"tool_name":"t","result":null,"error":{"error_type":"${type}","message":"no"}},"reward":null}`;
     expect(output(failed('execution_error'))).toMatchObject({ ok: true, blocks: [text('no')] });
@@ -66,10 +66,10 @@ describe('a step', () => {
 
 describe('a prompt', () => {
   const prompt = (data: string, tools: boolean) => promptOfReset(read(data), tools);
-  test('of an environment of actions is the observation', () => {
+  test('of an action environment is the observation', () => {
     expect(prompt('{"observation":{"prompt":"Go","x":1,"metadata":{"a":1}},"reward":0}', false)).toEqual([text('{"prompt":"Go","x":1}')]);
   });
-  test('of an environment of tools is its question, where it has one', () => {
+  test('of a tool environment is its question, if it has one', () => {
     expect(prompt('{"observation":{"question":"Why?"}}', true)).toEqual([text('Why?')]);
     expect(prompt('{"observation":{"metadata":{"instruction":"Do."}}}', true)).toEqual([text('Do.')]);
     expect(prompt('{"observation":{"prompt":" ","n":1,"metadata":{}}}', true)).toEqual([text('{"prompt":" ","n":1}')]);
@@ -79,13 +79,13 @@ describe('a prompt', () => {
 
 describe('a reply in the ledger', () => {
   const result = (reply: string) => resultOfReply(readReply(reply));
-  test('an exception is the environment’s failure, a refused action its player’s', () => {
+  test('has an exception as a failure of the environment and a refused action as one of the policy', () => {
     expect(result('{"type":"error","data":{"message":"99","code":"EXECUTION_ERROR"}}')).toEqual({ failed: '99' });
     const errors = '[{"loc":["guess"],"msg":"Field required"}]';
     const refused = result(`{"type":"error","data":{"message":"Invalid message","code":"VALIDATION_ERROR","errors":${errors}}}`);
     expect(refused).toMatchObject({ ok: false, reason: 'input_validation', text: expect.stringContaining('guess: Field required') });
   });
-  test('a call by JSON-RPC has no reward', () => {
+  test('has no reward for a JSON-RPC call', () => {
     const called =
       '{"type":"mcp","data":{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hi"}],"structured_content":null}}}';
     expect(result(called)).toMatchObject({ ok: true, reward: null, finished: false });
@@ -94,12 +94,12 @@ describe('a reply in the ledger', () => {
     expect(result(error(-32_602, "Missing 'name' in params"))).toMatchObject({ ok: false, reason: 'input_validation' });
     expect(result(error(-32_603, 'Error calling tool: kaboom'))).toMatchObject({ ok: true });
   });
-  test.each(['[]', '"x"', '{"type":"observation"}', '{"type":"other","data":{}}', '{', '{"data":{}}'])('%s is none', (text_) => {
+  test.each(['[]', '"x"', '{"type":"observation"}', '{"type":"other","data":{}}', '{', '{"data":{}}'])('%s is invalid', (text_) => {
     expect(() => readReply(text_)).toThrow(/OpenEnv server/);
   });
 });
 
-describe('an observation whose text is only cut', () => {
+describe('an observation that is passed on as text', () => {
   const frame = (data: string) => `{"type":"observation","data":${data}}`;
 
   test.each([

@@ -73,7 +73,7 @@ describe('an OpenEnv server with uploaded tasks', () => {
     expect(seen).toEqual([]);
   });
 
-  test('is reset with the keywords of the task that a client names; keywords of the client win', async () => {
+  test('resets with the keywords of the named task; keywords of the client win', async () => {
     const { backend, seen } = serverOfUploadedTasks();
     const ref = await backend.create(create, signal);
     const reset = (data: JsonObject) => backend.session(ref).native!.exchange({ type: 'reset', data }, null, signal);

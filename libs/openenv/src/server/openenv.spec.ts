@@ -16,7 +16,7 @@ import { derivedSid, uuidOf } from './session-ids.ts';
 import { chooseTask } from './task-choice.ts';
 import { blocksObservation, toolResultOf, withMetadata } from './tool-result.ts';
 
-describe("Python's words", () => {
+describe("Python's error texts", () => {
   // Right: what `json.loads` of Python 3.11 says.
   test.each([
     ['', 'Expecting value: line 1 column 1 (char 0)'],
@@ -36,14 +36,14 @@ describe("Python's words", () => {
 });
 
 describe('a frame', () => {
-  test('keeps its numbers, and its data may be left out of a reset', () => {
+  test('keeps the spelling of numbers; a reset needs no data', () => {
     expect(readMessage('{"type":"reset"}')).toEqual({ type: 'reset', data: {} });
     const { data } = readMessage('{"type":"reset","data":{"seed":12345678901234567890}}') as { data: { seed: unknown } };
     expect(String(data.seed)).toBe('12345678901234567890');
     expect(() => readMessage('{"type":"step","data":{},"x":1}')).toThrow('Invalid message');
   });
 
-  test('of a tool action is read strictly', () => {
+  test('of a tool action refuses unknown and mistyped fields', () => {
     expect(readToolAction({ type: 'list_tools', metadata: {} })).toBe('list_tools');
     expect(readToolAction({ tool_name: 'a' })).toEqual({ tool: 'a', input: {} });
     for (const wrong of [{}, { type: 'list_tools', tool_name: 'a' }, { tool_name: 'a', x: 1 }, { tool_name: 'a', metadata: null }]) {
@@ -51,7 +51,7 @@ describe('a frame', () => {
     }
   });
 
-  test('of a plain action is held against the published schema', () => {
+  test('of an action is checked against the published schema', () => {
     const schema = {
       properties: { n: { type: 'integer' }, flag: { type: 'boolean', default: false }, list: { type: 'array' } },
       required: ['n', 'flag'],
@@ -85,7 +85,7 @@ describe('a frame', () => {
     expect(published['additionalProperties']).not.toBe(false);
   });
 
-  test('of a plain action has no other fields where its schema lists them all', () => {
+  test('of an action refuses unknown fields if the schema lists all fields', () => {
     for (const schema of [{}, { anyOf: [{}], additionalProperties: false }]) {
       const published = actionSchema('Maze', schema)['action'] as JsonObject;
       expect(actionIssues(published, { x: 1 })).toMatchObject([{ type: 'extra_forbidden', loc: ['x'] }]);
@@ -95,13 +95,13 @@ describe('a frame', () => {
 
 describe('a reply', () => {
   const observed: Observed = { kind: 'observation', observation: '{}', reward: 'true', done: false, metadata: null };
-  test('leaves metadata out on sockets and is null over HTTP; a reward is true there and 1.0 here', () => {
+  test('omits empty metadata on sockets and has null over HTTP; a reward of true is 1.0 over HTTP', () => {
     expect(frameOf(observed)).toBe('{"type":"observation","data":{"observation":{},"reward":true,"done":false}}');
     expect(bodyOf(observed)).toBe('{"observation":{},"reward":1.0,"done":false,"metadata":null}');
     expect(frameOf({ ...observed, metadata: '{"a":1}' })).toContain(',"metadata":{"a":1}}}');
     expect(bodyOf({ ...observed, reward: '-3' })).toContain('"reward":-3.0');
   });
-  test('writes rewards as floats, and none that is no number', () => {
+  test('serialises rewards as floats or null', () => {
     expect([1, 0.25, -2, null, Number.NaN, Number.POSITIVE_INFINITY].map(rewardText)).toEqual([
       '1.0',
       '0.25',
@@ -111,7 +111,7 @@ describe('a reply', () => {
       'null',
     ]);
   });
-  test('puts metadata into observations, whatever they hold', () => {
+  test('puts metadata into every observation', () => {
     expect(withMetadata(null, '{}')).toBe('{"metadata":{}}');
     expect(withMetadata('{"k":1}', '{ "a": 1.0 }')).toBe('{"metadata":{"k":1},"a": 1.0 }');
     expect(blocksObservation([{ type: 'text', text: '{"a":1.0}' }] as never)).toBe('{"a":1.0}');
@@ -150,7 +150,7 @@ describe('a reply', () => {
 
 describe('a JSON-RPC request to an OpenEnv server', () => {
   test.each(['"result":{"data":1.0,"big":9007199254740993}', '"error":{"code":-32603,"message":"no","data":{"big":9007199254740993}}'])(
-    'keeps the numbers of both ways: %s',
+    'keeps the spelling of numbers in both directions: %s',
     async (said) => {
       const sent: string[] = [];
       const engine = {
@@ -211,20 +211,20 @@ describe('the task of a reset', () => {
     expect(await choose(data)).toEqual(chosen);
   });
 
-  test('is any of the first training split when nothing is asked for, and every one in the end', async () => {
+  test('is a random task of the first training split without keywords', async () => {
     const seen = new Set<unknown>();
     for (let attempt = 0; attempt < 200; attempt += 1) seen.add(((await choose({ seed: 'abc' })) as unknown[])[1]);
     expect(seen).toEqual(new Set([0, 1, 2, 3]));
   });
 
-  test('that there is not is an error that leaves the socket open', async () => {
+  test('that does not exist is an error that leaves the socket open', async () => {
     await expect(choose({ task_id: 'x' })).rejects.toMatchObject({ code: 'EXECUTION_ERROR', ends: false });
     await expect(choose({ split: 'empty' })).rejects.toThrow("The split 'empty' has no tasks.");
     await expect(choose({ id: 'easy-0' }, false)).rejects.toThrow('There is no task');
   });
 });
 
-test('an infrastructure failure is an error, and ends the socket only where the session has ended', () => {
+test('an infrastructure failure is an error; it ends the socket only if the session has ended', () => {
   const codes = (
     ['backend_timeout', 'internal_error', 'setup_failed', 'session_lost', 'session_expired', 'environment_failed'] as const
   ).map((code) => toOpenEnvError(new PalestraError(code), 'Env'));
@@ -238,7 +238,7 @@ test('an infrastructure failure is an error, and ends the socket only where the 
   ]);
 });
 
-test('a conversation is given as chat APIs take it', () => {
+test('converts a conversation to the form of chat APIs', () => {
   const block = (text: string, detail: object | null = null) => ({ type: 'text' as const, text, detail: detail as null });
   expect(promptOf([block('a'), block('b')])).toEqual({ text: 'a\nb', isConversation: false });
   expect(promptOf([block('[system]', { role: 'system' })]).isConversation).toBe(true);
@@ -266,7 +266,7 @@ test('a conversation is given as chat APIs take it', () => {
   ]);
 });
 
-test('ids of later sessions follow from the first', () => {
+test('derives ids of later sessions from the first', () => {
   const id = crypto.randomUUID();
   expect(derivedSid(id, 0)).toBe(id);
   expect(derivedSid(id, 1)).toBe(derivedSid(id, 1));

@@ -52,7 +52,7 @@ const sse = (response: http.ServerResponse, text: string) => response.writeHead(
 const result = '{"ok":true,"output":{"blocks":[],"metadata":null,"reward":null,"finished":false}}';
 
 describe('OrsBackend', () => {
-  test('a create that was given up leaves no episode, also when its delete overtook it', async () => {
+  test('deletes the episode of an aborted create, also if the delete overtakes the create', async () => {
     const episodes = new Set<string>();
     const sidOf = (request: http.IncomingMessage) => String(request.headers['x-session-id']);
     const { backend, count } = await serve({
@@ -87,14 +87,14 @@ describe('OrsBackend', () => {
     expect([...episodes]).toEqual(['s']);
   });
 
-  test('sends the deployment, and no path with two slashes', async () => {
+  test('sends the deployment and no double slash in paths', async () => {
     const { backend, seen } = await serve({ '/ping': json({ status: 'ok' }), '/a/splits': json([]) });
     await backend.splits(null, soon());
     await session(backend).ping(soon());
     expect(seen.every((one) => one.headers['x-deployment'] === 'acme/a' && !one.path.startsWith('//'))).toBe(true);
   });
 
-  test('repeats what the server declares not executed, and passes other refusals on', async () => {
+  test('repeats requests that the server did not run and passes other errors through', async () => {
     const starting = json({ detail: 'Environment still starting.' }, 503, { 'retry-after': '0', 'x-backend-state': 'starting' });
     const { backend, count } = await serve({
       '/a/prompt': (response, request, attempt) => (attempt < 4 ? starting : json([]))(response, request, attempt),
@@ -109,7 +109,7 @@ describe('OrsBackend', () => {
     expect(count('/a/call')).toBe(3);
   });
 
-  test('a 422 keeps its list, an unknown status its number and words', async () => {
+  test('keeps the list of a 422, and the status and text of other errors', async () => {
     const list = [{ type: 'missing', loc: ['body', 'name'], msg: 'Field required' }];
     const { backend } = await serve({ '/create': json({ detail: list }, 422), '/a/prompt': json({ detail: 'I am a teapot' }, 418) });
     const create = backend.create({ sid: 's', env: null, task: { kind: 'spec', spec: {} }, toolsetName: null, secrets: {} }, soon());
@@ -117,13 +117,13 @@ describe('OrsBackend', () => {
     await expect(session(backend).prompt(soon())).rejects.toMatchObject({ status: 418, detail: 'I am a teapot' });
   });
 
-  test('a call that broke before it had an id is not repeated: nobody knows whether it ran', async () => {
+  test('does not repeat a call whose connection broke before it had an id', async () => {
     const { backend, count } = await serve({ '/a/call': (response) => void response.destroy() });
     await expect(call(backend)).rejects.toMatchObject({ code: 'session_lost', status: 410 });
     expect(count('/a/call')).toBe(1);
   });
 
-  test('a stream that ends without a result is resumed by its id, which is told', async () => {
+  test('resumes a stream that ends without a result by its id and reports the id', async () => {
     const { backend, seen } = await serve({
       '/a/call': (response, _request, attempt) => {
         sse(response, 'event: task_id\r\ndata: 7\r\n\r\n');
@@ -141,7 +141,7 @@ describe('OrsBackend', () => {
     ]);
   });
 
-  test('a session that is gone when a broken call is sent again: what ran is not known', async () => {
+  test('reports an unknown outcome if the session is unknown when a call is resumed', async () => {
     const gone = json({ detail: 'Active environment not found' }, 404);
     const { backend, count } = await serve({
       '/a/call': (response, request, attempt) => (attempt === 1 ? void response.destroy() : gone(response, request, attempt)),
@@ -153,7 +153,7 @@ describe('OrsBackend', () => {
     await expect(call(forgotten)).rejects.toMatchObject({ code: 'session_lost', message: expect.stringContaining('did not run') });
   });
 
-  test('a result that the server forgot is an unknown outcome, and not the tool’s error', async () => {
+  test('reports an unknown outcome if the server no longer has the result', async () => {
     const { backend } = await serve({
       '/a/call': (response) => void response.writeHead(200).end('event: error\r\ndata: unknown task_id\r\n\r\n'),
     });
@@ -161,7 +161,7 @@ describe('OrsBackend', () => {
     await expect(resumed).rejects.toMatchObject({ code: 'session_lost' });
   });
 
-  test('follows a redirect on its own origin, and to no other', async () => {
+  test('follows redirects within the origin only', async () => {
     const { backend } = await serve({
       '/a/splits': json(null, 308, { location: '/b/splits' }),
       '/b/splits': json([{ name: 'train', type: 'train' }]),
@@ -171,7 +171,7 @@ describe('OrsBackend', () => {
     await expect(backend.tools(null, soon())).rejects.toMatchObject({ code: 'backend_invalid' });
   });
 
-  test('asks a momentarily overloaded server again where that is safe', async () => {
+  test('repeats safe requests to an overloaded server', async () => {
     const { backend, count } = await serve({
       '/a/splits': (response, request, attempt) => json(attempt < 3 ? {} : [], attempt < 3 ? 502 : 200)(response, request, attempt),
     });
@@ -179,12 +179,12 @@ describe('OrsBackend', () => {
     expect(count('/a/splits')).toBe(3);
   });
 
-  test('something else than an environment server is named as such', async () => {
+  test('reports a server that does not speak ORS', async () => {
     const { backend } = await serve({ '/list_environments': (response) => void response.end('<html>') });
     await expect(backend.environments(soon())).rejects.toMatchObject({ code: 'backend_invalid' });
   });
 
-  test('an end is one request, and two where the server has no /delete', async () => {
+  test('deletes with one request, or two if the server has no /delete', async () => {
     const usual = await serve({ '/delete': json({ sid: 's' }), '/delete_session': json({ sid: 's' }) });
     await session(usual.backend).delete(soon());
     expect([usual.count('/delete'), usual.count('/delete_session')]).toEqual([1, 0]);
@@ -193,12 +193,12 @@ describe('OrsBackend', () => {
     expect(bare.count('/delete_session')).toBe(1);
   });
 
-  test('the caller’s signal ends a wait', async () => {
+  test("ends a wait on the caller's signal", async () => {
     const { backend } = await serve({ '/a/prompt': () => {} });
     await expect(session(backend).prompt(AbortSignal.timeout(100))).rejects.toMatchObject({ name: 'TimeoutError' });
   });
 
-  test('counts and single tasks of a server that only lists', async () => {
+  test('derives counts and single tasks from a list', async () => {
     const { backend } = await serve({ '/a/tasks': json({ tasks: [{ id: 0 }, { id: 1 }], env_name: 'a' }) });
     expect(await backend.numTasks(null, 'train', soon())).toBe(2);
     expect(await backend.task(null, 'train', -1, soon())).toEqual({ id: 1 });

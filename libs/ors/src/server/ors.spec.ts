@@ -23,14 +23,14 @@ const issues = (read: () => unknown): unknown => {
 const types = (read: () => unknown) => (issues(read) as { type: string; loc: unknown[] }[]).map(({ type, loc }) => [type, loc.join('.')]);
 
 describe('bodies', () => {
-  test('nothing, something else, and malformed JSON', () => {
+  test('rejects a missing, mistyped and malformed body', () => {
     expect(types(() => readCallBody(parseBody(null)))).toEqual([['missing', 'body']]);
     expect(types(() => readCallBody([]))).toEqual([['model_attributes_type', 'body']]);
     expect(types(() => parseBody(Buffer.from('{bad')))).toEqual([['json_invalid', 'body.1']]);
     expect(readCreateSessionBody(undefined)).toEqual({ env: null, taskId: null });
   });
 
-  test('all that is wrong is named, fields first, strangers last', () => {
+  test('lists all issues, fields first, unknown keys last', () => {
     expect(types(() => readCallBody({ input: 3, z: 1 }))).toEqual([
       ['missing', 'body.name'],
       ['dict_type', 'body.input'],
@@ -39,7 +39,7 @@ describe('bodies', () => {
     expect(types(() => readCallBody(JSON.parse('{"name":"a","input":{},"__proto__":1}')))).toEqual([['extra_forbidden', 'body.__proto__']]);
   });
 
-  test('integers as pydantic takes them', () => {
+  test('accepts integers as pydantic does', () => {
     const index = (value: unknown) => () => readTaskBody({ split: 's', index: value });
     expect(index('7')()).toEqual({ split: 's', index: 7 });
     expect(readTaskBody(parseBody(Buffer.from('{"split":"s","index":-1.0}')))).toEqual({ split: 's', index: -1 });
@@ -49,7 +49,7 @@ describe('bodies', () => {
     expect(readTaskRangeBody({ split: 's', start: null })).toEqual({ split: 's', start: null, stop: null });
   });
 
-  test('a create names its task in exactly one way and keeps its numbers', () => {
+  test('requires exactly one form of the task in a create and keeps numbers', () => {
     const body = readCreateBody(parseBody(Buffer.from('{"task_spec":{"n":1.0,"big":12345678901234567890}}')));
     expect(stringifyJson(body.task_spec)).toBe('{"n":1.0,"big":12345678901234567890}');
     for (const wrong of [{}, { split: 's' }, { index: 0 }, { task_spec: {}, split: 's', index: 0 }, { task_spec: null }]) {
@@ -57,7 +57,7 @@ describe('bodies', () => {
     }
   });
 
-  test('blocks belong in certain messages', () => {
+  test('checks which blocks a message may have', () => {
     const group = (role: string, type: string) => () => readScoreGroupBody({ candidates: [{ messages: [{ role, blocks: [{ type }] }] }] });
     expect(issues(group('assistant', 'reasoning'))).toBe('accepted');
     expect(types(group('user', 'tool_call'))).toEqual([['value_error', 'body.candidates.0.messages.0']]);

@@ -5,7 +5,7 @@ type Answer = Parameters<typeof relayedError>[0];
 const answer = (status: number, detail: unknown): Answer =>
   ({ status, text: JSON.stringify({ detail }), headers: {} }) as unknown as Answer;
 
-describe('relayedError keeps the words of the environment and finds their code', () => {
+describe('relayedError keeps the text of the environment and finds its code', () => {
   it.each([
     [400, 'Invalid index range', 'invalid_index_range'],
     [400, 'Invalid index', 'invalid_index'],

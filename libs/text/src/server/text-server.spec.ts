@@ -99,7 +99,7 @@ async function opened() {
   return { backend, dead, text, ledger, sid, step };
 }
 
-test('a server that is away is no reward and no turn: the same one may be played when it is back', async () => {
+test('does not count a turn while the server is unreachable and plays it later', async () => {
   const { backend, text, sid, step } = await opened();
   backend.failures = ['backend_unreachable', 'backend_unreachable'];
   for (let time = 0; time < 2; time += 1) await expect(step(COUNT, 1)).rejects.toMatchObject({ code: 'backend_unreachable', status: 503 });
@@ -108,7 +108,7 @@ test('a server that is away is no reward and no turn: the same one may be played
   expect(backend.executions.get(sid)).toBe(1);
 });
 
-test('what may have run is not run again', async () => {
+test('does not repeat a call that may have run', async () => {
   const { backend, sid, step } = await opened();
   backend.failures = ['backend_timeout'];
   for (let time = 0; time < 2; time += 1) await expect(step(COUNT, 1)).rejects.toMatchObject({ code: 'backend_timeout' });
@@ -116,7 +116,7 @@ test('what may have run is not run again', async () => {
   expect(backend.executions.get(sid)).toBeUndefined();
 });
 
-test('a lost session is gone for every turn', async () => {
+test('answers every turn of a lost session with its error', async () => {
   const { backend, step } = await opened();
   await step(COUNT, 1);
   backend.failures = ['session_lost'];
@@ -124,7 +124,7 @@ test('a lost session is gone for every turn', async () => {
   await expect(step('no call', 3)).rejects.toBeInstanceOf(PalestraError);
 });
 
-test('a turn that takes too long goes on, and one that waited behind it without a number does not begin', async () => {
+test('continues a turn after its limit and does not start an unnumbered one behind it', async () => {
   const { text, backend, sid } = await opened();
   const slow = (waitMs: number, turn: number | null) =>
     text.step(alice, sid, { text: '<tool_call>{"name": "slow", "arguments": {"n": 150}}', turn, waitMs });
@@ -137,7 +137,7 @@ test('a turn that takes too long goes on, and one that waited behind it without 
   expect(backend.executions.get(sid)).toBe(1);
 });
 
-test('a turn that equals the one before runs, though the outcome of that one was lost with its process', async () => {
+test('runs a turn that equals the last one after a crash', async () => {
   const { backend, dead, ledger, sid, step } = await opened();
   await step(COUNT, 1);
   dead.add('before');

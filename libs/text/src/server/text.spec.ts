@@ -70,12 +70,12 @@ describe('a tool call in a text', () => {
     ],
   ])('%s', (text, expected) => expect(parseToolCall(text)).toEqual(expected));
 
-  test('numbers keep their spelling', () => {
+  test('keeps the spelling of numbers', () => {
     const call = parseToolCall('<tool_call>{"name":"a","arguments":{"x":1.0,"y":12345678901234567890}}');
     expect(stringifyJson(call)).toBe('{"type":"call","name":"a","arguments":{"x":1.0,"y":12345678901234567890}}');
   });
 
-  test('whatever a model writes is read as something, and a written call as itself', () => {
+  test('parses any text, and a serialised call as itself', () => {
     const next = random(7);
     const seen = new Set<string>();
     for (let round = 0; round < 5_000; round += 1) {
@@ -92,7 +92,7 @@ describe('a tool call in a text', () => {
     expect(seen.size).toBeGreaterThanOrEqual(3);
   });
 
-  test('what JSON.parse takes is taken, and nothing else but NaN and its like', () => {
+  test('accepts what JSON.parse accepts, and NaN and Infinity', () => {
     const next = random(11);
     const tokens = [
       '{',
@@ -122,7 +122,7 @@ describe('a tool call in a text', () => {
     }
   });
 
-  test('a document that is too deep or too long is an error, not a crash', () => {
+  test('reports a document that is too deep or too long', () => {
     expect(problem(() => checkPythonJson('['.repeat(100_000)))).toContain('maximum recursion depth exceeded');
     expect(problem(() => checkPythonJson('1'.repeat(5_000)))).toContain('value has 5000 digits');
     expect(() => checkPythonJson('\ufeff1')).toThrow(PythonJsonError);
@@ -141,14 +141,14 @@ describe('an action in a text', () => {
   const message = tool({ message: { type: 'string' }, tone: { type: 'string' } }, ['message']);
   const number = tool({ action_id: { type: 'integer' }, game: { type: 'string' } }, ['action_id']);
 
-  test('is the last one on one line', () => {
+  test('is the last one on a single line', () => {
     expect(findAction('<action>a</action> <action>b</action> <action>c\n</action>')).toBe('b');
     expect(findAction('<action>a\rb\u2028c</action>')).toBe('a\rb\u2028c');
     expect(problem(() => findAction('none'))).toBe('No action found in action string: None');
     expect(problem(() => findAction('<action></action>'))).toBe('No action found in action string: ');
   });
 
-  test('becomes what the schema asks for', () => {
+  test('is converted to the type of the schema', () => {
     expect(toAction(message, '42')).toEqual({ message: '42' });
     expect(toAction(message, '{"message":"hi","tone":"low"}')).toEqual({ message: 'hi', tone: 'low' });
     // Python that happens to be JSON is still the text that was asked for.
@@ -178,7 +178,7 @@ describe('an action in a text', () => {
     expect(actionToolOf([{ ...one, input_schema: null }])).toBeNull();
   });
 
-  test('what is seen is printed as Python prints it', () => {
+  test('prints observations as Python does', () => {
     const seen = json('{"done":false,"n":1.0,"big":1e22,"text":"it\'s","list":["a\'b",null,true,{"k":0.00001}],"none":null}') as never;
     expect(renderObservation(seen)).toBe(
       "done: False\nn: 1.0\nbig: 1e+22\ntext: it's\nlist: [\"a'b\", None, True, {'k': 1e-05}] (len=4)\nnone: None\n given this information, try again.",
@@ -205,7 +205,7 @@ describe('a turn', () => {
   });
   const output = { blocks: [{ type: 'text', text: '{"a":1}', detail: null }], metadata: null, reward: null, finished: false };
 
-  test('without a call ends the episode; a broken one does not, unless it was the last', () => {
+  test('ends the episode without a call; an invalid call ends it in the last turn only', () => {
     expect(readTurn(calls, 1, 'the answer is 4')).toMatchObject({
       played: { counted: false, step: { observations: [], done: true, metadata: { stop_reason: 'no_tool_call' } } },
     });
@@ -213,7 +213,7 @@ describe('a turn', () => {
     expect(readTurn(calls, 3, '<tool_call>')).toMatchObject({ played: { step: { done: true } } });
   });
 
-  test('a float stays a float, and a null reward is one', () => {
+  test('keeps floats and gives 0.0 for a null reward', () => {
     const { step } = playedTurn(calls, 1, { tool: 'a', input: {} }, result(output));
     expect(stringifyJson(step)).toBe(
       '{"observations":[{"role":"user","content":"<tool_response>\\n{\\"a\\":1}\\n</tool_response>"}],"reward":0.0,"done":false,' +
@@ -221,7 +221,7 @@ describe('a turn', () => {
     );
   });
 
-  test('a failure of the infrastructure is none of its outcomes', () => {
+  test('throws on an infrastructure failure', () => {
     const refused = (code: 'session_lost' | 'invalid_body'): CallOutcome => ({ type: 'refused', code, status: 410, detail: 'gone' });
     expect(() => playedTurn(calls, 1, { tool: 'a', input: {} }, refused('session_lost'))).toThrow(PalestraError);
     expect(() => playedTurn(actions, 1, { tool: 'a', input: {} }, refused('session_lost'))).toThrow(PalestraError);
@@ -230,7 +230,7 @@ describe('a turn', () => {
     );
   });
 
-  test('an action that fails is -1 and its text, and the last turn shows nothing', () => {
+  test('gives -1 and the error for a failed action, and no observation in the last turn', () => {
     const failed: CallOutcome = { type: 'tool_failed', message: 'broke' };
     expect(playedTurn(actions, 1, { tool: 'step', input: {} }, failed).step).toMatchObject({
       observations: [{ role: 'user', content: 'broke' }],
@@ -248,7 +248,7 @@ describe('a turn', () => {
     );
   });
 
-  test('rewards are summed as Python sums them', () => {
+  test('sums rewards as Python does', () => {
     expect(stringifyJson([[], ['1', '2'], ['0.0'], ['1', '0.5', '0.5'], ['0.1', '0.1', '0.1']].map(pythonSum))).toBe(
       '[0,3,0.0,2.0,0.30000000000000004]',
     );
