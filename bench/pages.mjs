@@ -1,4 +1,4 @@
-// What a reader waits for, in Debian's Chromium over the built service: the fixtures of dashboard.md 13.1 against its figures. BENCH_ROLLOUTS:
+// What a reader waits for, in Debian's Chromium over the built service: the fixtures of tests/support/fixtures against fixed limits. BENCH_ROLLOUTS:
 // size of the large run, default 1000000, the size of the targets. PALESTRA_CHROMIUM: another browser than /usr/bin/chromium.
 import { existsSync } from 'node:fs';
 import { sendEvents } from '../tests/support/fixtures/events.mjs';

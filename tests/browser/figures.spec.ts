@@ -9,7 +9,7 @@ import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { launch, openPage, settled, type View, visit } from './browser.ts';
 
 /**
- * The fixtures of dashboard.md 13.1: what must hold whatever the machine does meanwhile. Their times are measured by `npm run bench pages`.
+ * The large fixtures (tests/support/fixtures): properties that must hold on a machine of any speed. Their times are measured by `npm run bench pages`.
  * F2 and F3 are in rollout.spec.ts, F4 in groups.spec.ts, F5 in libs/rollouts' golden results, F6 in hostile.spec.ts.
  */
 const MOST_ROWS = 300;

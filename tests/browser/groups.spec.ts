@@ -23,7 +23,7 @@ function episode(sample: number, shared: number, own: number, reward: number): U
   return messages;
 }
 
-/** Vector 7 of dashboard.md: n = 64, c = 5. */
+/** Vector 7 of docs/reference/metrics.md#test-vectors: n = 64, c = 5. */
 const large = Array.from({ length: 64 }, (_, sample) => (sample % 13 === 3 ? 1 : 0));
 const small = [1, 1, 0.04, 0];
 /** Advantage of each: (r − mean) / (std + 1e-6), ddof 1, recomputed from what was uploaded. */

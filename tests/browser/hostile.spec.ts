@@ -6,7 +6,7 @@ import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { uploadRollout } from './upload.ts';
 import { atRest, launch, loaded, openPage, shoot, type View, visit, type Watched } from './browser.ts';
 
-/** F6 of dashboard.md 13.1 on every page that shows what trainers, models and tools said: text, not elements, and no request elsewhere. */
+/** The hostile fixture on every page that shows texts of trainers, models and tools: text, not elements, and no request elsewhere. */
 let palestra: SharedPalestra;
 let browser: Browser;
 const light: View = { width: 1280, theme: 'light' };

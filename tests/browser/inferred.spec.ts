@@ -5,7 +5,7 @@ import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, visit } from './browser.ts';
 import { messageEvents, uploadEvents, uploadRollout } from './upload.ts';
 
-/** Provenance is always shown (dashboard.md 2.2): steps that nobody uploaded have their mark on every page of the run. */
+/** Pages always show provenance (docs/reference/metrics.md#provenance): inferred steps have their mark on every page of the run. */
 let palestra: SharedPalestra;
 let browser: Browser;
 const runName = 'skyrl-openreward';

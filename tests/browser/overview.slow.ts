@@ -1,6 +1,6 @@
 import { ENVIRONMENTS, type Raw } from './overview.data.ts';
 
-/** Figures of rollouts as dashboard.md 3.1 and skyrl.md 5 define them, written out slowly and without our own metric library. */
+/** Figures of rollouts as docs/reference/metrics.md and docs/reference/skyrl.md#metrics define them, written out slowly and without our own metric library. */
 
 const BROKEN_OFF = new Set(['env_error', 'infra_error', 'timeout', 'aborted', 'cancelled']);
 const TRUNCATED = new Set(['max_turns', 'max_tokens', 'context_length']);
@@ -106,7 +106,7 @@ export function halfWidth(rollouts: readonly Raw[]): number {
   return (low * deviation) / Math.sqrt(means.length);
 }
 
-/** What SkyRL logs for these rollouts (skyrl.md 5): null is 0, and a group passes with any last step that is rewarded. */
+/** What SkyRL logs for these rollouts (docs/reference/skyrl.md#metrics): null is 0, and a group passes with any last step that is rewarded. */
 export function skyrl(rollouts: readonly Raw[]): Record<string, number> {
   const raw = mean(rollouts.map((rollout) => totalOf(rollout) ?? 0));
   const groups = groupsOf(rollouts);

@@ -3,7 +3,7 @@ import type { JsonObject, Message, ToolResultBlock } from '@palestra/protocol';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * The environments behind the recorded exchanges (recordings/README.md), written in the kit. Schemas are those that pydantic
+ * The environments behind the recorded exchanges, written in the kit. Schemas are those that pydantic
  * made for the originals, so that a recorded `/tools` answer stays comparable.
  */
 interface Task {

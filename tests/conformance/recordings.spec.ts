@@ -8,7 +8,7 @@ import { type Allowance, type Exchange, fold, readRecording, replay } from './su
 
 /**
  * Recorded exchanges of the official clients with the reference servers, played against us. The reference servers stand
- * behind us with the recorded environments; what may differ and why is the table of recordings/README.md "Replay".
+ * behind us with the recorded environments; the allowances below list the differences and their reasons.
  */
 const recordedKey = 'or_testkey';
 

@@ -1,4 +1,4 @@
-// Fails when the built dashboard is heavier than its budget (dashboard.md section 8): gzip kB of what the first page needs
+// Fails when the built dashboard is heavier than its budget: gzip kB of what the first page needs
 // (shell) and of what each route adds to it. Run after `npm run build`.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';

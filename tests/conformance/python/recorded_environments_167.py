@@ -1,4 +1,4 @@
-"""The environments behind the exchanges that were recorded with openreward 0.1.167 (recordings/README.md)."""
+"""The environments behind the exchanges that were recorded with openreward 0.1.167."""
 
 import asyncio
 import json

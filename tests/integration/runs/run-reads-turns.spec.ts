@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NORMALISER_VERSION } from '../../../libs/rollouts/src/index.ts';
 import { createDatabase, startServer, type TestServer } from '../../support/server.ts';
 
-/** verl counts user_turns + assistant_turns + 1 (dashboard.md 3.2, vector 13). */
+/** verl counts user_turns + assistant_turns + 1 (docs/reference/metrics.md#test-vectors, vector 13). */
 const RUN = 'verl';
 const idOf = (name: string) => {
   const hex = createHash('sha256').update(name).digest('hex');
