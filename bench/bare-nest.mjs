@@ -1,5 +1,4 @@
-// What Nest on Fastify costs by itself: one route that does no work, with the answers that load.mjs waits for.
-// usage: bare-nest.mjs PORT
+// The cost of Nest on Fastify alone: one route without work, with the answers that load.mjs expects. Usage: bare-nest.mjs PORT
 import { createRequire } from 'node:module';
 import path from 'node:path';
 
@@ -25,6 +24,6 @@ Module({ controllers: [Bare] })(Application);
 
 const application = await NestFactory.create(Application, new FastifyAdapter(), { logger: false, bodyParser: false });
 const fastify = application.getHttpAdapter().getInstance();
-// The session plane reads bodies with leniency of its own; here an empty one must do no harm either.
+// The routes of sessions parse bodies themselves; here an empty body must be accepted too.
 fastify.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, text, done) => done(null, text ? JSON.parse(text) : {}));
 await application.listen(Number(process.argv[2]), '127.0.0.1');

@@ -1,4 +1,4 @@
-// What every list_tasks of the SDK begins and ends with: create_session and delete_session, one after the other.
+// create_session and delete_session one after the other, with which every list_tasks of the SDK starts and ends.
 import { apiKey } from './support/processes.mjs';
 import { median } from './support/rounds.mjs';
 

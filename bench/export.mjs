@@ -1,5 +1,5 @@
-// 1 000 tasks as Parquet: `palestra prepare-tasks` against a script that opens one session after the other with the official
-// client, both on the same Palestra.
+// 1 000 tasks as Parquet: `palestra prepare-tasks` against a script that opens one session after the other with the official client, both
+// on the same Palestra.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';

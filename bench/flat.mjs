@@ -1,6 +1,7 @@
-// What an insert costs as the table of messages grows: a batch's statement, and its whole post, with 10^5, 10^6, ... stored messages against
-// a second service that began with 10^4 (and gets what is measured, some 10^4 more), in turns. PALESTRA_BENCH_MESSAGES: the largest, default 10 000 000 (about 3 GB); what is between is filled by INSERT..SELECT into the
-// same partition and indexes, with words.
+// The cost of an insert as the table of messages grows: the statement of a batch and its whole post, with 10^5, 10^6, ... stored
+// messages, against a second service that starts with 10^4 (and receives the measured batches, another 10^4), alternating.
+// PALESTRA_BENCH_MESSAGES: the largest size, default 10 000 000 (about 3 GB). INSERT..SELECT fills the sizes between into the same
+// partition and indexes, with words.
 import path from 'node:path';
 import { BATCH_SIZE, rolloutEvents } from './support/events.mjs';
 import { databaseUrl, settled } from './support/postgres.mjs';
@@ -13,7 +14,7 @@ const SMALLEST = 10_000;
 const POSTS = 10;
 const ROUNDS = 7;
 const WORKERS = 2;
-/** Messages of a filled rollout, and of one statement that fills. */
+/** Messages of a filled rollout, and of one filling statement. */
 const EACH = 100;
 const FILLED_AT_ONCE = 500_000;
 
@@ -28,7 +29,7 @@ SELECT day, seq, gen_random_uuid(), i, 150, i = ${EACH - 1}, (ARRAY['assistant_m
   'the model looks at line ' || i || ' of what came back ' || md5((seq * ${EACH} + i)::text) || ' and writes an answer that the environment scores against the one it knows'
 FROM head, generate_series(0, ${EACH - 1}) i`;
 
-/** A service with a store of its own. */
+/** A service with its own store. */
 async function openSide({ pg, ingest, runs, rollouts }) {
   const palestra = await startPalestra();
   const pool = new pg.Pool({ connectionString: databaseUrl(palestra.dataDir), max: WORKERS });
@@ -49,7 +50,7 @@ async function openSide({ pg, ingest, runs, rollouts }) {
       await pool.query('VACUUM (ANALYZE) rollout_heads, rollout_messages');
       await pool.query('CHECKPOINT');
     },
-    /** Milliseconds of a batch: its statement by itself, or the whole post. */
+    /** Milliseconds of a batch: its statement, or the whole post. */
     statement: async () => {
       await settled(pool);
       const events = bodies().map(read);
@@ -72,7 +73,7 @@ async function openSide({ pg, ingest, runs, rollouts }) {
   };
 }
 
-/** Median cost on both sides in turns, and the median of the ratios. */
+/** Median cost of both sides, measured alternately, and the median of the ratios. */
 async function compare(large, small, kind) {
   const rounds = [];
   for (let round = 0; round < ROUNDS; round += 1) {

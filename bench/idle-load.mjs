@@ -1,6 +1,6 @@
-// Opens SESSIONS sessions, each with a connection of its own, and pings each of them every PERIOD seconds, as the official client
-// does. Says `ready` when all are open and pinged, and one JSON line with what went wrong at SIGTERM.
-// usage: idle-load.mjs '{"port", "sessions", "periodSeconds", "headers": {...}}'
+// Opens SESSIONS sessions with one connection each and pings each of them every PERIOD seconds, as the official client does. Prints
+// `ready` when all are open and pinged, and one JSON line with the failures at SIGTERM. Usage: idle-load.mjs '{"port", "sessions",
+// "periodSeconds", "headers": {...}}'
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -36,7 +36,7 @@ async function open(number) {
   });
   const ping = () => socket.write(request('/ping', sid, ''));
   ping();
-  // Spread over the period, as clients that began at different times are.
+  // Spread over the period, like clients that started at different times.
   setTimeout(() => setInterval(ping, periodSeconds * 1000), Math.random() * periodSeconds * 1000);
 }
 

@@ -1,5 +1,5 @@
-// 10 000 idle sessions, each pinging every 10 s on a connection of its own: memory and CPU of the service's process;
-// with the children that run its environments, but not PostgreSQL, as a second figure.
+// 10 000 idle sessions that ping every 10 s on separate connections: memory and CPU of the process of the service, and as a second figure
+// with the child processes of its environments, without PostgreSQL.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';

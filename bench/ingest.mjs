@@ -1,6 +1,6 @@
 // Durable ingest of rollouts over HTTP (authentication, tolerant parsing, resolution of names, fsync) against its bare SQL statement on
-// the same PostgreSQL: what everything around the statement costs. In turns, so that whatever else the machine does falls on both.
-// And the memory of the service over many rollouts. PALESTRA_BENCH_INGESTED: how many.
+// the same PostgreSQL, alternating, so that other load affects both. Also the memory of the service over many rollouts;
+// PALESTRA_BENCH_INGESTED: their number.
 import path from 'node:path';
 import { BATCH_SIZE, EVENT_BYTES, rolloutEvents } from './support/events.mjs';
 import { databaseUrl, settled } from './support/postgres.mjs';
@@ -11,12 +11,12 @@ import { usageOf } from './support/usage.mjs';
 
 const WORKERS = 8;
 const ROUNDS = 5;
-/** Posts of a round: short rounds, many turns. */
+/** Posts per round. Rounds are short and many. */
 const POSTS = 60;
 const ROLLOUTS = Number(process.env.PALESTRA_BENCH_INGESTED ?? 100_000);
-/** Events of a rollout when memory is looked at: rollouts are what could pile up, not bytes. */
+/** Events per rollout of the memory test, because rollouts could accumulate, not bytes. */
 const SHORT = 5;
-/** After the first tenth everything that is kept for good is there. */
+/** After the first tenth all permanent data is allocated. */
 const PARTS = 10;
 
 async function assertDurable(pool) {
@@ -75,7 +75,7 @@ export async function benchIngest(palestra) {
   }
 }
 
-/** Highest resident memory within each tenth of `ROLLOUTS`: of the last against that of the second. */
+/** Highest resident memory in each tenth of `ROLLOUTS`: the last against the second. */
 async function memoryOver(palestra, bodies, post) {
   const highest = [];
   for (let part = 0; part < PARTS; part += 1) {

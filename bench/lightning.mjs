@@ -1,6 +1,6 @@
-// agent-lightning 1.0's gateway, which keeps everything in memory, against durable ingest here, on the gateway's own workload: rollouts of
-// a training step, each with model requests of 1 kB and a reward. Its API takes one event a post (its agents, its proxy and its trainer
-// send them so); ours takes a hundred. The same one event a post is a row of its own. In turns, by the same generator.
+// The gateway of agent-lightning 1.0, which keeps everything in memory, against durable ingest here, on the gateway's workload: rollouts
+// of a training step with model requests of 1 kB and a reward. The gateway takes one event per post (as its agents, proxy and trainer
+// send them); Palestra takes a hundred. One event per post is a separate row. Alternating, with the same generator.
 // PALESTRA_BENCH_LIGHTNING_PYTHON: an interpreter of Python >= 3.12 with `pip install 'agentlightning>=1'`.
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -21,7 +21,7 @@ const STEP = 100;
 const OURS_AT_ONCE = 600;
 const MODEL = 'Qwen/Qwen2.5-7B-Instruct';
 
-/** What its proxy records of one call (agentlightning/server/proxy.py, `_capture_event`): 1 kB of it. */
+/** 1 kB of the record that its proxy makes of a call (agentlightning/server/proxy.py, `_capture_event`). */
 function modelRequest(seed) {
   const event = (text) => ({
     event_type: 'model_request',
@@ -47,7 +47,7 @@ function modelRequest(seed) {
 }
 const REWARD = { event_type: 'reward', data: { value: 1, source: 'agent', reason: 'exact match' } };
 
-/** The rollouts of one step, as data: ids and events. */
+/** The rollouts of one step as data: ids and events. */
 const makeStep = (size, from) =>
   Array.from({ length: size }, (_, at) => ({
     id: randomUUID(),
@@ -55,7 +55,7 @@ const makeStep = (size, from) =>
     events: [...Array.from({ length: REQUESTS }, (__, call) => modelRequest((from + at) * EVENTS + call)), REWARD],
   }));
 
-/** A rollout's events as they are uploaded here: its start, each call's record as a message, the reward on the last. */
+/** The events of a rollout in Palestra's format: its start, each call's record as a message, the reward on the last. */
 function uploads({ id, number, events }) {
   const start = {
     eventType: 'rollout',
@@ -92,7 +92,10 @@ async function startGateway(python) {
   return { ...server, stop };
 }
 
-/** Events per second of a step: its rollouts are made in one post, as its trainer does, then each agent posts one event after the other. */
+/**
+ * Events per second of a step: its rollouts are created in one post, as its trainer does, then each agent posts one event after the
+ * other.
+ */
 async function gatewayRate(gateway, step) {
   const rollouts = JSON.stringify(step.map(({ id, number }) => ({ rollout_id: id, input: { data_id: `task ${number}` } })));
   const agents = step.map(({ id, events }) => ({
@@ -107,7 +110,7 @@ async function gatewayRate(gateway, step) {
   return (step.length * EVENTS) / ((performance.now() - started) / 1000);
 }
 
-/** The same here in full posts; start events ride along and do not count. */
+/** The same here in full posts. Start events do not count. */
 async function batchedRate(palestra, step) {
   const events = step.flatMap(uploads);
   const bodies = [];
@@ -116,7 +119,7 @@ async function batchedRate(palestra, step) {
   return (step.length * EVENTS) / (await drain(bodies, WORKERS, (body) => palestra.send('/v1/rollouts', body)));
 }
 
-/** The same here as the gateway is given it: rollouts in one post, then an event a post. */
+/** The same here like the gateway: rollouts in one post, then one event per post. */
 async function singleRate(palestra, step) {
   const rollouts = step.map(uploads);
   const bodiesOf = ([, ...messages]) => messages.map((event) => JSON.stringify({ events: [event] }));

@@ -1,8 +1,7 @@
-// The load generator of the session bench, a process of its own: raw sockets, so that it costs the servers little of the
-// machine. Plays episodes as the official client does (create_session, create, five calls, delete, delete_session) on SESSIONS
-// sockets for SECONDS and prints one JSON line.
-// The path names the environment: on a bare path the reference answers with a redirect, which would cost it a round trip a call.
-// usage: load.mjs '{"port", "sessions", "seconds", "headers": {...}}'
+// The load generator of the session bench, a separate process with raw sockets, so that it uses little of the machine. Plays episodes as
+// the official client does (create_session, create, five calls, delete, delete_session) on SESSIONS sockets for SECONDS and prints one
+// JSON line. The path names the environment, because the reference redirects a bare path, at one round trip per call. Usage: load.mjs
+// '{"port", "sessions", "seconds", "headers": {...}}'
 import { connect } from 'node:net';
 
 const { port, sessions, seconds, headers } = JSON.parse(process.argv[2]);
@@ -15,7 +14,7 @@ let failures = 0;
 let firstFailure = null;
 const deadline = performance.now() + seconds * 1000;
 
-/** One keep-alive connection that takes one request at a time. */
+/** One keep-alive connection with one request at a time. */
 function openConnection() {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
   let received = '';

@@ -1,5 +1,4 @@
-// The least that a server of JSON over web sockets costs: `ws` on Node, every message parsed and written again.
-// usage: openenv-echo.mjs PORT
+// The minimum cost of a server of JSON over WebSockets: `ws` on Node, every message parsed and serialised. Usage: openenv-echo.mjs PORT
 import { createServer } from 'node:http';
 import { WebSocketServer } from 'ws';
 

@@ -1,8 +1,8 @@
-// The load client of the OpenEnv bench, a process of its own: `sockets` web sockets, one request in flight on each.
+// The load client of the OpenEnv bench, a separate process: `sockets` WebSockets with one request in flight on each.
 // steps:    a reset, then steps for `seconds`; prints steps per second and latencies.
-// sessions: all at once, each connect, reset, one step, close; prints how many of them went through whole.
-// idle:     opens all and prints `ready`; at SIGUSR2 a reset on each, and `playing`; at SIGTERM how many are still open.
-// usage: openenv-load.mjs '{"kind", "url", "headers", "sockets", "seconds", "action", "answer", "timeoutSeconds"}'
+// sessions: all at once, each with connect, reset, one step, close; prints the number of complete ones.
+// idle:     opens all and prints `ready`; at SIGUSR2 a reset on each, then `playing`; at SIGTERM the number of open sockets.
+// Usage: openenv-load.mjs '{"kind", "url", "headers", "sockets", "seconds", "action", "answer", "timeoutSeconds"}'
 import WebSocket from 'ws';
 
 const { kind, url, headers = {}, sockets, seconds, action, answer = 'observation', timeoutSeconds = 180 } = JSON.parse(process.argv[2]);
@@ -16,7 +16,7 @@ const fail = (why) => {
 };
 const closed = (code, reason) => new Error(`closed with ${code} ${reason}`);
 
-/** A socket that is open, or rejects; `ask` sends one request and answers its reply, once it has read and checked it. */
+/** Opens a socket, or rejects. `ask` sends one request and returns its checked reply. */
 async function connect() {
   const socket = new WebSocket(url, { headers, perMessageDeflate: false, handshakeTimeout: timeoutSeconds * 1000 });
   let waiting = null;
@@ -41,7 +41,7 @@ async function connect() {
 
 const quantile = (sorted, q) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))];
 
-/** A reply that is none fails the whole round: what is counted are steps that were made. */
+/** An invalid reply fails the whole round, because only completed steps count. */
 async function steps() {
   const open = await Promise.all(Array.from({ length: sockets }, connect));
   if (answer === 'observation') await Promise.all(open.map(({ ask }) => ask(RESET)));

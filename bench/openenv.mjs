@@ -1,5 +1,6 @@
-// OpenEnv's dialect: steps per second over 64 sockets beside OpenEnv's own server and a bare echo, its scaling test, and what an
-// idle socket costs. PALESTRA_BENCH_OPENENV_SECONDS (a round), PALESTRA_BENCH_OPENENV_SESSIONS (counts, by commas), PALESTRA_BENCH_OPENENV_IDLE (sockets): how much of it.
+// The OpenEnv routes: steps per second over 64 sockets against OpenEnv's own server and a bare echo, OpenEnv's scaling test, and the cost
+// of an idle socket. PALESTRA_BENCH_OPENENV_SECONDS (per round), PALESTRA_BENCH_OPENENV_SESSIONS (comma-separated counts),
+// PALESTRA_BENCH_OPENENV_IDLE (sockets).
 import path from 'node:path';
 import { apiKey, freePort, root, startPalestra, startServer } from './support/processes.mjs';
 import { fileLimit, findOpenEnv, headers, keepOpen, load, socketUrl, startOpenEnv } from './support/openenv.mjs';
@@ -11,14 +12,14 @@ const seconds = Number(process.env.PALESTRA_BENCH_OPENENV_SECONDS ?? process.env
 const sessionCounts = (process.env.PALESTRA_BENCH_OPENENV_SESSIONS ?? '1000,4096,10000').split(',').map(Number);
 const idleSockets = Number(process.env.PALESTRA_BENCH_OPENENV_IDLE ?? 2_000);
 const SOCKETS = 64;
-/** Files that a server has open beside its sockets. */
+/** Open files of a server beside its sockets. */
 const OTHER_FILES = 500;
-/** A real server takes so many at most; beyond it refuses. */
+/** Limit of connections of the real server. */
 const REFERENCE_SESSIONS = 4_096;
 const MOST_KILOBYTES = 40;
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Does `work` with OpenEnv's own server, or with null where it is not installed. */
+/** Runs `work` with OpenEnv's own server, or with null if it is not installed. */
 async function withReal(work) {
   const installed = findOpenEnv();
   const real = installed && (await startOpenEnv(installed));
@@ -29,10 +30,10 @@ async function withReal(work) {
   }
 }
 
-/** Steps per second of all sides in turns. */
+/** Steps per second of all sides, alternating. */
 export const benchOpenEnv = (palestra) => withReal(async (real) => stepRows(palestra, real, real && (await register(palestra, real.url))));
 
-/** Answers what it is called from outside. */
+/** A promise with its resolver. */
 async function register(palestra, url) {
   const answer = await fetch(`${palestra.url}/v1/environments`, {
     method: 'POST',
@@ -44,7 +45,7 @@ async function register(palestra, url) {
   return `${owner}/${name}`;
 }
 
-/** In turns, so that whatever else the machine does falls on all of them; medians of the rounds. */
+/** Alternating, so that other load affects all sides; medians of the rounds. */
 async function stepRows(palestra, real, throughUs) {
   const port = await freePort();
   const echo = await startServer(process.execPath, [path.join(root, 'bench/openenv-echo.mjs'), String(port)], {}, port, '/');
@@ -93,7 +94,7 @@ async function stepRows(palestra, real, throughUs) {
   ];
 }
 
-/** OpenEnv's published scaling test: N sessions at once, each connect, reset, one step of a second, close. */
+/** OpenEnv's published scaling test: N concurrent sessions, each with connect, reset, one step of a second, close. */
 export const benchOpenEnvScaling = (palestra) => withReal((real) => scalingRows(palestra, real));
 
 async function scalingRows(palestra, real) {
@@ -125,14 +126,14 @@ async function scalingRows(palestra, real) {
 }
 
 /**
- * Growth of the service's own process by so many connected sockets that do nothing: first as they come, then with an episode each. In a
- * service of its own: one that was busy before has memory to spare, which would hide theirs.
+ * Growth of the process of the service by this many idle connected sockets: first without, then with an episode each. Uses a new service,
+ * because free memory of an old one would hide the growth.
  */
 export async function benchOpenEnvIdle() {
   const palestra = await startPalestra();
   try {
     const side = { url: socketUrl(palestra, 'palestra/bench'), headers };
-    // What the first ones of their kind cost is not theirs.
+    // Warms up, so that one-time costs do not count.
     await load({ kind: 'steps', ...side, sockets: SOCKETS, action: { wait_seconds: 0 }, seconds: 2 });
     const settledBytes = async () => {
       await wait(5_000);
@@ -148,7 +149,7 @@ export async function benchOpenEnvIdle() {
     const rowOf = (bytes, name) => {
       const kilobytes = (bytes - before) / idleSockets / 1000;
       const row = { name: `memory of an idle OpenEnv socket ${name}, of ${idleSockets}`, ours: kilobytes, unit: 'kB', target: null };
-      // Garbage of the warm-up was given back meanwhile and hides them: that is no figure.
+      // The garbage of the warm-up was freed meanwhile and hides the growth, so there is no figure.
       if (kilobytes <= 0) return { ...row, name: `${row.name} (not measurable: the service shrank; take more sockets)` };
       return { ...row, most: { value: kilobytes, limit: MOST_KILOBYTES, unit: 'kB' } };
     };

@@ -1,5 +1,6 @@
-// What a reader waits for, in Debian's Chromium over the built service: the fixtures of tests/support/fixtures against fixed limits. BENCH_ROLLOUTS:
-// size of the large run, default 1000000, the size of the targets. PALESTRA_CHROMIUM: another browser than /usr/bin/chromium.
+// Latencies of pages in Chromium over the built service, with the fixtures of tests/support/fixtures and bench/support/large-run.mjs.
+// BENCH_ROLLOUTS: size of the large run, default 1000000, for which the targets are defined. PALESTRA_CHROMIUM: another browser than
+// /usr/bin/chromium.
 import { existsSync } from 'node:fs';
 import { sendEvents } from '../tests/support/fixtures/events.mjs';
 import { hugeRollout, longRollout, startFeeder } from '../tests/support/fixtures/rollouts.mjs';
@@ -13,14 +14,17 @@ const STEPS = Math.min(500, Math.max(1, Math.round(ROLLOUTS / 2_000)));
 const VISITS = 7;
 const SCROLLED_FRAMES = 240;
 const FED_MS = 15_000;
-/** The first figures of a run that just began are of its beginning, ms. */
+/** The first figures of a new run cover its start, ms. */
 const FED_WARMING_MS = 4_000;
 const chromiumPath = process.env.PALESTRA_CHROMIUM ?? '/usr/bin/chromium';
 
 const p95 = (values) => values.toSorted((a, b) => a - b)[Math.ceil(values.length * 0.95) - 1];
 const row = (name, value, limit, unit = 'ms') => ({ name, ours: value, unit, most: { value, limit, unit } });
 
-/** Runs in the page before it: `painted` is when a frame with all of `selectors` was shown, ms after the navigation; `longTasks` in ms. */
+/**
+ * Runs in the page before its scripts: `painted` is the time of the frame with all of `selectors`, in ms after the navigation;
+ * `longTasks` in ms.
+ */
 function watch(selectors) {
   globalThis.longTasks = [];
   new PerformanceObserver((list) => globalThis.longTasks.push(...list.getEntries().map(({ duration }) => duration))).observe({
@@ -37,7 +41,7 @@ function watch(selectors) {
   });
 }
 
-/** Median milliseconds to the first paint of `selectors`, over visits after one that fills the browser's cache. */
+/** Median milliseconds to the first paint of `selectors`, over visits after one that fills the cache of the browser. */
 async function timeToPaint(context, url, selectors) {
   const times = [];
   for (let visit = 0; visit <= VISITS; visit += 1) {
@@ -97,7 +101,7 @@ async function benchLarge(context, runs) {
 async function benchLong(context, palestra, client) {
   const { id, events } = longRollout();
   await sendEvents(palestra, events);
-  // What is stored is read here; reading while it comes is the last figure.
+  // Measures reads of stored data; the last figure measures reads during ingest.
   await settled(client);
   const url = `${palestra.url}/rollout/${id}`;
   const paint = await timeToPaint(context, url, ['article']);
@@ -125,7 +129,7 @@ async function benchHuge(context, palestra, client) {
   const gate = page.getByRole('button', { name: /^show raw lines/ });
   await gate.waitFor();
   await page.waitForTimeout(1_000);
-  // What the shell itself costs is the figure of the page's first paint.
+  // The first paint of the page already measures the shell.
   const before = await page.evaluate(() => globalThis.longTasks.length);
   await gate.click();
   await page.getByRole('region', { name: /^Raw lines, part 1 / }).waitFor();
@@ -137,7 +141,7 @@ async function benchHuge(context, palestra, client) {
   return [row('50 MB message: longest task while it is opened and read on', Math.max(0, ...tasks), 100)];
 }
 
-/** How old the oldest rollout is, at every look, that was acknowledged and is not yet in the count that the page shows. */
+/** Age of the oldest acknowledged rollout that is not yet in the count of the page, at every check. */
 async function benchLive(context, palestra, runs) {
   const run = 'fed';
   const feeder = await startFeeder(palestra, { run });

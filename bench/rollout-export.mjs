@@ -1,5 +1,5 @@
-// Exports of stored rollouts on a service of their own: narrow rows and whole transcripts as Parquet (zstd) into the object store, counted
-// from the request to the finished export, and the memory of the service at its highest.
+// Exports of stored rollouts on a separate service: rows and whole transcripts as Parquet (zstd) into the object store, from the request
+// to the finished export, and the peak memory of the service.
 import pg from 'pg';
 import { databaseUrl } from './support/postgres.mjs';
 import { apiKey, startPalestra } from './support/processes.mjs';
@@ -71,7 +71,7 @@ async function exportOf(palestra, request, highest) {
 }
 
 export async function benchRolloutExport() {
-  // Nothing else at the same time: sealing and the lake would take these rollouts for their own.
+  // Disables sealing and the lake, which would process these rollouts.
   process.env.PALESTRA_SEAL_FINISHED_S = '86400';
   const palestra = await startPalestra();
   const highest = { bytes: 0 };

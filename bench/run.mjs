@@ -1,5 +1,5 @@
-// `npm run bench`: both sides of every figure in one run on this machine, as ratios.
-// PALESTRA_BENCH_ROUNDS, PALESTRA_BENCH_SECONDS: length; PALESTRA_BENCH_PROFILE: a folder for a CPU profile of the service.
+// `npm run bench`: measures both sides of every figure in one run and prints ratios. PALESTRA_BENCH_ROUNDS, PALESTRA_BENCH_SECONDS:
+// length; PALESTRA_BENCH_PROFILE: a folder for a CPU profile of the service.
 import { cpus, loadavg, totalmem } from 'node:os';
 import { benchDiscovery } from './discovery.mjs';
 import { benchExport } from './export.mjs';

@@ -1,5 +1,5 @@
-// ORS episodes at 128 sessions: Palestra with authentication and ledger, against the SDK's own Python server, same echo, and
-// against a route of Nest on Fastify that does no work.
+// ORS episodes with 128 sessions: Palestra with authentication and ledger against the SDK's own Python server with the same echo, and
+// against a route of Nest on Fastify without work.
 import path from 'node:path';
 import { apiKey, freePort, startServer } from './support/processes.mjs';
 import { playRounds } from './support/rounds.mjs';

@@ -1,23 +1,23 @@
-// The rollout store with one large run (support/large-run.mjs): reads over HTTP, and steps made again.
-// BENCH_ROLLOUTS: size of the run, default 1000000, the size of the targets; figures name what it was.
+// The rollout store with one large run (support/large-run.mjs): reads over HTTP, and recomputed steps. BENCH_ROLLOUTS: size of the run,
+// default 1000000, for which the targets are defined. The names of the figures contain the size.
 import { fillLargeRun, markSteps } from './support/large-run.mjs';
 import { databaseUrl, settled } from './support/postgres.mjs';
 import { apiKey, startPalestra } from './support/processes.mjs';
 import { median } from './support/rounds.mjs';
 
 const ROLLOUTS = Number(process.env.BENCH_ROLLOUTS ?? 1_000_000);
-/** 2 000 rollouts a step at the size of the targets; as many in a smaller run. */
+/** 2 000 rollouts per step at the default size; as many in a smaller run. */
 const STEPS = Math.min(500, Math.max(1, Math.round(ROLLOUTS / 2_000)));
 const ASKS = 60;
-/** Answers before the first that counts. */
+/** Warm-up answers. */
 const WARMING = 5;
 const STEP_ROUNDS = 5;
-/** Rounds before the first that counts: the first ones read rows that nobody has read since they were written, by code that was not compiled yet. */
+/** Warm-up rounds: they read rows that were not read since they were written, with code that is not compiled yet. */
 const STEP_WARMING = 3;
 
 const p95 = (times) => times.toSorted((a, b) => a - b)[Math.ceil(times.length * 0.95) - 1];
 
-/** p95 of the milliseconds that `ASKS` answers took, after a few that do not count. */
+/** p95 in milliseconds of `ASKS` answers after a warm-up. */
 async function timed(ask) {
   const times = [];
   for (let at = 0; at < ASKS + WARMING; at += 1) {
@@ -28,7 +28,7 @@ async function timed(ask) {
   return p95(times);
 }
 
-/** Cursors as clients would have got them on their way to pages anywhere in the run. */
+/** Cursors of pages anywhere in the run. */
 async function pagesAnywhere(client, run) {
   const { rows } = await client.query(
     `SELECT seq, COALESCE(reward, '-Infinity')::text AS value FROM rollouts WHERE run_seq = $1 AND hashint8(seq) % 97 = 0 ORDER BY random() LIMIT $2`,
@@ -37,11 +37,11 @@ async function pagesAnywhere(client, run) {
   return rows.map(({ value, seq }) => Buffer.from(JSON.stringify(['reward', 'desc', value, seq])).toString('base64url'));
 }
 
-/** Every 31st group has another reward, as if one more of its rollouts had come: what a dirty step is about. */
+/** Changes the reward of every 31st group, as a new rollout would, so that a step becomes dirty. */
 const CHANGE =
   'UPDATE rollouts SET reward = 1 - reward WHERE run_seq = $1 AND group_key % 31 = 0 AND sample_idx = 0 AND reward BETWEEN 0 AND 1';
 
-/** Milliseconds of a step in the service's own loop, from the first batch on: what it slept before that is no work. */
+/** Milliseconds of a step in the loop of the service, from the first batch on, without the sleep before it. */
 async function stepRound(client, run) {
   await client.query(CHANGE, [run]);
   const marked = await markSteps(client, run);

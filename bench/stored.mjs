@@ -1,5 +1,4 @@
-// What a call costs when 1 000 000 sessions are stored, each with a call of its own, and on a service that has 100. Leaves them
-// there: it comes last.
+// The cost of a call with 1 000 000 stored sessions, each with a call, and with 100. Runs last, because it leaves the sessions there.
 import pg from 'pg';
 import { databaseUrl } from './support/postgres.mjs';
 import { apiKey, startPalestra } from './support/processes.mjs';
@@ -26,7 +25,7 @@ async function store(palestra, from, to) {
   try {
     await client.query(INSERT_SESSIONS, [from, to]);
     await client.query(INSERT_CALLS, [from, to]);
-    // What autovacuum and the checkpointer do by and by; without it the figures would pay for it.
+    // Vacuum and checkpoint, which PostgreSQL does later and the figures must not include.
     await client.query('VACUUM (ANALYZE) sessions, session_calls');
     await client.query('CHECKPOINT');
   } finally {

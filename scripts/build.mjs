@@ -1,4 +1,5 @@
-// Builds everything that is out of date: Prisma's client, the TypeScript projects (incremental), the dashboard (not with `--no-dashboard`).
+// Builds everything that is out of date: Prisma's client, the TypeScript projects (incremental), the dashboard (skipped with
+// `--no-dashboard`).
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
@@ -34,7 +35,7 @@ const newestSchema = Math.max(
 );
 
 if (newestSchema > at('apps/api/src/platform/generated/prisma/client.ts')) {
-  // Prisma wants to download a schema engine that `generate` does not use; any existing file satisfies it.
+  // Prisma tries to download a schema engine that `generate` does not use. Any existing file satisfies it.
   run('prisma/build/index.js', ['generate', '--schema', 'prisma'], {
     env: { PRISMA_SCHEMA_ENGINE_BINARY: path.join(root, 'package.json'), PRISMA_HIDE_UPDATE_MESSAGE: '1' },
   });

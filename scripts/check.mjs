@@ -1,4 +1,4 @@
-// `npm run check`: everything that can be known without running the product, side by side, in under 30 s.
+// `npm run check`: all checks that do not run the product, in parallel, in under 30 s.
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 

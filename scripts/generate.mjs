@@ -1,4 +1,4 @@
-// `npm run generate`: writes what is committed but generated. CI fails when it differs.
+// `npm run generate`: writes the generated files that are committed. CI fails if they differ.
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { errorCatalogue } from '@palestra/protocol';

@@ -1,6 +1,6 @@
-// Licences of packages, by SPDX identifiers, and which of them we may ship.
+// SPDX licences of packages, and the list of those that may be shipped.
 
-/** Permissive ones; MPL-2.0 for packages that we do not change; fonts under the OFL. */
+/** Permissive licences; MPL-2.0 for unmodified packages; fonts under the OFL. */
 const ALLOWED = new Set([
   '0BSD',
   'Apache-2.0',
@@ -17,17 +17,17 @@ const ALLOWED = new Set([
   'Unlicense',
   'Zlib',
 ]);
-/** Packages whose package.json names no licence, and where the licence is. */
+/** Packages whose package.json has no licence, with the place of their licence. */
 const STATED_ELSEWHERE = { jstat: 'MIT' };
 
-/** The SPDX expression of a CycloneDX component; null when it names none. Private packages are ours. */
+/** The SPDX expression of a CycloneDX component; null if it has none. Private packages belong to this project. */
 export function licenceOf({ name, licenses = [], properties = [] }) {
   if (properties.some((property) => property.name === 'cdx:npm:package:private' && property.value === 'true')) return 'Apache-2.0';
   const found = licenses.map(({ license, expression }) => expression ?? license?.id ?? license?.name);
   return found.length > 0 ? found.join(' AND ') : (STATED_ELSEWHERE[name] ?? null);
 }
 
-/** Whether an SPDX expression lets us choose allowed licences only. Anything that is not understood is refused. */
+/** Whether an SPDX expression allows a choice of permitted licences only. Unknown syntax is refused. */
 export function isAllowed(expression) {
   const tokens = expression.match(/\(|\)|[^\s()]+/g) ?? [];
   let at = 0;

@@ -1,20 +1,20 @@
-// `npm run pin-images`: writes the digests that the tags in Dockerfile and docker-compose.yml stand for now behind them (`name:tag@sha256:...`), from the images' registry.
-// `npm run pin-images -- --check` writes nothing and fails for an image without a digest: for releases.
+// `npm run pin-images`: adds the current digest to each image tag in Dockerfile and docker-compose.yml (`name:tag@sha256:...`), read from
+// the registry of the image. `npm run pin-images -- --check` writes nothing and fails for an image without a digest, for releases.
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 const root = path.resolve(import.meta.dirname, '..');
-/** Of images that name no registry. PALESTRA_IMAGE_REGISTRY: a mirror. */
+/** Registry of images without one. PALESTRA_IMAGE_REGISTRY: a mirror. */
 const registry = process.env.PALESTRA_IMAGE_REGISTRY || 'https://registry-1.docker.io';
 const DEADLINE_MS = 30_000;
-/** Lists of images for all platforms first: the digest must hold on each. */
+/** Prefers multi-platform lists, because the digest must be valid on each platform. */
 const MANIFESTS = [
   'application/vnd.oci.image.index.v1+json',
   'application/vnd.docker.distribution.manifest.list.v2+json',
   'application/vnd.oci.image.manifest.v1+json',
   'application/vnd.docker.distribution.manifest.v2+json',
 ].join(', ');
-/** Where each file names images of others. */
+/** Patterns of image names in each file. */
 const FILES = {
   Dockerfile: /(?<=^ARG NODE_IMAGE=)(?<image>[^\s@]+)(?<digest>@\S+)?/gm,
   'docker-compose.yml': /(?<=^ {4}image: )(?<image>[^\s@]+:[^\s@]+)(?<digest>@\S+)?/gm,
@@ -24,7 +24,7 @@ async function request(url, headers) {
   return fetch(url, { headers: { accept: MANIFESTS, ...headers }, signal: AbortSignal.timeout(DEADLINE_MS) });
 }
 
-/** The digest of `name:tag`, after an anonymous sign-in where the registry asks for one (Docker Registry HTTP API V2). */
+/** The digest of `name:tag`, with an anonymous token if the registry requires one (Docker Registry HTTP API V2). */
 async function digestOf(image) {
   const [name, tag] = image.split(':');
   const url = `${registry}/v2/${name.includes('/') ? name : `library/${name}`}/manifests/${tag}`;

@@ -1,6 +1,6 @@
-// npm run db:migration [name]: writes the SQL between prisma/migrations and prisma/*.prisma as the next migration.
-// `--init` rewrites 0001_init from nothing (only before the first release). Prisma's CLI would download an engine for this;
-// the same engine comes as WebAssembly in a package.
+// npm run db:migration [name]: writes the SQL between prisma/migrations and prisma/*.prisma as the next migration. `--init` rewrites
+// 0001_init (only before the first release). Prisma's CLI would download an engine; this script uses the same engine as WebAssembly from
+// a package.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -50,8 +50,8 @@ const server = new PostgresServer({
 await server.initialise();
 await server.start();
 /**
- * The engine stops at NOT NULL constraints, which PostgreSQL 18 lists (contype 'n'), and at CHECK; its adapter does not know the type "char" (18).
- * The schema of Prisma has neither.
+ * The engine fails on NOT NULL constraints, which PostgreSQL 18 lists (contype 'n'), and on CHECK; its adapter does not know the type
+ * "char" (18). The schema of Prisma has neither.
  */
 class Client extends pg.Client {
   query(config, ...rest) {
@@ -70,7 +70,7 @@ const adapter = bindMigrationAwareSqlAdapterFactory(
   new PrismaPg({ connectionString: `postgresql://postgres:scratch@127.0.0.1:${port}/postgres`, Client }),
 );
 const engine = await engineModule.SchemaEngine.new({ datamodels }, () => {}, adapter);
-// The engine cuts statements at every semicolon, those in comments and in bodies of functions included.
+// The engine splits statements at every semicolon, also in comments and function bodies.
 const inQuotes = (_, _tag, body) => `E'${body.replaceAll('\\', '\\\\').replaceAll("'", "''").replaceAll(';', '\\x3B')}'`;
 const sqlOf = (entry) =>
   readFileSync(path.join(folder, entry, 'migration.sql'), 'utf8')

@@ -1,5 +1,5 @@
-// `npm run sbom`: what we ship, by npm from the lock file, without development dependencies: artifacts/sbom.cdx.json (CycloneDX) and docs/licences.md. Fails for a
-// licence that is not on the list of licences.mjs.
+// `npm run sbom`: lists the shipped packages from the lock file, without development dependencies: artifacts/sbom.cdx.json (CycloneDX)
+// and docs/licences.md. Fails for a licence that licences.mjs does not permit.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import { shippedPackages } from './shipped-packages.mjs';
 const root = path.resolve(import.meta.dirname, '..');
 const artifacts = process.env.PALESTRA_ARTIFACTS_DIR || path.join(root, 'artifacts');
 
-// From the lock file: a list of what is installed would leave out the packages of other platforms.
+// From the lock file, because the installed packages lack those of other platforms.
 const args = ['sbom', '--sbom-format=cyclonedx', '--sbom-type=application', '--package-lock-only'];
 const { status, stdout, stderr } = spawnSync('npm', args, { cwd: root, encoding: 'utf8', maxBuffer: 1 << 28 });
 if (status !== 0) {
@@ -17,12 +17,12 @@ if (status !== 0) {
   process.exit(1);
 }
 const bom = JSON.parse(stdout);
-// npm takes the name of the folder.
+// npm uses the name of the folder.
 bom.metadata.component.name = 'palestra';
-/** npm leaves the scope out of `name`, not out of the package URL. */
+/** npm omits the scope from `name`, but not from the package URL. */
 const nameOf = ({ purl }) => decodeURIComponent(/^pkg:npm\/(.+)@[^@]+$/.exec(purl)[1]);
 const isOurs = (component) => nameOf(component).startsWith('@palestra/');
-// Not by `--omit=dev`: that leaves out what a workspace needs in production and the root for its tests.
+// Not `--omit=dev`, which omits packages that a workspace needs in production and the root needs for tests.
 const shipped = shippedPackages();
 const isShipped = (component) => isOurs(component) || shipped.has(`${nameOf(component)}@${component.version}`);
 const left = new Set(bom.components.filter((component) => !isShipped(component)).map((component) => component['bom-ref']));

@@ -1,4 +1,4 @@
-/** A Markdown list item in lines of at most 120 characters. Code spans stay on one line. */
+/** A Markdown list item in lines of at most 120 characters. Code spans are not split. */
 export function wrapItem(text) {
   const lines = ['-'];
   for (const word of text.match(/(?:`[^`]*`|[^\s`])+/g)) {

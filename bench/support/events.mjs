@@ -1,4 +1,4 @@
-// Rollouts as a trainer uploads them: a start event and messages of real words, every event 1 kB of JSON.
+// Rollouts as a trainer uploads them: a start event and messages of real words, each event 1 kB of JSON.
 import { randomUUID } from 'node:crypto';
 
 export const EVENT_BYTES = 1024;
@@ -9,7 +9,7 @@ const WORDS =
   );
 const TYPES = ['assistant_message', 'tool_call', 'tool_result'];
 
-/** Words, seeded: `bytes` of them. */
+/** `bytes` of seeded words. */
 export function words(seed, bytes) {
   let state = (seed * 2_654_435_761 + 1) >>> 0;
   let text = '';
@@ -20,14 +20,14 @@ export function words(seed, bytes) {
   return text.slice(0, bytes);
 }
 
-/** Fills the text that `path` holds until the event's JSON is `EVENT_BYTES` long. */
+/** Fills the text at `path` until the JSON of the event has `EVENT_BYTES`. */
 function padded(event, holder, key, seed) {
   holder[key] = '';
   holder[key] = words(seed, Math.max(0, EVENT_BYTES - JSON.stringify(event).length));
   return event;
 }
 
-/** One batch, as it is posted: a rollout's start event and its messages, together `size` events of 1 kB. */
+/** One batch: the start event of a rollout and its messages, together `size` events of 1 kB. */
 export function rolloutEvents(number, runName = 'ingested', size = BATCH_SIZE) {
   const rolloutEventId = randomUUID();
   const timestamp = Date.now();

@@ -1,12 +1,12 @@
-// Fixture F1: one large run, seeded: 500 steps, 3 environments, groups of 8, 2 % errors, rewards that are missing.
+// Fixture F1: one large seeded run with 500 steps, 3 environments, groups of 8, 2 % errors and missing rewards.
 import path from 'node:path';
 import { root } from './processes.mjs';
 
 const GROUP = 8;
-/** Messages of each rollout that has them. */
+/** Messages of each rollout that has messages. */
 const MESSAGES_EACH = 20;
 const WORDS_EACH = 80;
-/** So many of the rollouts have messages: texts of all would be twenty million rows. */
+/** Share of the rollouts with messages, because texts of all rollouts would be twenty million rows. */
 const SPOKEN = 5_000;
 const WORDS =
   `the a of to in is and model reads question calls search looks came back before writes answer environment scores against knows file line
@@ -14,15 +14,15 @@ const WORDS =
   therefore check compute total count price table column row user system image link page number request response token`.split(/\s+/);
 
 /**
- * Narrow rows, heads and labels as deriving would have written them, by INSERT..SELECT: a million uploads would take minutes. Everything is
- * a function of the row's number; `reward` by group difficulty. Messages are indexed and rollups are made by the service itself.
+ * Writes rows, heads and labels as deriving does, by INSERT..SELECT, because a million uploads would take minutes. All values are a
+ * function of the row number; `reward` depends on the difficulty of the group. The service indexes messages and computes figures itself.
  */
 export async function fillLargeRun(client, orgId, { rollouts, steps }) {
   const run = await insertRun(client, orgId);
   await makeRows(client, orgId, { rollouts, perStep: Math.floor(rollouts / steps) });
   const spoken = Math.min(SPOKEN, rollouts);
   const every = Math.floor(rollouts / spoken);
-  // Messages before the heads that tell the service of them.
+  // Messages first, because the heads announce them to the service.
   const inserts = [MESSAGES(every), META, NARROW(run), TOOLS(run), HEADS(orgId, run, every)];
   for (const text of inserts) await client.query(text, text.includes('$1') ? [WORDS] : []);
   await client.query(`SELECT setval(pg_get_serial_sequence('rollout_heads', 'seq'), (SELECT max(seq) FROM rollout_heads))`);
@@ -34,7 +34,7 @@ export async function fillLargeRun(client, orgId, { rollouts, steps }) {
   return { run, messages: spoken * MESSAGES_EACH };
 }
 
-/** Every step of the run is to be made again. Answers how many. */
+/** Marks every step of the run for recomputation. Returns their number. */
 export async function markSteps(client, run) {
   const { rowCount } = await client.query(
     'INSERT INTO dirty_steps SELECT DISTINCT run_seq, phase, step FROM rollouts WHERE run_seq = $1 ON CONFLICT DO NOTHING',
@@ -79,7 +79,7 @@ const NARROW = (run) => `
     failure, 1, true, 'train' FROM made`;
 const TOOLS = (run) => `
   INSERT INTO rollout_tools (rollout_seq, run_seq, tool, calls, errors, result_bytes) SELECT seq, ${run}, tool, 4, 0, 2000 FROM made, unnest(ARRAY['look', 'answer']) tool`;
-/** Of every so many rollouts all messages; one message in a hundred speaks of a needle. */
+/** All messages of some rollouts; one message in a hundred contains a needle. */
 const MESSAGES = (every) => `
   INSERT INTO rollout_messages (day, rollout_seq, event_id, index, bytes, is_finished, type, sent_at, name, call_id, content)
   SELECT at::date, seq, gen_random_uuid(), i, length(content), i = ${MESSAGES_EACH - 1}, (ARRAY['assistant_message', 'tool_call', 'tool_result'])[1 + i % 3],
@@ -88,7 +88,7 @@ const MESSAGES = (every) => `
     LATERAL (SELECT string_agg(CASE WHEN h % 16 = 0 THEN h::text ELSE ($1::text[])[1 + h % ${WORDS.length}] END, ' ' ORDER BY k)
       || CASE WHEN (n / ${every} + i) % 100 = 0 THEN ' needle' ELSE '' END AS content
       FROM (SELECT k, abs(hashint8(seq * 10007 + i * 101 + k)::bigint) AS h FROM generate_series(1, ${WORDS_EACH}) k) w) t`;
-/** The others have one short message each in the index: something for search to leave out. */
+/** One short indexed message for each other rollout, so that a search has something to exclude. */
 const OTHER_WORDS = (every) => `
   INSERT INTO rollout_search (rollout_seq, block, index, words)
   SELECT seq, $2::bigint << 32 | 1000000 + n / 256, 0, to_tsvector('simple', 'rollout number ' || seq) || array_to_tsvector(ARRAY[$1::text])

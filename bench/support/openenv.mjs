@@ -1,4 +1,4 @@
-// What the OpenEnv benches share: a real server of the official package, the load client, addresses of ours.
+// Shared parts of the OpenEnv benches: a real server of the official package, the load client, addresses of Palestra.
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
@@ -6,13 +6,10 @@ import { apiKey, freePort, root, startServer, time } from './processes.mjs';
 
 const loadClient = path.join(root, 'bench/openenv-load.mjs');
 export const headers = { Authorization: `Bearer ${apiKey}` };
-/** An environment of Palestra, `owner/name`, as an OpenEnv client dials it. */
+/** The address of an environment of Palestra, `owner/name`, for an OpenEnv client. */
 export const socketUrl = ({ port }, name) => `ws://127.0.0.1:${port}/openenv/${name}/ws`;
 
-/**
- * Interpreter and folder of OpenEnv's own server with the fixture environments; null where they are not installed, which under CI is a
- * failure.
- */
+/** Interpreter and folder of OpenEnv's own server with the fixture environments; null if they are not installed, which fails in CI. */
 export function findOpenEnv() {
   const python = process.env.PALESTRA_PYTHON_OE_0_10_0;
   const folder = path.join(process.env.PALESTRA_SHARED_DIR ?? path.join(root, '../shared'), 'conformance');
@@ -31,13 +28,15 @@ export async function startOpenEnv({ python, folder }) {
   return startServer(python, [...args, '--log-level', 'warning'], env, port);
 }
 
-/** One run of openenv-load.mjs to its end. */
+/** Runs openenv-load.mjs to its end. */
 export async function load(options) {
   const { stdout } = await time(process.execPath, [loadClient, JSON.stringify(options)]);
   return JSON.parse(stdout);
 }
 
-/** Starts a load client that keeps its sockets: `reset` begins an episode on each, `end` closes them and answers how many had stayed open. */
+/**
+ * Starts a load client that keeps its sockets. `reset` starts an episode on each; `end` closes them and returns how many were still open.
+ */
 export async function keepOpen(options) {
   const given = JSON.stringify({ kind: 'idle', ...options });
   const child = spawn(process.execPath, [loadClient, given], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -64,7 +63,7 @@ export async function keepOpen(options) {
   };
 }
 
-/** Files that a process started from here may open; each socket is one, on either side. */
+/** Limit of open files of a child process. Each socket is one on either side. */
 export const fileLimit = () => {
   const said = execFileSync('/bin/sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).trim();
   return said === 'unlimited' ? Infinity : Number(said);

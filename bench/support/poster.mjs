@@ -1,7 +1,7 @@
-// Posts over connections that stay open, with little of the machine for itself: the servers under test share it.
+// Posts over kept-alive connections with little CPU, because it shares the machine with the servers under test.
 import { Agent, request } from 'node:http';
 
-/** `send(path, body)` posts JSON, or uses `method`, and answers with the parsed body; anything but 2xx throws. */
+/** `send(path, body)` posts JSON, or uses `method`, and returns the parsed body. Throws on any status but 2xx. */
 export function openPoster(url, headers, connections) {
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
   const send = (path, body, method = 'POST') =>
@@ -26,7 +26,7 @@ export function openPoster(url, headers, connections) {
   return { send, close: () => agent.destroy() };
 }
 
-/** Seconds that `workers` take for all of `jobs`, one after the other each. */
+/** Seconds in which `workers` finish all `jobs`; each worker runs one at a time. */
 export async function drain(jobs, workers, work) {
   let next = 0;
   const started = performance.now();

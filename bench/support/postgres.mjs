@@ -11,7 +11,7 @@ export function databaseUrl(dataDir) {
 const LEFT = `SELECT EXISTS (SELECT FROM rollout_heads WHERE dirty) OR EXISTS (SELECT FROM rollout_heads WHERE unsearched)
   OR EXISTS (SELECT FROM dirty_steps) AS left`;
 
-/** Resolves when nothing of what was uploaded waits to be derived, so that one side's background work does not fall on the other's round. */
+/** Resolves when all uploads are derived, so that background work of one side does not slow the other. */
 export async function settled(client) {
   for (;;) {
     const { rows } = await client.query(LEFT);

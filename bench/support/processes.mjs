@@ -1,4 +1,4 @@
-// Starts what a bench measures, and ends it: only processes of our own, by their handle.
+// Starts the processes under test and ends them by their handle.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -10,7 +10,7 @@ export { freePort } from '@palestra/hosting';
 export const root = path.resolve(import.meta.dirname, '../..');
 export const apiKey = 'or_key_of_the_bench';
 
-/** The interpreter with the official package; the other side of every comparison. */
+/** The interpreter with the official package, the other side of every comparison. */
 export function findPython() {
   const file = process.env.PALESTRA_PYTHON_V167 ?? path.join(root, '.cache/venv-v167/bin/python');
   if (existsSync(file)) return file;
@@ -54,10 +54,10 @@ export async function startServer(command, args, env, port, health = '/health') 
   };
 }
 
-/** What `npm start` runs, as arguments of node. */
+/** The node arguments of `npm start`. */
 const [, ...startArguments] = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).scripts.start.split(' ');
 
-/** The service with everything on: embedded PostgreSQL, authentication, ledger, the bundled environments. */
+/** The service with embedded PostgreSQL, authentication, ledger and the bundled environments. */
 export async function startPalestra() {
   const dataDir = mkdtempSync(path.join(tmpdir(), 'palestra-bench-'));
   chmodSync(dataDir, 0o755);
@@ -83,7 +83,7 @@ export async function startPalestra() {
   };
 }
 
-/** Runs a command to its end; returns its seconds and what it printed. */
+/** Runs a command to its end. Returns its seconds and its output. */
 export async function time(command, args, env = {}) {
   const started = performance.now();
   const child = spawn(command, args, { cwd: root, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });

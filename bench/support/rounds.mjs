@@ -1,4 +1,4 @@
-// Episodes against several servers in turns, so that whatever else the machine does falls on all sides.
+// Episodes against several servers, alternating, so that other load affects all sides.
 import path from 'node:path';
 import { time } from './processes.mjs';
 
@@ -6,7 +6,7 @@ const rounds = Number(process.env.PALESTRA_BENCH_ROUNDS ?? 3);
 const seconds = Number(process.env.PALESTRA_BENCH_SECONDS ?? 5);
 export const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
 
-/** One run of load.mjs: `side` is { port, headers, sessions }. Throws when a request failed. */
+/** One run of load.mjs: `side` is { port, headers, sessions }. Throws if a request failed. */
 export async function load(side, duration) {
   const given = JSON.stringify({ ...side, seconds: duration });
   const { stdout } = await time(process.execPath, [path.join(import.meta.dirname, '../load.mjs'), given]);
@@ -15,7 +15,7 @@ export async function load(side, duration) {
   return round;
 }
 
-/** The median of each figure of load.mjs, by the name of the side. */
+/** Medians of the figures of load.mjs by side. */
 export async function playRounds(sides) {
   const played = Object.fromEntries(Object.keys(sides).map((name) => [name, []]));
   for (const side of Object.values(sides)) await load(side, 2);

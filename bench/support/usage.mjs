@@ -2,11 +2,11 @@ import { readFileSync, readdirSync } from 'node:fs';
 
 const CLOCK_TICKS = 100;
 
-/** What /proc says of a process; null when it has ended. */
+/** Reads /proc of a process; null if it has ended. */
 function readProcess(pid) {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name is in brackets and may hold anything; the fields that count come after it.
+    // The name is in brackets and may contain any character; the fields follow it.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const resident = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
     return {
@@ -21,7 +21,7 @@ function readProcess(pid) {
   }
 }
 
-/** Memory and CPU time so far of a process (Linux), and of all below it except PostgreSQL. */
+/** Memory and total CPU time of a process (Linux), and of all its descendants except PostgreSQL. */
 export function usageOf(pid) {
   const processes = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

@@ -9,10 +9,10 @@ import type { SharedPalestra } from '../support/palestra.ts';
 const screenshots = path.resolve(import.meta.dirname, '../../artifacts/screenshots');
 const quietFlags = ['--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update'];
 
-/** Files of one worker share its modules (`isolate: false`), so this is one browser per worker. */
+/** Files of one worker share its modules (`isolate: false`), so there is one browser per worker. */
 let browser: Promise<Browser> | undefined;
 
-/** The browser of this worker. Tests open pages in it (`openPage`) and do not close it: Playwright kills it when the worker ends. */
+/** The browser of this worker. Tests open pages in it (`openPage`) and do not close it: Playwright kills it at the end of the worker. */
 export function launch(): Promise<Browser> {
   mkdirSync(screenshots, { recursive: true });
   const args = ['--no-sandbox', '--disable-sync', '--disable-dev-shm-usage', '--process-per-site', ...quietFlags];
@@ -26,12 +26,12 @@ export interface View {
 }
 export interface Watched {
   page: Page;
-  /** Console errors and warnings (CSP refusals among them), page errors, and requests that would leave the origin. */
+  /** Console errors and warnings (including CSP violations), page errors, and requests to other origins. */
   complaints: string[];
   close: () => Promise<void>;
 }
 
-/** The views that every page must be sound in. */
+/** The views in which every page is checked. */
 const views: readonly View[] = [
   { width: 1280, theme: 'light' },
   { width: 1280, theme: 'dark' },
@@ -40,14 +40,14 @@ const views: readonly View[] = [
 ];
 const sizeOf = ({ width }: View) => ({ width, height: width === 1280 ? 800 : 1000 });
 
-/** Requests of a page that have no answer yet; not those of event streams, which never end. */
+/** Number of pending requests of a page, without event streams, which never end. */
 const pending = new WeakMap<Page, Set<Request>>();
 
 function watchRequests(page: Page): void {
   const open = new Set<Request>();
   pending.set(page, open);
   page.on('request', (request) => {
-    // A navigation ends what the page before it waited for, and not every such end is reported.
+    // A navigation ends the requests of the previous page, and Playwright does not report every such end.
     if (request.isNavigationRequest() && request.frame() === page.mainFrame()) open.clear();
     if (!/\/(stream|events)\b/.test(new URL(request.url()).pathname)) open.add(request);
   });
@@ -55,12 +55,12 @@ function watchRequests(page: Page): void {
   page.on('requestfailed', (request) => open.delete(request));
 }
 
-/** A context with a page of the service that no test uses: it keeps the process alive (`--process-per-site`) that has compiled the dashboard. */
+/** A context with an idle page of the service. It keeps the process alive (`--process-per-site`) that has compiled the dashboard. */
 interface WarmContext {
   context: BrowserContext;
   anchor: Page;
 }
-/** Warm contexts that no test uses, by view. A page of a new context takes several times as long to come. */
+/** Warm unused contexts by view. A page of a new context loads several times slower. */
 const idle = new Map<string, WarmContext[]>();
 
 /** A context without open pages, cookies, permissions or stored data of the service. */
@@ -85,14 +85,14 @@ async function releaseContext(warm: WarmContext, view: View): Promise<void> {
   idle.set(key, [...(idle.get(key) ?? []), warm]);
 }
 
-/** Closes the contexts that tests left open, as a test that fails does: their pages must not go on working beside the next file. */
+/** Closes the contexts that failed tests left open, so that their pages do not run beside the next file. */
 export async function closeUnreleased(): Promise<void> {
   const unused = new Set([...idle.values()].flat().map(({ context }) => context));
   const open = (await browser)?.contexts() ?? [];
   await Promise.all(open.filter((context) => !unused.has(context)).map((context) => context.close()));
 }
 
-/** A signed-in page of its own context that writes down everything that must not happen. */
+/** A signed-in page in its own context that records every problem. */
 export async function openPage(browser: Browser, palestra: SharedPalestra, view: View): Promise<Watched> {
   const warm = await acquireContext(browser, palestra.url, view);
   const { context } = warm;
@@ -114,15 +114,15 @@ export async function openPage(browser: Browser, palestra: SharedPalestra, view:
   return { page, complaints, close: () => releaseContext(warm, view) };
 }
 
-/** `networkidle` never comes on a page with an event stream: wait for what the page is about instead. */
+/** A page with an event stream never reaches `networkidle`; wait for its content instead. */
 export async function visit(page: Page, url: string, text: string): Promise<void> {
   await page.goto(url, { waitUntil: 'domcontentloaded' });
   await page.getByText(text).first().waitFor();
 }
 
-/** Presses a key that a control of the page announces, once that control is there: the text of a page may stand before what hears its keys. */
+/** Presses a key that a control of the page announces, after the control exists: text can appear before the key handlers. */
 export async function pressShortcut(page: Page, key: string): Promise<void> {
-  // `Control+k` is written `Control+K`; of single letters the large ones are other keys.
+  // Playwright writes `Control+k` as `Control+K`. For single letters the capital is another key.
   await page
     .locator(`[aria-keyshortcuts~="${key}"${key.length > 1 ? ' i' : ''}]`)
     .first()
@@ -130,12 +130,12 @@ export async function pressShortcut(page: Page, key: string): Promise<void> {
   await page.keyboard.press(key);
 }
 
-/** Presses a key twice without waiting in between: what must come within some milliseconds does so on a busy machine, too. */
+/** Presses a key twice without a pause, for reactions within milliseconds on a busy machine. */
 export async function pressTwice(page: Page, key: string): Promise<void> {
   await Promise.all([page.keyboard.press(key), page.keyboard.press(key)]);
 }
 
-/** Waits until nothing moves but what never ends, and two frames have been drawn since. */
+/** Waits until all finite animations have ended and two frames have been drawn. */
 export async function atRest(page: Page): Promise<void> {
   const moving = () =>
     page.evaluate(async () => {
@@ -147,16 +147,16 @@ export async function atRest(page: Page): Promise<void> {
   await expect.poll(moving, { message: 'running animations' }).toBe(0);
 }
 
-/** Waits until the page has what it asked for, says of no part that it is busy, and is at rest. */
+/** Waits until the page has no pending requests and no busy part, and does not move. */
 export async function loaded(page: Page): Promise<void> {
   const busy = async () => (pending.get(page)?.size ?? 0) + (await page.locator('main [aria-busy=true]').count());
   await expect.poll(busy, { message: 'open requests and busy parts' }).toBe(0);
   await atRest(page);
-  // What came last may have led to further requests.
+  // The last answer may have caused further requests.
   await expect.poll(busy, { message: 'open requests and busy parts' }).toBe(0);
 }
 
-/** Runs `check` in both widths and both themes, on one page that is loaded once: it follows the window and the system. */
+/** Runs `check` in both widths and both themes on one loaded page, which follows the window and the system. */
 export async function inEveryView(page: Page, check: (view: View, name: string) => Promise<void>): Promise<void> {
   for (const view of views) {
     await page.setViewportSize(sizeOf(view));
@@ -170,8 +170,8 @@ export async function inEveryView(page: Page, check: (view: View, name: string) 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /**
- * Serious and critical faults that axe finds in the page. `colours`: only those that a theme can change; the structure of a page is the same
- * in both.
+ * Serious and critical accessibility problems found by axe. `colours`: only rules that a theme can affect, because both themes have the
+ * same structure.
  */
 export async function axeFaults(page: Page, only?: 'colours'): Promise<string[]> {
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe);
@@ -192,7 +192,7 @@ export async function axeFaults(page: Page, only?: 'colours'): Promise<string[]>
     );
 }
 
-/** Reads until the same is read twice, a quarter of a second apart. */
+/** Repeats a read until it returns the same value twice, a quarter of a second apart. */
 export async function settled<T>(page: Page, read: () => Promise<T>): Promise<T> {
   let value = await read();
   const holds = async () => {
@@ -205,7 +205,7 @@ export async function settled<T>(page: Page, read: () => Promise<T>): Promise<T>
   return value;
 }
 
-/** `expectations` in due time: what is read may be written a moment later. */
+/** Retries `expectations` for a while, because the data may be written a moment later. */
 export const soon = (expectations: () => Promise<void>): Promise<void> => vi.waitFor(expectations, { timeout: 60_000, interval: 200 });
 
 export async function expectSound(page: Page): Promise<void> {
@@ -214,7 +214,7 @@ export async function expectSound(page: Page): Promise<void> {
       const main = document.querySelector('main')!;
       return Math.max(document.documentElement.scrollWidth - innerWidth, main.scrollWidth - main.clientWidth);
     });
-  // While a page loads its parts may push each other about.
+  // Parts of a loading page can move each other.
   await expect.poll(overflow, { message: 'horizontal overflow in px' }).toBeLessThanOrEqual(0);
   const text = await page.locator('body').innerText();
   expect(text).not.toMatch(/\b(NaN|undefined|Infinity|\[object Object\])\b/);
@@ -222,13 +222,13 @@ export async function expectSound(page: Page): Promise<void> {
 
 export const shoot = (page: Page, name: string) => page.screenshot({ path: path.join(screenshots, `${name}.png`) });
 
-/** Screenshots of the page in every view, its widths, and with `axe` its accessibility. */
+/** Takes screenshots in every view and checks widths, and with `axe` accessibility. */
 export const expectSoundInEveryView = (page: Page, name: string, look: { axe?: boolean } = {}): Promise<void> =>
   inEveryView(page, async (view, suffix) => {
     await shoot(page, `${name}-${suffix}`);
     await expectSound(page);
     if (!look.axe) return;
-    // The other theme of a width changes its colours only.
+    // The other theme of a width changes colours only.
     const isFirstOfWidth = view.theme === (view.width === 1280 ? 'light' : 'dark');
     expect(await axeFaults(page, isFirstOfWidth ? undefined : 'colours'), `${name} ${suffix}`).toEqual([]);
   });

@@ -5,10 +5,10 @@ import { messageEvents, type UploadedMessage, uploadEvents } from './upload.ts';
 export const RUN = 'explorer suite / 3 000';
 const ENVIRONMENTS = ['palestra/whodunit', 'palestra/countdown'];
 const STOPS = ['finished', 'max_turns', 'no_tool_call', 'infra_error'];
-/** Sums of step rewards, as binary fractions make them: 0.1 + 0.2 is not 0.3. */
+/** Sums of step rewards with their binary rounding: 0.1 + 0.2 is not 0.3. */
 const STEP_REWARDS = [[0.1, 0.2], [0.3], [], [1], [0], [-0.5, 0.1], [0.7, 0.1, 0.2], [0.25]];
 
-/** What was sent of one rollout, as its trainer knows it. */
+/** One rollout as its trainer uploads it. */
 export interface Sent {
   id: string;
   step: number;
@@ -17,7 +17,7 @@ export interface Sent {
   sample: number;
   phase: 'train' | 'eval';
   stop: string;
-  /** Sum of its messages' rewards; null without any. */
+  /** Sum of the rewards of its messages; null without any. */
   reward: number | null;
   tools: string[];
   failedTools: string[];
@@ -46,7 +46,7 @@ function messagesOf(n: number, step: number): UploadedMessage[] {
   return messages;
 }
 
-/** 25 steps of 2 environments, 15 tasks, 4 samples: 3 000 rollouts in the order in which they are sent. */
+/** 25 steps, 2 environments, 15 tasks, 4 samples: 3 000 rollouts in upload order. */
 export function sentRollouts(): Sent[] {
   const sent: Sent[] = [];
   for (let step = 0; step < 25; step++)
@@ -91,7 +91,7 @@ export function eventsOf({ id, step, env, task, sample, phase, stop, messages }:
   return [start, ...messageEvents(id, messages)];
 }
 
-/** A request a step, so that steps arrive in their order; within one the store numbers rollouts as it likes. */
+/** One request per step, so that steps arrive in order. Inside a request the store numbers rollouts in any order. */
 export async function uploadSent(palestra: SharedPalestra, sent: readonly Sent[]): Promise<void> {
   for (const step of new Set(sent.map((one) => one.step)))
     await uploadEvents(palestra, sent.filter((one) => one.step === step).flatMap(eventsOf));

@@ -6,10 +6,10 @@ export const RUN_A = 'insights / a';
 export const RUN_B = 'insights / b';
 export const NAMES_RUN = 'insights / names alone';
 const SAMPLES = 4;
-/** Task 0 is solved until this step, and not from then on. */
+/** Task 0 is solved before this step and unsolved from it on. */
 const REGRESSED_AT = 4;
 
-/** One rollout as its trainer knows it. */
+/** One rollout as its trainer uploads it. */
 export interface Sent {
   run: string;
   id: string;
@@ -22,7 +22,7 @@ export interface Sent {
   messages: UploadedMessage[];
 }
 
-/** 0 to 99, the same for the same words. */
+/** A number from 0 to 99, equal for equal words. */
 const chance = (...words: (string | number)[]): number => createHash('sha256').update(words.join('/')).digest().readUInt16BE(0) % 100;
 
 function callsOf(run: string, step: number, task: number, sample: number): Sent['calls'] {
@@ -70,7 +70,7 @@ function sentOf(run: string, step: number, task: number, sample: number): Sent {
   return { run, id: randomUUID(), step, task, sample, reward, stop: reward === null ? 'max_turns' : 'finished', calls, messages };
 }
 
-/** `steps` × `tasks` × 4 rollouts in the order in which they are sent. */
+/** `steps` × `tasks` × 4 rollouts in upload order. */
 export function sentRun(run: string, steps: number, tasks: number): Sent[] {
   const sent: Sent[] = [];
   for (let step = 0; step < steps; step++)
@@ -78,7 +78,7 @@ export function sentRun(run: string, steps: number, tasks: number): Sent[] {
   return sent;
 }
 
-/** `named`: only the rollout's name says what it is. */
+/** `named`: only the name of the rollout identifies step and task. */
 export function eventsOf({ run, id, step, task, sample, stop, messages }: Sent, named = false): object[] {
   const start = {
     eventType: 'rollout',
@@ -95,7 +95,7 @@ export function eventsOf({ run, id, step, task, sample, stop, messages }: Sent, 
   return [start, ...messageEvents(id, messages)];
 }
 
-/** Returns what was sent. */
+/** Returns the uploaded rollouts. */
 export async function uploadSent(palestra: SharedPalestra, sent: readonly Sent[], named = false): Promise<object[]> {
   const events = sent.flatMap((one) => eventsOf(one, named));
   for (let at = 0; at < events.length; at += 2_000) await uploadEvents(palestra, events.slice(at, at + 2_000));

@@ -1,22 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import type { SharedPalestra } from '../support/palestra.ts';
 
-/** A seeded run with everything that figures must get right, and the rollouts that it was made of. */
+/** A seeded run with every case that figures must handle, and the rollouts in it. */
 export const runName = 'overview suite, seeded';
 export const STEPS = 8;
 const TASKS = 3;
 const SAMPLES = 4;
-/** Totals of the first are in [0, 1], of the second they are not: another rule of success. */
+/** Totals of the first environment are in [0, 1], those of the second are not, so their success rules differ. */
 export const ENVIRONMENTS = ['acme/solve', 'acme/points'] as const;
 
-/** What a trainer knows of a rollout that it uploads. */
+/** A rollout as its trainer uploads it. */
 export interface Raw {
   step: number;
   environment: string;
   group: string;
   stop: string;
   turns: number;
-  /** Of each tool result, in order; null: not rewarded. */
+  /** Reward of each tool result, in order; null: none. */
   rewards: (number | null)[];
   errors: number;
   tokens: { output: number; tool: number };
@@ -27,11 +27,11 @@ function generator(seed: number): () => number {
   return () => (state = (state * 1_664_525 + 1_013_904_223) >>> 0) / 2 ** 32;
 }
 
-/** Rewards of the steps of an episode that ends solved, half solved or not. */
+/** Rewards of the steps of an episode that ends solved, half solved or unsolved. */
 function rewardsOf(kind: 'solved' | 'part' | 'none' | 'unscored', turns: number, environment: string): (number | null)[] {
   const rewards: (number | null)[] = Array.from({ length: turns }, () => null);
   if (kind === 'unscored') return rewards;
-  // A penalty that is won back: the sum of what is positive is more than the sum.
+  // A penalty that is regained: the positive sum exceeds the sum.
   if (turns > 2) [rewards[0], rewards[1]] = [-0.25, 0.25];
   const last = { solved: environment === ENVIRONMENTS[0] ? 1 : 1.5, part: 0.28, none: 0 }[kind];
   rewards[turns - 1] = last;
@@ -45,11 +45,11 @@ export function makeRun(): Raw[] {
     for (const environment of ENVIRONMENTS)
       for (let task = 0; task < TASKS; task += 1)
         for (let sample = 0; sample < SAMPLES; sample += 1) {
-          // One group of the last step still waits for a rollout.
+          // One group of the last step is incomplete.
           if (step === STEPS - 1 && task === 0 && environment === ENVIRONMENTS[0] && sample === 3) continue;
           const skill = (step + 1) / (STEPS + 2) + (task - 1) * 0.25;
           const roll = random();
-          // Where one is not scored another one has hit, so that SkyRL's pass is settled.
+          // If one sample is unscored, another one succeeds, so that SkyRL's pass is determined.
           const unscored = step % 3 === 1 && task === 1 && sample === 3;
           const solved = (step % 3 === 1 && task === 1 && sample === 0) || roll < skill;
           const kind = unscored ? 'unscored' : solved ? 'solved' : roll < skill + 0.2 ? 'part' : 'none';
@@ -63,7 +63,7 @@ export function makeRun(): Raw[] {
   return rollouts;
 }
 
-/** The events that a trainer posts for them. */
+/** The events that a trainer posts. */
 export async function upload(palestra: SharedPalestra, rollouts: readonly Raw[], run = runName): Promise<void> {
   const samples = new Map<string, number>();
   const events = rollouts.flatMap(({ step, environment, group, stop, turns, rewards, errors, tokens }) => {

@@ -1,6 +1,9 @@
 import { ENVIRONMENTS, type Raw } from './overview.data.ts';
 
-/** Figures of rollouts as docs/reference/metrics.md and docs/reference/skyrl.md#metrics define them, written out slowly and without our own metric library. */
+/**
+ * Figures of rollouts by their definitions (docs/reference/metrics.md#canonical-metrics, docs/reference/skyrl.md#metrics), computed
+ * slowly and without libs/metrics.
+ */
 
 const BROKEN_OFF = new Set(['env_error', 'infra_error', 'timeout', 'aborted', 'cancelled']);
 const TRUNCATED = new Set(['max_turns', 'max_tokens', 'context_length']);
@@ -25,7 +28,7 @@ export function percentile(values: readonly number[], p: number): number {
   return sorted[low]! + ((sorted[low + 1] ?? sorted[low]!) - sorted[low]!) * (rank - low);
 }
 
-/** Of all ways to draw k of them: the share in which some, or all, are successes. By trying every subset. */
+/** The share of all draws of k rollouts in which some, or all, are successes. Tries every subset. */
 function draws(outcomes: readonly boolean[], k: number): { some: number; all: number } {
   let [count, some, all] = [0, 0, 0];
   for (let mask = 0; mask < 2 ** outcomes.length; mask += 1) {
@@ -40,7 +43,7 @@ function draws(outcomes: readonly boolean[], k: number): { some: number; all: nu
 
 const scoredOf = (rollouts: readonly Raw[]) => rollouts.filter((rollout) => totalOf(rollout) !== null);
 
-/** Every canonical figure that the page shows but the bootstrap's ends. */
+/** Every canonical figure of the page except for bootstrap intervals. */
 export function canonical(rollouts: readonly Raw[]): Record<string, number> {
   const scored = scoredOf(rollouts);
   const totals = scored.map((rollout) => totalOf(rollout)!);
@@ -84,7 +87,7 @@ export function canonical(rollouts: readonly Raw[]): Record<string, number> {
   return figures;
 }
 
-/** Half the width of the 95 % Student-t interval on group means. The quantile by Simpson's rule and bisection. */
+/** Half the width of the 95 % Student-t interval on group means. The quantile uses Simpson's rule and bisection. */
 export function halfWidth(rollouts: readonly Raw[]): number {
   const means = groupsOf(rollouts).map((group) => mean(scoredOf(group).map((rollout) => totalOf(rollout)!)));
   const df = means.length - 1;
@@ -106,7 +109,10 @@ export function halfWidth(rollouts: readonly Raw[]): number {
   return (low * deviation) / Math.sqrt(means.length);
 }
 
-/** What SkyRL logs for these rollouts (docs/reference/skyrl.md#metrics): null is 0, and a group passes with any last step that is rewarded. */
+/**
+ * The figures that SkyRL logs (docs/reference/skyrl.md#metrics): null is 0, and a group passes if the last step of any rollout has a
+ * reward.
+ */
 export function skyrl(rollouts: readonly Raw[]): Record<string, number> {
   const raw = mean(rollouts.map((rollout) => totalOf(rollout) ?? 0));
   const groups = groupsOf(rollouts);

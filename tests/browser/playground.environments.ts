@@ -2,9 +2,9 @@ import { deflateSync } from 'node:zlib';
 import { defineEnvironment, textBlock, tool, z } from '@palestra/environment-kit';
 import type { SharedPalestra } from '../support/palestra.ts';
 
-/** Environments that the playground is held against: one that takes actions instead of tools, and one that asks for every kind of argument. */
+/** Environments for tests of the playground: one with actions instead of tools, and one with every kind of argument. */
 
-/** Asks the service as a trainer does, of the session `sid` where it is of one; throws where it refuses. */
+/** Sends a request as a trainer does, for the session `sid` if given. Throws if the service refuses it. */
 export const apiOf =
   (palestra: () => SharedPalestra) =>
   async <T>(method: string, path: string, body?: object, sid?: string): Promise<T> => {
@@ -16,7 +16,7 @@ export const apiOf =
     return (/^[[{]/.test(text) ? JSON.parse(text) : text) as T;
   };
 
-/** A grey PNG of 2 × 2, made by hand: signature, header, data, end. */
+/** A grey PNG of 2 × 2: signature, header, data, end. */
 export function png(): Buffer {
   const crcTable = Array.from({ length: 256 }, (_, n) => {
     let c = n;
@@ -46,7 +46,7 @@ interface Board {
   moves: number;
 }
 
-/** What the player of `columns` sees: as an OpenEnv server with plain actions says it. */
+/** The observation of `columns`, as an OpenEnv server with plain actions returns it. */
 function observe({ cells, moves }: Board): object {
   return {
     board: cells,
@@ -60,7 +60,7 @@ function observe({ cells, moves }: Board): object {
   };
 }
 
-/** Drops stones into four columns of three: a column that is full scores −1, the fourth stone ends it with 1. */
+/** Drops stones into four columns of three. A full column scores −1; the fourth stone ends the episode with 1. */
 export const columns = defineEnvironment<{ size: number }, Board>({
   name: 'columns',
   readme: '# Columns\n\nDrop stones. <script>document.title = 2</script>\n\n| a | b |\n|---|---|\n| 1 | 2 |\n',
@@ -83,7 +83,7 @@ export const columns = defineEnvironment<{ size: number }, Board>({
   },
 });
 
-/** Says back what it is told, under a schema written by hand: everything that forms know. */
+/** Echoes its arguments under a handwritten schema with everything that forms support. */
 export const forms = defineEnvironment<{ n: number }, null>({
   name: 'forms',
   splits: ['train'],

@@ -30,7 +30,7 @@ async function upload(palestra: SharedPalestra, events: object[]): Promise<void>
   if (!answer.ok) throw new Error(`POST /v1/rollouts: ${answer.status} ${await answer.text()}`);
 }
 
-/** Uploads one rollout as the SDK does; `skip` indexes never arrive. Returns its id. */
+/** Uploads one rollout as the SDK does; the indexes in `skip` never arrive. Returns its id. */
 async function uploadRollout(
   palestra: SharedPalestra,
   taskIndex: number,
@@ -92,7 +92,7 @@ function episode(reward: number): Message[] {
   ];
 }
 
-/** Eight tasks of four samples, a rollout with a gap, one that is hostile, one of 3 000 messages. */
+/** Eight tasks of four samples, a rollout with a gap, one with hostile texts, one with 3 000 messages. */
 export async function uploadRun(palestra: SharedPalestra): Promise<{ solved: string; hostile: string; long: string }> {
   const ids: string[] = [];
   for (let task = 0; task < 8; task += 1) {

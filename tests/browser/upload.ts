@@ -49,7 +49,7 @@ export const messageEvents = (rollout: string, messages: readonly UploadedMessag
     ...message,
   }));
 
-/** One rollout with its messages, in batches. Returns its id. */
+/** Uploads one rollout with its messages in batches. Returns its id. */
 export async function uploadRollout(palestra: SharedPalestra, rollout: UploadedRollout): Promise<string> {
   const id = randomUUID();
   const { runName, rolloutName, environment = 'palestra/whodunit', task = 0, step, sample, n, metadata, taskSpec, messages } = rollout;

@@ -5,7 +5,7 @@ import type { TestServer } from './server.ts';
 
 const SCOPES = ['sessions', 'environments', 'rollouts', 'keys'];
 
-/** Creates another organisation with one user and one key. Its name begins with `prefix`. */
+/** Creates an organisation with one user and one key. Its name starts with `prefix`. */
 export async function createCaller(server: TestServer, prefix: string): Promise<{ caller: Caller; headers: Record<string, string> }> {
   const { prisma } = server.database;
   const orgName = `${prefix}-${randomUUID().slice(0, 8)}`;

@@ -5,10 +5,10 @@ import type { SessionCallView, SessionView } from '@palestra/protocol';
 import { type SseEvent, SseParser } from '@palestra/kit/sse';
 import type { TestServer } from './server.ts';
 
-/** Lets calls of `wait` go on, and counts how often it ran. */
+/** Releases calls of `wait`, and counts how often it ran. */
 export const gate = { open: () => {}, runs: 0 };
 
-/** Counts; `wait` lets a test look while a call runs. */
+/** Counts its calls. `wait` blocks, so that a test can act while a call runs. */
 export const counter = defineEnvironment<{ start: number }, { value: number }>({
   name: 'counter',
   splits: ['train'],
@@ -36,7 +36,7 @@ export const counter = defineEnvironment<{ start: number }, { value: number }>({
   },
 });
 
-/** Reads a stream of events until `enough`, or its end. */
+/** Reads an event stream until `enough` returns true or the stream ends. */
 export async function follow(
   server: TestServer,
   sid: string,

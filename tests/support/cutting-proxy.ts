@@ -3,22 +3,22 @@ import net, { type AddressInfo } from 'node:net';
 
 export interface CuttingProxy {
   port: number;
-  /** Breaks all connections that are open now, by a reset, and says how many those were. */
+  /** Resets all open connections and returns their number. */
   cut(): number;
-  /** Connections that are open now. */
+  /** Number of open connections. */
   open(): number;
-  /** Breaks the next connection as soon as it comes; `broken` resolves with that. */
+  /** Resets the next connection on arrival; `broken` then resolves. */
   breakNext(): { broken: Promise<void> };
-  /** Accepts connections and passes nothing on until the returned function is called. */
+  /** Accepts connections without forwarding until the returned function is called. */
   hold(): () => void;
-  /** Takes no connections until the returned function is called. */
+  /** Refuses connections until the returned function is called. */
   refuse(): () => void;
-  /** Connections go to this port from now on. */
+  /** Forwards new connections to this port from now on. */
   aim(port: number): void;
   close(): Promise<void>;
 }
 
-/** A TCP proxy that breaks connections when it is told to. */
+/** A TCP proxy that breaks connections on request. */
 export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
   const clients = new Set<net.Socket>();
   let refusing = false;

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { expect } from 'vitest';
 import { INFERENCE_LOCK } from '../../apps/api/src/store/derive/infer.sql.ts';
 
-/** Rows of the runs that a caller looks at: those of one organisation where it names one, or of all runs of the database. */
+/** The runs to examine: those of one organisation, or all runs of the database. */
 const ofRuns = (org: string | undefined, column = 'run_seq') =>
   org === undefined
     ? `${column} IS NOT NULL`
@@ -10,13 +10,13 @@ const ofRuns = (org: string | undefined, column = 'run_seq') =>
 const markedIn = (org: string | undefined) => `SELECT EXISTS (SELECT FROM rollout_heads WHERE dirty AND ${ofRuns(org)})
   OR EXISTS (SELECT FROM dirty_steps WHERE ${ofRuns(org)})
   OR EXISTS (SELECT FROM runs WHERE inference_due AND deleted_at IS NULL AND ${ofRuns(org, 'seq')}) AS busy`;
-/** Inference takes the mark of its run off before it writes what follows from it. */
+/** Inference clears the mark of its run before it writes the results. */
 const INFERRING = `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = ${INFERENCE_LOCK}
   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS busy`;
 
 /**
- * When nothing is left to derive in the runs of `org`, or of the whole database without one. In this order: what was being inferred without
- * a mark has left its own marks at the last look.
+ * Resolves when nothing is left to derive in the runs of `org`, or of the whole database. The order matters: an inference in progress
+ * without a mark has set its marks by the last check.
  */
 export async function settled(pool: pg.Pool, org?: string): Promise<void> {
   const isBusy = async (question: string) => (await pool.query<{ busy: boolean }>(question)).rows[0]!.busy;
@@ -28,7 +28,7 @@ export async function settled(pool: pg.Pool, org?: string): Promise<void> {
   }
 }
 
-/** As if nothing had come for a minute: what is not here by now is missing. */
+/** Pretends that nothing arrived for a minute, so that absent messages count as missing. */
 export async function outliveGrace(pool: pg.Pool, org?: string): Promise<void> {
   await settled(pool, org);
   await pool.query(
@@ -41,7 +41,7 @@ export async function outliveGrace(pool: pg.Pool, org?: string): Promise<void> {
   await settled(pool, org);
 }
 
-/** Everything derived, but marks of time. Verdicts are the ledger's. */
+/** All derived rows without timestamps. Verdicts come from the ledger. */
 async function derived(pool: pg.Pool, ours: string): Promise<Record<string, unknown[]>> {
   const sql = async (text: string) => (await pool.query(text)).rows;
   const columns = `r.seq, r.id, group_key, reward, reward_positive, max_reward, last_reward, reward_reported, bytes, run_seq, env_id, task_id, task_index, step, policy_step,
@@ -61,7 +61,7 @@ async function derived(pool: pg.Pool, ours: string): Promise<Record<string, unkn
 
 const STEP = 'run_seq, env_id, phase, step';
 const TOOL = `${STEP}, tool`;
-/** What columns and bytes were summed to, against plain aggregates of the rows. */
+/** Compares summed columns and bytes with plain aggregates of the rows. */
 const summedIn = (ours: string) => [
   {
     kept: `SELECT ${TOOL}, ${['rollouts', 'calls', 'errors', 'result_bytes', 'scored'].map((name) => `(figures->>'${name}')::int AS ${name}`).join(', ')}
@@ -84,7 +84,7 @@ async function expectPlainSums(pool: pg.Pool, ours: string): Promise<void> {
   for (const { kept, plain } of summedIn(ours)) expect((await pool.query(kept)).rows).toEqual((await pool.query(plain)).rows);
 }
 
-/** Throws away all that is derived of the runs of `org`, or of all runs without one; has it made again, and expects the same. */
+/** Deletes all derived data of the runs of `org`, or of all runs, derives it again and expects the same. */
 export async function expectSameFromNothing(pool: pg.Pool, org?: string): Promise<void> {
   const ours = ofRuns(org);
   await outliveGrace(pool, org);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-/** Uploads whose exports can be told in advance: groups of four samples of one prompt. */
+/** Uploads with known exports: groups of four samples of one prompt. */
 
 export interface Sample {
   id: string;
@@ -17,7 +17,7 @@ export interface GroupOfFour {
   step?: number;
 }
 
-/** Rewards by group: mixed, all equal, unscored, one scored, spread. Pairs are in the first and the last. */
+/** Rewards by group: mixed, all equal, unscored, one scored, spread. The first and the last give pairs. */
 export const GROUPS: GroupOfFour[] = [
   { rewards: [0, 1, 1, 0] },
   { rewards: [1, 1, 1, 1] },
@@ -26,7 +26,7 @@ export const GROUPS: GroupOfFour[] = [
   { rewards: [-1, 0.25, null, 3], step: 2 },
 ];
 
-/** Events of `POST /v1/rollouts` for the groups, as an integration that follows the recommended contract sends them. */
+/** Events of `POST /v1/rollouts` for the groups, with the recommended fields. */
 export function uploadOf(run: string, groups: readonly GroupOfFour[] = GROUPS): { events: object[]; samples: Sample[] } {
   const events: object[] = [];
   const samples: Sample[] = [];
@@ -83,7 +83,7 @@ function messagesOf({ id, group, sample, reward }: Sample): object[] {
   ];
 }
 
-/** In batches that the SDK would send. */
+/** In batches of the size of the SDK. */
 export async function upload(post: (events: object[]) => Promise<{ status: number; body: any }>, events: readonly object[]): Promise<void> {
   for (let at = 0; at < events.length; at += 120) {
     const answer = await post(events.slice(at, at + 120));

@@ -4,15 +4,15 @@ import type { AddressInfo } from 'node:net';
 import { randomOf } from './random.ts';
 
 export interface FaultProxyOptions {
-  /** Ports of the replicas; each new connection goes to the next one that accepts it. */
+  /** Ports of the replicas. Each new connection goes to the next one that accepts it. */
   targets: number[];
   seed?: number;
-  /** Shares of connections, 0 to 1. */
+  /** Shares of connections, from 0 to 1. */
   cut?: number;
   stall?: number;
-  /** Of requests that an at-least-once network may repeat. */
+  /** Share of requests to duplicate. */
   duplicate?: number;
-  /** 0 takes any free port. */
+  /** 0: any free port. */
   port?: number;
 }
 
@@ -20,19 +20,19 @@ export interface FaultProxy {
   url: string;
   port: number;
   counts: { connections: number; cut: number; stalled: number; duplicated: number };
-  /** No more faults from here on. */
+  /** Stops causing faults. */
   calm(): void;
   close(): Promise<void>;
 }
 
-/** Held for so long, then cut. */
+/** A stalled connection is cut after this time. */
 const STALL_MS = 1_500;
-/** Faults strike after so many bytes of answers: somewhere in the first few requests of a connection. */
+/** Faults happen after this many bytes of answers: within the first few requests of a connection. */
 const STRIKE_WITHIN_BYTES = 3_000;
-/** What may come twice without being another request. A second `/create` is one: the contract wants it refused. */
+/** Requests that may be duplicated. A second `/create` may not, because the contract refuses it. */
 const REPEATABLE = /^POST \/(ping|delete|delete_session) |^POST [^ ]*\/?call [^]*"task_id":/;
 
-/** A TCP proxy in front of several replicas, round robin, that also cuts, stalls and duplicates. */
+/** A TCP proxy in front of several replicas, round robin, that cuts, stalls and duplicates. */
 export async function startFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {
   const random = randomOf(options.seed ?? 1);
   const counts = { connections: 0, cut: 0, stalled: 0, duplicated: 0 };
@@ -101,7 +101,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
       if (client.destroyed) return;
       if (cuts) {
         counts.cut += 1;
-        // Some of the piece may have got through.
+        // Part of the data may have passed.
         client.write(data.subarray(0, Math.max(0, data.length - (answered - strike))), end);
         return;
       }

@@ -1,2 +1,2 @@
-/** Long property runs and repeats with older packages: only with CI_FULL=1. */
+/** True with CI_FULL=1: long property runs, and repeats with older packages. */
 export const full = process.env['CI_FULL'] === '1';

@@ -1,10 +1,7 @@
 import path from 'node:path';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/**
- * Files that take longer than the rest, longest first. One of them begun last leaves the other workers idle until it ends: a clean clone
- * has no durations of earlier runs to go by.
- */
+/** The slowest test files, slowest first. If one of them starts last, the other workers idle; a clean clone has no recorded durations. */
 const LONGEST = [
   'tests/conformance/suites.spec.ts',
   'tests/conformance/chaos.spec.ts',
@@ -32,8 +29,8 @@ function rankOf({ moduleId }: TestSpecification): number {
 }
 
 /**
- * Those files first, then the others of each project together: a worker keeps its modules and its running service only from one file to
- * the next of the same project.
+ * These files first, then the others of each project together, because a worker keeps its modules and its service only between files of
+ * one project.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

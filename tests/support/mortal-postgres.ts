@@ -8,11 +8,11 @@ import { PostgresServer } from '../../apps/api/src/platform/database/postgres-se
 export interface MortalPostgres {
   url: string;
   /**
-   * `kill -9` of the postmaster, then, after `awayMs`, a start on the same data, which recovers from its log. Answers the milliseconds it was
-   * away.
+   * Kills the postmaster with `kill -9` and starts it after `awayMs` on the same data, which recovers from its log. Returns the downtime
+   * in milliseconds.
    */
   crash(awayMs?: number): Promise<number>;
-  /** Stops all of its processes, which answer nothing and close nothing. Answers what lets them go on. */
+  /** Suspends all of its processes, so that they neither answer nor close connections. Returns a function that resumes them. */
   freeze(): () => void;
   stop(): Promise<void>;
 }
@@ -22,7 +22,7 @@ const options = (databaseDir: string, port: number) => ({
   port,
   password: 'test',
   initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
-  // With fsync, unlike the other tests' server: what a crash swallows is the point.
+  // With fsync, unlike the shared server, because crash safety is tested.
   postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=200'],
 });
 
@@ -33,14 +33,14 @@ async function startPatiently(make: () => PostgresServer): Promise<PostgresServe
       await server.start();
       return server;
     } catch (error) {
-      // The children of a killed postmaster need a moment to notice.
+      // The children of a killed postmaster exit with a delay.
       if (Date.now() > deadline) throw error;
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }
 }
 
-/** A real PostgreSQL of a test's own that can be killed and comes back at the same address. */
+/** A separate real PostgreSQL that can be killed and returns at the same address. */
 export async function startMortalPostgres(): Promise<MortalPostgres> {
   const folder = await mkdtemp(path.join(tmpdir(), 'palestra-mortal-'));
   const databaseDir = path.join(folder, 'data');
@@ -67,7 +67,7 @@ export async function startMortalPostgres(): Promise<MortalPostgres> {
           try {
             process.kill(member, name);
           } catch {
-            // A connection that has ended.
+            // The connection has ended.
           }
         }
       };

@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
-/** An image with this Node.js, as `node`, and its libraries: made of this machine's own files, because there may be no image registry. Returns its name. */
+/** Builds an image with this Node.js and its libraries from local files, because an image registry may be missing. Returns its name. */
 export function makeNodeImage(engine: string): string {
   const root = mkdtempSync(path.join(tmpdir(), 'palestra-test-image-'));
   const image = `localhost/palestra-test/node:${process.pid}`;

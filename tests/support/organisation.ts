@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 
-/** An organisation in a running service: what a test file works in when it shares the service with other files. */
+/** An organisation for a test file that shares the service with other files. */
 export interface TestOrganisation {
-  /** Its name, which is also the namespace of its environments. */
+  /** Its name, and the namespace of its environments. */
   name: string;
   /** A key of its owner with all scopes. */
   apiKey: string;
 }
 
-/** Creates an organisation with an owner's key, over HTTP as an operator does. `ownerKey` is the first key of the service. */
+/** Creates an organisation with an owner's key over HTTP, as an operator does. `ownerKey`: the first key of the service. */
 export async function createOrganisation(url: string, ownerKey: string): Promise<TestOrganisation> {
   const name = `test-${randomBytes(5).toString('hex')}`;
   const post = async (path: string, headers: Record<string, string>, body: object): Promise<any> => {
@@ -30,7 +30,7 @@ export async function createOrganisation(url: string, ownerKey: string): Promise
   return { name, apiKey: key };
 }
 
-/** The cookie of a browser that opens a sign-in link and confirms it; the empty string when the link is not valid. */
+/** Confirms a sign-in link as a browser does and returns the cookie; empty if the link is not valid. */
 export async function signIn(link: string): Promise<string> {
   const { origin, searchParams } = new URL(link);
   const body = new URLSearchParams({ token: searchParams.get('token') ?? '' });

@@ -9,31 +9,31 @@ import { inject } from 'vitest';
 import { freePort } from '@palestra/hosting';
 import { createOrganisation } from './organisation.ts';
 import { runtimeRole } from './runtime-role.ts';
-// Declares what postgres.global.ts provides.
+// Declares the values of postgres.global.ts.
 import type {} from './postgres.global.ts';
 
-/** The built service as a user starts it: a child process that is only ever spoken to over HTTP. */
+/** The built service as a user starts it: a child process that tests reach over HTTP only. */
 export interface Palestra {
   url: string;
   port: number;
   apiKey: string;
-  /** Where files would be kept; a folder of its own. */
+  /** Folder for its files. */
   dataDir: string;
   /** The namespace of the first key. */
   namespace: string;
-  /** null when the service started a PostgreSQL of its own. */
+  /** null if the service runs its own PostgreSQL. */
   databaseUrl: string | null;
-  /** Of the process that runs now. */
+  /** Id of the running process. */
   pid(): number;
-  /** Everything it has printed so far. */
+  /** Everything that it has printed. */
   output(): string;
-  /** As `kill -9`: nothing gets a chance to be tidied up. */
+  /** `kill -9`, without cleanup. */
   kill(): Promise<void>;
-  /** As SIGTERM of a deploy: it drains; its data stays. */
+  /** SIGTERM, as in a deployment: it drains and keeps its data. */
   terminate(): Promise<void>;
-  /** As a terminal that is closed: nobody reads what it prints any more, and it gets SIGHUP. */
+  /** SIGHUP with a closed output, as when a terminal closes. */
   hangUp(): Promise<void>;
-  /** Starts it again after `kill`, `terminate` or `hangUp` on the same data and port. */
+  /** Starts it on the same data and port after `kill`, `terminate` or `hangUp`. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -43,13 +43,13 @@ export interface PalestraOptions {
   /** Additional environment variables. */
   env?: Record<string, string>;
   dataDir?: string;
-  /** The service starts the PostgreSQL that comes with it, as `npm start` does, instead of using the tests' one. */
+  /** Use the PostgreSQL of the service, as `npm start` does, instead of the shared one. */
   ownPostgres?: boolean;
-  /** The user, and the group of that number, that it runs as; only root can choose. */
+  /** The user and group id of the process. Needs root. */
   uid?: number;
-  /** The kernel kills it when this process ends, however that ends. */
+  /** The kernel kills the process when this one ends. */
   endsWithParent?: boolean;
-  /** Another folder with the built service, and another Node, for a user who cannot reach ours. */
+  /** Another copy of the built service and of Node, for a user without access to the original. */
   from?: { root: string; node: string };
 }
 
@@ -83,7 +83,7 @@ async function waitForHealth(url: string, child: ChildProcess, output: () => str
   throw new Error(`palestra did not become healthy within 170 s:\n${output()}`);
 }
 
-/** The services that run now. They end with this worker, however it ends. */
+/** The running services. They end with this worker. */
 const running = new Set<ChildProcess>();
 process.once('exit', () => running.forEach((child) => child.kill('SIGKILL')));
 // The pool ends a worker by a signal, or by closing its channel when the run is interrupted.
@@ -114,7 +114,7 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
         PORT: String(port),
         PALESTRA_DATA_DIR: dataDir,
         PALESTRA_DEMO: '0',
-        // A test reads what it has just uploaded, on a machine of any speed.
+        // A test can read its upload at once, on any machine.
         PALESTRA_READ_WAIT_MS: '30000',
         PALESTRA_API_KEY: testApiKey,
         PALESTRA_BUNDLED_ENVIRONMENTS: '0',
@@ -168,20 +168,20 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
   };
 }
 
-/** Files of one worker share its modules (`isolate: false`), so this is one service per worker. */
+/** Files of one worker share its modules (`isolate: false`), so there is one service per worker. */
 let shared: Promise<Palestra> | undefined;
 
 async function startShared(): Promise<Palestra> {
-  // The handlers above do not run in a worker that Vitest kills because it does not end within half a second.
+  // The handlers above do not run if Vitest kills the worker because it does not end within half a second.
   const palestra = await startPalestra({ endsWithParent: process.platform === 'linux', env: { PALESTRA_BUNDLED_ENVIRONMENTS: '1' } });
   process.once('exit', () => rmSync(palestra.dataDir, { recursive: true, force: true }));
   return palestra;
 }
 
-/** What a file that shares the service may do with it. */
+/** The part of a service that files may use when they share it. */
 export type SharedPalestra = Omit<Palestra, 'kill' | 'terminate' | 'hangUp' | 'restart'>;
 
-/** A new organisation in the built service of this worker, which hosts the bundled environments. `stop` leaves the service running. */
+/** A new organisation in the shared service of this worker, which hosts the bundled environments. `stop` does not end the service. */
 export async function sharedPalestra(): Promise<SharedPalestra> {
   shared ??= startShared();
   const palestra = await shared;
@@ -192,11 +192,11 @@ export async function sharedPalestra(): Promise<SharedPalestra> {
 
 type Organisation = Pick<Palestra, 'url' | 'apiKey' | 'namespace'>;
 
-/** Registers a running ORS server, as `palestra env add` does over HTTP, and waits until it is ready. */
+/** Registers a running ORS server, as `palestra env add` does, and waits until it is ready. */
 export const addRemote = (palestra: Organisation, name: string, url: string, isPrivate = false): Promise<string> =>
   addEnvironment(palestra, name, { kind: 'remote', url }, isPrivate);
 
-/** Registers a running OpenEnv server for everybody. */
+/** Registers a running OpenEnv server as a public environment. */
 export const addOpenEnv = (palestra: Organisation, name: string, url: string): Promise<string> =>
   addEnvironment(palestra, name, { kind: 'openenv', url }, false);
 

@@ -12,7 +12,7 @@ import { PostgresServer } from '../../apps/api/src/platform/database/postgres-se
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** `postgresql://...` without a database name. */
+    /** `postgresql://...` without the name of a database. */
     postgresUrl: string;
   }
 }
@@ -22,8 +22,8 @@ const root = path.resolve(import.meta.dirname, '../..');
 const cache = path.join(root, 'node_modules/.cache/palestra');
 
 /**
- * One real PostgreSQL per run, with a migrated template that test files clone. initdb and the migrations take several seconds, so a
- * copy of the stopped cluster stays below node_modules for the next run.
+ * One real PostgreSQL per run with a migrated template that test files clone. initdb and migrations take several seconds, so a copy of
+ * the stopped cluster is cached in node_modules.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(path.join(tmpdir(), 'palestra-test-'));
@@ -39,7 +39,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
 }
 
-/** Of everything that decides what is in the cluster. */
+/** Hash of everything that determines the content of the cluster. */
 async function fingerprint(): Promise<string> {
   const migrations = path.join(root, 'prisma/migrations');
   const scripts = (await readdir(migrations, { recursive: true })).filter((name) => name.endsWith('.sql')).toSorted();
@@ -54,11 +54,11 @@ async function fingerprint(): Promise<string> {
   return hash.digest('hex').slice(0, 16);
 }
 
-/** Keeps owners and modes, which PostgreSQL checks. */
+/** Preserves owners and modes, which PostgreSQL checks. */
 const copy = (from: string, to: string) => promisify(execFile)('cp', ['-a', from, to]);
 
 async function createCluster(databaseDir: string, stored: string): Promise<void> {
-  // The whole service: loaded only when there is no cluster.
+  // Loads the whole service, so only without a cached cluster.
   const { migrate } = await import('../../apps/api/src/server.ts');
   const server = await startCluster(databaseDir, { initialise: true });
   const client = new pg.Client({ connectionString: `${server.url}/postgres` });
@@ -71,7 +71,7 @@ async function createCluster(databaseDir: string, stored: string): Promise<void>
   await mkdir(cache, { recursive: true });
   const partial = await mkdtemp(path.join(cache, 'partial-'));
   await copy(databaseDir, path.join(partial, 'data'));
-  // Another run may have been first.
+  // Another run may have created it first.
   await rename(path.join(partial, 'data'), stored).catch(() => {});
   await rm(partial, { recursive: true, force: true });
 }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { randomOf } from './random.ts';
 
-/** Random runs, as their trainers would upload them. */
+/** Random runs, as trainers upload them. */
 export interface RandomRun {
   name: string;
-  /** Events by rollout, in the order in which the client made them. */
+  /** Events by rollout, in the order of the client. */
   rollouts: { id: string; events: Record<string, unknown>[] }[];
 }
 
@@ -14,8 +14,8 @@ const HASHES = ['a1b2c3d4e5f6', 'ffeeddccbbaa', '0123456789ab'];
 const STOPS = ['finished', 'max_turns', 'max_tokens', 'no_tool_call', 'error', 'strange'];
 
 /**
- * Runs of `count` rollouts each: with reported steps, as SkyRL uploads (no steps) and as slime does (tasks by hash); several environments,
- * groups, rewards that are missing, outside of [0, 1] only on the way, or at the end (`outside`), failing tools.
+ * Runs of `count` rollouts each: with reported steps, as SkyRL uploads (no steps) and as slime does (tasks by hash); several
+ * environments, groups, missing rewards, rewards that leave [0, 1] only temporarily or at the end (`outside`), failing tools.
  */
 export function randomRuns(seed: number, count: number, outside: boolean): RandomRun[] {
   const random = randomOf(seed);
@@ -81,7 +81,7 @@ function randomRollout(random: () => number, shape: (typeof SHAPES)[number], run
   return { id, events };
 }
 
-/** Sums stay in [0, 1] unless `outside`, but may leave it while only some of them have arrived. */
+/** Sums are in [0, 1] unless `outside`; partial sums may leave it. */
 function rewardsOf(random: () => number, turns: number, outside: boolean): (number | null)[] {
   if (turns === 0) return [];
   const rewards: (number | null)[] = Array.from({ length: turns }, () => null);

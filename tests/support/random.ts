@@ -1,4 +1,4 @@
-/** Mulberry32: the same numbers for the same seed, on every machine. */
+/** Mulberry32: equal numbers for equal seeds on every machine. */
 export function randomOf(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -2,16 +2,16 @@ import { type FaultProxy, type FaultProxyOptions, startFaultProxy } from './faul
 import { type Palestra, startPalestra } from './palestra.ts';
 
 export interface Replicas {
-  /** Each a process of its own, on one database. */
+  /** Separate processes on one database. */
   all: Palestra[];
-  /** In front of them, round robin. */
+  /** The round-robin proxy in front of them. */
   proxy: FaultProxy;
-  /** What a client needs: the proxy's URL and the key. */
+  /** Settings of a client: the URL of the proxy and the key. */
   client: Pick<Palestra, 'url' | 'apiKey' | 'namespace'>;
   stop(): Promise<void>;
 }
 
-/** Several built API processes on one database behind a round-robin proxy without stickiness. */
+/** Several built API processes on one database behind a round-robin proxy without sticky sessions. */
 export async function startReplicas(
   count: number,
   options: { env?: Record<string, string>; proxy?: Omit<FaultProxyOptions, 'targets'>; databaseUrl?: string } = {},

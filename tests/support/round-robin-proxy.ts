@@ -5,23 +5,23 @@ import type { AddressInfo } from 'node:net';
 export interface RoundRobinOptions {
   /** Ports of the replicas. */
   targets: number[];
-  /** 0 takes any free port. */
+  /** 0: any free port. */
   port?: number;
-  /** Last segments of paths that it answers with 404 itself, as a server does that is older than the route. */
+  /** Last segments of paths for which the proxy returns 404, like an older server without the route. */
   withoutRoutes?: string[];
 }
 
 export interface RoundRobinProxy {
   url: string;
   port: number;
-  /** Requests that each target was given. */
+  /** Number of requests per target. */
   served: number[];
   close(): Promise<void>;
 }
 
 /**
- * An HTTP balancer without stickiness: every *request* goes to the next replica, also those of one kept-alive connection.
- * A replica that takes no connection is skipped; an answer that breaks off, breaks off here too.
+ * An HTTP load balancer without sticky sessions: every *request* goes to the next replica, also on a kept-alive connection. Skips
+ * replicas that refuse connections. An answer that breaks off also breaks off here.
  */
 export async function startRoundRobinProxy(options: RoundRobinOptions): Promise<RoundRobinProxy> {
   const { targets } = options;
@@ -41,7 +41,8 @@ export async function startRoundRobinProxy(options: RoundRobinOptions): Promise<
   function forward(request: http.IncomingMessage, response: http.ServerResponse, attempts: number): void {
     const index = turn++ % targets.length;
     const { method, url, headers } = request;
-    // A connection for each request: a kept one could belong to a replica that died meanwhile, and nobody could say whether it ran.
+    // Opens a connection per request, because a kept-alive one may belong to a dead replica, and then the outcome of the request is
+    // unknown.
     const upstream = http.request({ host: '127.0.0.1', port: targets[index], method, path: url, headers, agent: false });
     upstream.on('response', (answer) => {
       response.writeHead(answer.statusCode!, withoutConnection(answer.headers));
@@ -77,7 +78,7 @@ export async function startRoundRobinProxy(options: RoundRobinOptions): Promise<
   };
 }
 
-/** What says how long *that* connection lives is not for ours. */
+/** Hop-by-hop headers. */
 function withoutConnection(headers: http.IncomingHttpHeaders): http.IncomingHttpHeaders {
   const { connection: _, 'keep-alive': __, ...rest } = headers;
   return rest;

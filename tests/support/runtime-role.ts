@@ -1,10 +1,10 @@
-/** The role that services of the tests run as, with rights on rows alone, as in a deployment; specs themselves use the superuser. */
+/** The role of services in tests, with rights on rows only, as in a deployment. Specs use the superuser. */
 const ROLE = 'palestra_runtime';
 
 export interface DatabaseUrls {
-  /** As the runtime role, when `url` is the superuser's. */
+  /** `url` with the runtime role if it is the superuser's. */
   runtime: string;
-  /** As given; null when it is no superuser's: then the service does both as that role. */
+  /** `url` if it is the superuser's; else null, and the service migrates with the given role. */
   migration: string | null;
 }
 

@@ -6,15 +6,15 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { freePort } from '@palestra/hosting';
 
-/** A real S3 server (versitygw) of a test's own, with one empty bucket. It can go away and come back at the same address with its objects. */
+/** A separate real S3 server (versitygw) with one empty bucket. It can stop and return at the same address with its objects. */
 export interface S3Server {
-  /** The variables that a service needs to use it. */
+  /** Environment variables of a service that uses it. */
   env: Record<'S3_ENDPOINT' | 'S3_BUCKET' | 'S3_REGION' | 'S3_ACCESS_KEY_ID' | 'S3_SECRET_ACCESS_KEY', string>;
-  /** From now on connections are taken, and never answered. */
+  /** Accepts connections without answering from now on. */
   freeze(): void;
-  /** As `kill -9`: connections are refused. */
+  /** `kill -9`: connections are refused. */
   kill(): Promise<void>;
-  /** After `kill`. */
+  /** Restarts it after `kill`. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -23,7 +23,7 @@ const BUCKET = 'palestra';
 const ACCESS_KEY = 'testkey';
 const SECRET_KEY = 'testsecret12';
 
-/** `.ci/run` builds it and names it in PALESTRA_TEST_S3_SERVER. Throws when it is missing: a proof that could not run is a failure. */
+/** `.ci/run` builds it and sets PALESTRA_TEST_S3_SERVER. Throws if it is missing, because a skipped proof is a failure. */
 function binary(): string {
   const file = process.env['PALESTRA_TEST_S3_SERVER'] ?? path.resolve(import.meta.dirname, '../../.cache/bin/versitygw');
   if (!existsSync(file)) throw new Error(`PALESTRA_TEST_S3_SERVER must name the versitygw program; looked at ${file}`);

@@ -12,11 +12,11 @@ import { runtimeRole } from './runtime-role.ts';
 const TEMPLATE = 'palestra_template';
 
 export interface TestServer extends RunningServer {
-  /** Its `databaseUrl` is the superuser's; the service runs as another role (runtime-role.ts). */
+  /** Its `databaseUrl` belongs to the superuser; the service runs with another role (runtime-role.ts). */
   config: Config;
-  /** The service's own connections; `database` has others, of the superuser. */
+  /** Connections of the service. `database` has other ones, of the superuser. */
   serviceDatabase: Database;
-  /** fetch on this server with its API key; `body` objects are sent as JSON. */
+  /** fetch on this server with its API key. A `body` object is sent as JSON. */
   request(
     method: string,
     path: string,
@@ -24,7 +24,7 @@ export interface TestServer extends RunningServer {
   ): Promise<{ status: number; body: any; headers: Headers }>;
 }
 
-/** A fresh database cloned from the migrated template. */
+/** A new database, cloned from the migrated template. */
 export async function createDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
   const base = inject('postgresUrl');
   const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
@@ -33,7 +33,7 @@ export async function createDatabase(): Promise<{ url: string; drop(): Promise<v
     await client.connect();
     await client.query(sql).finally(() => client.end());
   };
-  // Two files that clone at once would each find the template in use.
+  // Two concurrent clones would find the template in use.
   for (let attempt = 0; ; attempt += 1) {
     try {
       await run(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`);
@@ -46,7 +46,7 @@ export async function createDatabase(): Promise<{ url: string; drop(): Promise<v
   return { url: `${base}/${name}`, drop: () => run(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) };
 }
 
-/** fetch on a service with a key; `body` objects are sent as JSON. */
+/** fetch on a service with a key. A `body` object is sent as JSON. */
 const requestWith =
   (url: string, apiKey: string): TestServer['request'] =>
   async (method, path, { body, headers = {} } = {}) => {
@@ -61,14 +61,14 @@ const requestWith =
     try {
       parsed = JSON.parse(text);
     } catch {
-      // Not JSON: the caller looks at the text.
+      // Not JSON; the caller reads the text.
     }
     return { status: answer.status, body: parsed, headers: answer.headers };
   };
 
 /**
- * A service of the caller's own, with its own database: for files that test start, stop, configuration, several replicas, or whole tables.
- * Other files use `sharedServer`. Without bundled environments, unless asked for.
+ * A separate service with its own database, for files that test start, stop, configuration, replicas or whole tables. Other files use
+ * `sharedServer`. Bundled environments are off by default.
  */
 export async function startServer(overrides: Partial<Config> = {}): Promise<TestServer> {
   const database = overrides.databaseUrl ? null : await createDatabase();
@@ -77,7 +77,7 @@ export async function startServer(overrides: Partial<Config> = {}): Promise<Test
     ...readConfig({}, (file) => file),
     port: 0,
     demo: false,
-    // A test reads what it has just uploaded, on a machine of any speed.
+    // A test can read its upload at once, on any machine.
     readWaitMs: 30_000,
     bundledEnvironments: false,
     databaseUrl: database?.url ?? null,
@@ -104,10 +104,10 @@ export async function startServer(overrides: Partial<Config> = {}): Promise<Test
   };
 }
 
-/** Files of one worker share its modules (`isolate: false`), so this is one service per worker. It ends with the worker's process. */
+/** Files of one worker share its modules (`isolate: false`), so there is one service per worker. It ends with the worker. */
 let shared: Promise<TestServer> | undefined;
 
-/** A new organisation in the running service of this worker, which hosts the bundled environments. `close` leaves the service running. */
+/** A new organisation in the shared service of this worker, which hosts the bundled environments. `close` does not end the service. */
 export async function sharedServer(): Promise<TestServer> {
   shared ??= startServer({ bundledEnvironments: true });
   const server = await shared;

@@ -1,17 +1,17 @@
 import { defineActionEnvironment, defineEnvironment, tool, z } from '@palestra/environment-kit';
 
-/** Environments for the tests of text sessions: everything that a trainer's text can meet. The golden file was recorded on them. */
+/** Environments for tests of text sessions with every case of a trainer's text. The golden file was recorded on them. */
 
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
 const text = (value: string) => ({ text: value, detail: null, type: 'text' as const });
 
-/** Lets calls of `wait` go on. */
+/** Releases calls of `wait`. */
 export const gates = { open: () => {} };
 
 interface State {
   count: number;
 }
-/** Executions of `count`, in all sessions. */
+/** Executions of `count` in all sessions. */
 export const executions = { count: 0 };
 
 export const abacus = defineEnvironment<{ id: number }, State>({
@@ -58,7 +58,7 @@ export const abacus = defineEnvironment<{ id: number }, State>({
   },
 });
 
-/** As OpenEnv's echo: a text. */
+/** Like OpenEnv's echo: a text. */
 export const parrot = defineActionEnvironment({
   name: 'parrot',
   splits: ['train'],
@@ -72,7 +72,7 @@ export const parrot = defineActionEnvironment({
   },
 });
 
-/** As OpenEnv's OpenSpiel: a number, and long lists to see. */
+/** Like OpenEnv's OpenSpiel: a number, and observations with long lists. */
 export const maze = defineActionEnvironment({
   name: 'maze',
   splits: ['train'],
@@ -92,7 +92,7 @@ export const maze = defineActionEnvironment({
   }),
 });
 
-/** As OpenEnv's FinRL: a list of numbers. */
+/** Like OpenEnv's FinRL: a list of numbers. */
 export const market = defineActionEnvironment({
   name: 'market',
   splits: ['train'],

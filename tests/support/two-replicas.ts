@@ -2,7 +2,7 @@ import { type Environment, serve } from '@palestra/environment-kit';
 import { createCaller } from './callers.ts';
 import { createDatabase, startServer, type TestServer } from './server.ts';
 
-/** Two API processes on one database, two organisations, and an environment of the first one's own behind a URL. */
+/** Two API processes on one database, two organisations, and a private environment of the first one behind a URL. */
 export interface TwoReplicas {
   first: TestServer;
   second: TestServer;
@@ -16,7 +16,7 @@ export interface TwoReplicas {
   close(): Promise<void>;
 }
 
-/** `name`: of the environment that has all `variants`; `sessions`: what its owner sets for its sessions; `bundled`: with the bundled environments. */
+/** `name`: of the environment with all `variants`; `sessions`: its session policy; `bundled`: with the bundled environments. */
 export async function startTwoReplicas(
   name: string,
   variants: Environment[],
