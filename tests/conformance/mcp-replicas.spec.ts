@@ -1,10 +1,10 @@
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { connectMcp } from '../integration/dialects/mcp.world.ts';
+import { connectMcp } from '../integration/protocols/mcp.world.ts';
 import { type Replicas, startReplicas } from '../support/replicas.ts';
 
 /** Two processes of the service behind a proxy without stickiness: each MCP session is served by the one that has its program. */
-const SERVER = path.resolve(import.meta.dirname, '../integration/dialects/mcp.server.mjs');
+const SERVER = path.resolve(import.meta.dirname, '../integration/protocols/mcp.server.mjs');
 let replicas: Replicas;
 
 beforeAll(async () => {

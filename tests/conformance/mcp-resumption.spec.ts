@@ -2,7 +2,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { type RunningServer, serve } from '@palestra/environment-kit';
 import { afterAll, beforeAll, expect, test, type TestContext } from 'vitest';
-import { connectMcp, gallery } from '../integration/dialects/mcp.world.ts';
+import { connectMcp, gallery } from '../integration/protocols/mcp.world.ts';
 import { startCuttingProxy } from '../support/cutting-proxy.ts';
 import { type Replicas, startReplicas } from '../support/replicas.ts';
 import { spawnPython } from './support/fork-server.ts';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { PalestraClient, type Session } from '@palestra/client';
 import { type RunningServer, serve } from '@palestra/environment-kit';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { gallery } from '../integration/dialects/mcp.world.ts';
+import { gallery } from '../integration/protocols/mcp.world.ts';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 import { type McpPython, mcpPython, playMcp, startCounter } from './support/mcp.ts';
 import { pythonFolder } from './support/python.ts';
@@ -124,7 +124,7 @@ test('a killed process leaves no program behind', async () => {
   const parent = spawn(process.execPath, ['--input-type=module', '-e', PARENT], {
     stdio: ['ignore', 'pipe', 'inherit'],
     cwd: path.resolve(import.meta.dirname, '../..'),
-    env: { ...process.env, SERVER: path.resolve(import.meta.dirname, '../integration/dialects/mcp.server.mjs') },
+    env: { ...process.env, SERVER: path.resolve(import.meta.dirname, '../integration/protocols/mcp.server.mjs') },
   });
   const pid = await new Promise<string>((resolve) => parent.stdout.once('data', (data: Buffer) => resolve(String(data).trim())));
   expect(isAlive(pid)).toBe(true);

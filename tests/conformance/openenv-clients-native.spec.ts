@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Client } from '../integration/dialects/openenv.world.ts';
+import { Client } from '../integration/protocols/openenv.world.ts';
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { openEnvPython, type OpenEnvServerProcess, startOpenEnv } from './support/openenv-server.ts';
 import { run } from './support/python.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Client } from '../integration/dialects/openenv.world.ts';
+import { Client } from '../integration/protocols/openenv.world.ts';
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { type OpenEnvServerProcess, startOpenEnv, startScaffold } from './support/openenv-server.ts';
 import { recording } from './support/python.ts';

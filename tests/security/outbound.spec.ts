@@ -6,7 +6,7 @@ import { WebSocket } from 'ws';
 import { serve, type RunningServer } from '@palestra/environment-kit';
 import { startScripted, type ScriptedServer } from '../../libs/openenv/src/client/scripted-server.fixture.ts';
 import { startServer, type TestServer } from '../support/server.ts';
-import { gallery } from '../integration/dialects/mcp.world.ts';
+import { gallery } from '../integration/protocols/mcp.world.ts';
 
 /** Finding H2 of the audit: a tenant's URL leads to no address that the operator did not allow, and its answer is not read back. */
 
