@@ -86,7 +86,7 @@ test('writes rows again that PostgreSQL lost in a crash', async () => {
   const call = intentOf('deferred-crash', '{}');
   end(ledger.defer(call)!, text('"kept"'));
   await ledger.drain();
-  await expect(ledger.confirm(() => Promise.reject(new Error('the connection broke')))).rejects.toThrow('undelivered');
+  await expect(ledger.confirm(() => Promise.reject(new Error('the connection broke')))).rejects.toThrow('broke');
   await server.database.pool.query(`DELETE FROM session_calls WHERE sid = 'deferred-crash'`);
   await ledger.confirm(async () => {});
   expect(await ledger.find(call.taskId)).toMatchObject({ input: '{}', outcome: { text: '"kept"', reward: 0.5 } });
@@ -143,9 +143,9 @@ test('loses only the row whose value PostgreSQL refuses', async () => {
     const asked = ['a', 'odd', 'c'].map((tool) => own.begin({ ...intentOf('asked', '{}'), tool }, true));
     const answers = await Promise.allSettled(asked);
     expect(answers.map((answer) => (answer.status === 'fulfilled' ? answer.value.verdict : answer.reason.message))).toEqual([
-      'begun',
+      'started',
       'too odd',
-      'begun',
+      'started',
     ]);
   } finally {
     await pool.query('DROP TRIGGER refuse ON session_calls');

@@ -5,6 +5,6 @@ import { SessionLog } from './observers/session-log.ts';
 import { SessionsModule } from './sessions.module.ts';
 import { SessionTraces } from './observers/traces.ts';
 
-/** What operators see of sessions: metrics, traces, logs. All of it hangs on the engine's observer. */
+/** Metrics, traces and logs of sessions for operators. They observe the engine. */
 @Module({ imports: [SessionsModule], controllers: [MetricsController], providers: [SessionMetrics, SessionLog, SessionTraces] })
 export class ObservabilityModule {}

@@ -5,7 +5,7 @@ import { SessionRolloutController } from './recording/session-rollout.controller
 import { SessionRolloutService } from './recording/session-rollout.service.ts';
 import { SessionsModule } from './sessions.module.ts';
 
-/** Sessions as rollouts: where the two domains meet. */
+/** Recordings of sessions as rollouts. */
 @Module({
   imports: [SessionsModule, IngestModule],
   controllers: [SessionRolloutController],

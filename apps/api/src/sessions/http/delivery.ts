@@ -1,30 +1,31 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Socket } from 'node:net';
 
-/** A connection that its client closes this soon after an answer was not closed for lack of work. */
-const SUSPICIOUS_MS = 2_000;
-/** The official clients' HTTP library, which keeps its connections open for later requests. */
+/** A client that closes its connection this soon after an answer probably did not receive it. */
+const SUSPICIOUS_CLOSE_MS = 2_000;
+/** The HTTP library of the official clients, which keeps connections open for later requests. */
 const POOLING_CLIENT = /aiohttp/i;
 
-type Told = (how: 'delivered' | 'undelivered') => void;
+type Delivery = 'delivered' | 'undelivered';
+type OnDelivery = (delivery: Delivery) => void;
 
 interface Connection {
   requests: number;
-  /** The answer that was written last, until it is known to have been read. */
-  unread: { told: Told; pooling: boolean; timer: NodeJS.Timeout } | null;
+  /** The last answer, until we know whether the client has read it. */
+  unread: { report: OnDelivery; isPooling: boolean; timer: NodeJS.Timeout } | null;
 }
 
 const connections = new WeakMap<Socket, Connection>();
 
-function settle(connection: Connection, how: 'delivered' | 'undelivered'): void {
+function settle(connection: Connection, delivery: Delivery): void {
   const { unread } = connection;
   connection.unread = null;
   if (unread === null) return;
   clearTimeout(unread.timer);
-  unread.told(how);
+  unread.report(delivery);
 }
 
-/** To be called once for each request, before `onDelivery`: a request proves that the answer before it was read. */
+/** Call once for each request, before `onDelivery`: a new request proves that the client has read the answer before it. */
 export function countRequest(request: FastifyRequest): void {
   const { socket } = request.raw;
   const known = connections.get(socket);
@@ -36,35 +37,35 @@ export function countRequest(request: FastifyRequest): void {
   const connection: Connection = { requests: 1, unread: null };
   connections.set(socket, connection);
   socket.once('close', (hadError) => {
-    const broke = connection.unread !== null && (hadError || connection.unread.pooling);
-    settle(connection, broke ? 'undelivered' : 'delivered');
+    const isUndelivered = connection.unread !== null && (hadError || connection.unread.isPooling);
+    settle(connection, isUndelivered ? 'undelivered' : 'delivered');
   });
 }
 
 /**
- * Tells, once, whether the client has read this answer to its end, as far as a server can know (docs/adr/0007). It broke when the
- * connection closed before the last byte was handed over; and when it was closed right afterwards, with a reset, or by a client
- * that is known to keep connections for its next request.
+ * Reports once whether the client has read this answer to its end, as far as a server can know (docs/adr/0007). It is undelivered when the
+ * connection closed before the last byte was written, or right afterwards with a reset, or right afterwards by a client that otherwise keeps
+ * connections for its next request.
  */
-export function onDelivery(request: FastifyRequest, reply: FastifyReply, told: Told): void {
+export function onDelivery(request: FastifyRequest, reply: FastifyReply, report: OnDelivery): void {
   const { socket } = request.raw;
   const stream = reply.raw;
   const connection = connections.get(socket);
-  if (socket.destroyed || connection === undefined) return told('undelivered');
+  if (socket.destroyed || connection === undefined) return report('undelivered');
   let open = true;
   stream.once('finish', () => {
     if (!open) return;
     open = false;
-    if (socket.destroyed) return told('undelivered');
-    const pooling = connection.requests > 1 || POOLING_CLIENT.test(request.headers['user-agent'] ?? '');
-    const timer = setTimeout(() => settle(connection, 'delivered'), SUSPICIOUS_MS);
+    if (socket.destroyed) return report('undelivered');
+    const isPooling = connection.requests > 1 || POOLING_CLIENT.test(request.headers['user-agent'] ?? '');
+    const timer = setTimeout(() => settle(connection, 'delivered'), SUSPICIOUS_CLOSE_MS);
     timer.unref();
     settle(connection, 'delivered');
-    connection.unread = { told, pooling, timer };
+    connection.unread = { report, isPooling, timer };
   });
   stream.once('close', () => {
     if (!open) return;
     open = false;
-    told('undelivered');
+    report('undelivered');
   });
 }

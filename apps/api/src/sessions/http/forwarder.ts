@@ -63,9 +63,9 @@ export class Forwarder {
   ) {}
 
   async pass(request: FastifyRequest, reply: FastifyReply, address: string): Promise<Forwarding> {
-    const gone = new AbortController();
+    const disconnected = new AbortController();
     const onClose = () => {
-      if (!reply.raw.writableFinished) gone.abort();
+      if (!reply.raw.writableFinished) disconnected.abort();
     };
     reply.raw.once('close', onClose);
     let answer;
@@ -76,11 +76,11 @@ export class Forwarder {
         method: request.method as 'GET',
         headers: { ...this.#headers(request) },
         body: bodyOf(request),
-        signal: gone.signal,
+        signal: disconnected.signal,
       });
     } catch {
       reply.raw.off('close', onClose);
-      if (!gone.signal.aborted) return 'unanswered';
+      if (!disconnected.signal.aborted) return 'unanswered';
       reply.hijack();
       return 'answered';
     }
@@ -90,7 +90,7 @@ export class Forwarder {
       return 'moved';
     }
     const { [CALL_HEADER]: taskId, ...headers } = answer.headers;
-    if (typeof taskId === 'string') onDelivery(request, reply, (how) => how === 'undelivered' && this.onUndelivered(taskId));
+    if (typeof taskId === 'string') onDelivery(request, reply, (delivery) => delivery === 'undelivered' && this.onUndelivered(taskId));
     reply.hijack();
     reply.raw.on('error', () => {});
     reply.raw.writeHead(

@@ -3,7 +3,7 @@ import { newUuid } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
 import type { Recording } from '@palestra/session';
 
-/** Text of a header; `%`-escapes stand for what a header cannot carry. */
+/** The text of a header. Characters that a header cannot carry are `%`-escaped. */
 function textOf(headers: IncomingHttpHeaders, name: string): string | null {
   const value = headers[name];
   if (typeof value !== 'string' || value.trim() === '') return null;
@@ -22,7 +22,7 @@ function integerOf(headers: IncomingHttpHeaders, name: string): number | null {
 }
 
 /**
- * What `X-Palestra-Run` and its friends ask for: the session is written as a rollout of that run. Null without a run. Throws
+ * Reads `X-Palestra-Run` and the other headers of a recording: the session is recorded as a rollout of that run. Null without a run. Throws
  * `invalid_request` for a step or task index that is not an integer.
  */
 export function readRecording(headers: IncomingHttpHeaders): Recording | null {

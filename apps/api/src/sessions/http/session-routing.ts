@@ -58,12 +58,12 @@ export class SessionRouting {
     send: (address: string) => Promise<Answer | Exclude<Forwarding, 'answered'>>,
   ): Promise<Answer | 'here'> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      const place = await this.engine.locate(caller, sid);
-      if (place.here) return 'here';
-      const answer = await send(place.address);
+      const location = await this.engine.locate(caller, sid);
+      if (location.here) return 'here';
+      const answer = await send(location.address);
       if (answer !== 'moved' && answer !== 'unanswered') return answer as Answer;
       // An owner that does not answer is dead when its lease has ended. If it lives, it has stored what it began for us when this returns.
-      if (answer === 'unanswered') await this.leases.confirm(place.replicaId);
+      if (answer === 'unanswered') await this.leases.confirm(location.replicaId);
       await this.engine.refreshLocation(caller, sid);
     }
     throw sessionMoved();

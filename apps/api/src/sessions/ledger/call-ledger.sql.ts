@@ -29,20 +29,20 @@ import {
 import { DeferredCalls, type DeferredRow, latestPerCall } from './deferred-calls.ts';
 import { withoutNul } from './postgres-text.ts';
 
-/** One statement of a kind at a time: what comes meanwhile makes the next one larger, and waking PostgreSQL is what costs. */
+/** Statements of a kind run one at a time, and requests meanwhile share the next one: the cost is per statement, not per row. */
 const BATCH = { maxItems: 256, maxAgeMs: 0, maxQueued: 50_000, concurrency: 1, isOfItem: isRefusedValue };
-/** What nobody waits for is collected: a crash of the API in between leaves its calls as if it had come that much earlier. */
-const LATER = { ...BATCH, maxAgeMs: 10 };
+/** Writes for which no client waits are batched for 10 ms. A crash in between has the same effect as a crash 10 ms earlier. */
+const BATCHED = { ...BATCH, maxAgeMs: 10 };
 const MAX_JOURNAL = 100_000;
 /**
- * After PostgreSQL may have crashed: by then every process has noticed and has written again what it knows of calls that run (it confirms once
- * a second). Until then a post that equals a call which the crash swallowed would look like a new one.
+ * How long no call begins after a possible crash of PostgreSQL. By then every process has noticed it and has rewritten its running calls (it
+ * confirms once a second). Earlier, a repeat of a call that the crash lost would look like a new call.
  */
 const SETTLE_AFTER_CRASH_MS = 2_500;
-/** A result outlives a long absence of PostgreSQL in memory; its client has it already. */
+/** How long a result stays in memory while PostgreSQL is unavailable. The client already has it. */
 const RESULT_PATIENCE_MS = 600_000;
 
-/** What has been written since PostgreSQL last confirmed that everything before is on its disk. */
+/** Writes since PostgreSQL last confirmed that all earlier ones are on disk. */
 interface Unconfirmed {
   intents: CallIntent[];
   upstreams: [string, string][];
@@ -50,7 +50,7 @@ interface Unconfirmed {
   deferred: DeferredRow[];
   undelivered: string[];
 }
-const nothing = (): Unconfirmed => ({ intents: [], upstreams: [], results: [], deferred: [], undelivered: [] });
+const noWrites = (): Unconfirmed => ({ intents: [], upstreams: [], results: [], deferred: [], undelivered: [] });
 
 interface BeginRequest {
   call: CallIntent;
@@ -67,21 +67,21 @@ export class SqlCallLedger implements CallLedger {
   /** Calls whose upstream id waits to be written, and that have not ended. */
   readonly #unended = new Set<string>();
   readonly #undelivered: MicroBatcher<string, void>;
-  #unconfirmed = nothing();
+  #unconfirmed = noWrites();
   #mayHaveCrashed = false;
-  /** Monotonic time before which no new call begins. */
+  /** No new call begins before this monotonic time, milliseconds. */
   #acceptsAt = 0;
 
-  /** `onLost`: outcomes that no client waits for could not be written for so long that they were given up. */
+  /** `onLost`: called when outcomes for which no client waits could not be written for ten minutes and are lost. */
   constructor(
     pool: pg.Pool,
     readonly onLost: (error: unknown) => void,
   ) {
     this.#pool = pool;
     this.#intents = new MicroBatcher({ ...BATCH, flush: (calls) => this.#writeIntents(calls) });
-    this.#results = new MicroBatcher({ ...LATER, flush: (results) => this.#writeResults(results) });
+    this.#results = new MicroBatcher({ ...BATCHED, flush: (results) => this.#writeResults(results) });
     this.#deferred = new DeferredCalls((rows) => this.#writeDeferred(rows), onLost);
-    this.#upstreams = new MicroBatcher({ ...LATER, flush: (ids) => this.#writeUpstreams(ids) });
+    this.#upstreams = new MicroBatcher({ ...BATCHED, flush: (ids) => this.#writeUpstreams(ids) });
     this.#undelivered = new MicroBatcher({ ...BATCH, flush: (taskIds) => this.#writeUndelivered(taskIds) });
     pool.on('error', () => this.#suspectCrash());
   }
@@ -109,7 +109,7 @@ export class SqlCallLedger implements CallLedger {
   }
 
   async clearUndelivered(taskId: string): Promise<void> {
-    // Marks that are on their way come first.
+    // Marks that are being written come first.
     await this.#undelivered.drain();
     this.#unconfirmed.undelivered = this.#unconfirmed.undelivered.filter((marked) => marked !== taskId);
     await this.#query('call_resumed', CLEAR_UNDELIVERED, [taskId]);
@@ -140,12 +140,12 @@ export class SqlCallLedger implements CallLedger {
   }
 
   /**
-   * Runs `commit`, which waits for the disk: what was written before it is safe afterwards. Writes everything of late once more when
-   * PostgreSQL may have crashed in between.
+   * Runs `commit`, which waits for the disk: everything that was written before is safe afterwards. If PostgreSQL may have crashed since the
+   * last commit, first repeats the writes since then.
    */
   async confirm(commit: () => Promise<void>): Promise<void> {
     const before = this.#unconfirmed;
-    this.#unconfirmed = nothing();
+    this.#unconfirmed = noWrites();
     try {
       if (this.#mayHaveCrashed) {
         this.#mayHaveCrashed = false;
@@ -190,14 +190,14 @@ export class SqlCallLedger implements CallLedger {
     });
   }
 
-  /** A statement whose answer was lost may have been carried out: then what it decided stands. */
+  /** If the answer of a statement was lost, the statement may have run. Then its decision counts. */
   async #decide(requests: BeginRequest[]): Promise<Verdict[]> {
     let attempts = 0;
     return retryDatabase(async () => {
       attempts += 1;
       try {
         await this.#waitAfterCrash();
-        // A mark that is on its way decides what an equal call is.
+        // Marks that are being written decide whether an equal call is a repeat.
         await this.#undelivered.drain();
         const calls = requests.map(({ call }) => call);
         const joined =
@@ -240,7 +240,7 @@ export class SqlCallLedger implements CallLedger {
   }
 
   async #writeUpstreams(upstreams: [string, string][]): Promise<void[]> {
-    // Whoever asks for a call that has ended gets its result: where it ran is of no use any more.
+    // The upstream id of a call that has ended is no longer needed: clients get the result.
     const ids = upstreams.filter(([taskId]) => this.#unended.delete(taskId));
     if (ids.length > 0) {
       await this.#query('call_upstream', UPSTREAM, upstreamColumns(ids));
@@ -250,7 +250,7 @@ export class SqlCallLedger implements CallLedger {
   }
 
   async #writeUndelivered(taskIds: string[]): Promise<void[]> {
-    // In order, as results are: two statements that wait for each other's rows would deadlock, and a mark would be lost.
+    // Sorted, like results, so that two statements do not deadlock and lose a mark.
     await this.#query('call_broken', MARK_UNDELIVERED, [taskIds.toSorted()]);
     this.#unconfirmed.undelivered.push(...taskIds);
     return taskIds.map(() => undefined);

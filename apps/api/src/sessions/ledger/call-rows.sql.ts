@@ -4,9 +4,9 @@ import { matchedArgs, matchKey } from '../../store/derive/verify/match-key.ts';
 import { withoutNul } from './postgres-text.ts';
 
 /**
- * The statements of the call ledger, and its rows. All intents of a moment go in one statement, so do all results. They commit asynchronously:
- * they must survive a crash of the API, not of PostgreSQL (design.md section 3), and waiting for the disk would cost each call
- * more than everything else together. Plans: `Insert on session_calls <- Function Scan on unnest`; for results a nested loop of
+ * The statements of the call ledger, and its rows. Intents that come together share one statement, and so do results. They commit
+ * asynchronously: they must survive a crash of the API, not of PostgreSQL (docs/adr/0002-ledger-commits-asynchronously.md), and waiting for the
+ * disk would cost each call more than everything else. Plans: `Insert on session_calls <- Function Scan on unnest`; for results a nested loop of
  * `Function Scan on unnest -> Index Scan using session_calls_pkey`.
  */
 const ASYNCHRONOUS = `WITH commit AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))`;
@@ -14,16 +14,16 @@ const ASYNCHRONOUS = `WITH commit AS MATERIALIZED (SELECT set_config('synchronou
 /** Of a row `n`. A subquery and no join, so that rows keep their order. */
 const MATCH_KEY = `(SELECT ${matchKey('s.org_id', 's.environment', 'n.tool', 'n.args_hash')} FROM sessions AS s WHERE s.sid = n.sid)`;
 
-/** How long a client may take to come back for a call whose stream broke. The official one gives up after six attempts, half a minute each. */
+/** How long a client may take to return for an undelivered call. The official client gives up after six attempts of up to 30 s. */
 const JOIN_WINDOW = `interval '120 s'`;
-/** An equal call that another process began, or ended, longer ago than this is not the one that a client asks for again. */
+/** An equal call that another process ended longer ago than this is not the one that a client repeats. */
 const DOUBT_WINDOW = `interval '10 s'`;
 
 /**
- * Decides and stores (docs/adr/0007): a call of a session that has ended, or that another process owns, is `moved`; one that equals a
- * broken call is that call's client, which uses the mark up; one that equals the session's last call, on another process, just now,
- * is in `doubt`; every other one begins. A named call equals none, and is `known` when its row is there before, unless this very intent put
- * it there (its answer was lost). Plan: nested loops of `Function Scan on unnest` with sessions_pkey, with the few rows of
+ * Decides about intents and stores new calls (docs/adr/0007). `moved`: the session has ended or another process owns it. `joined`: it equals an
+ * undelivered call, whose mark it uses up. `doubted`: it equals the last call of the session, which another process ran just now. `known`: its
+ * idempotency key (`named`) has a row, unless this same intent wrote it and the answer was lost. Otherwise the call begins. A call with a key
+ * is compared with no others. Plan: nested loops of `Function Scan on unnest` with sessions_pkey, with the few rows of
  * session_calls_broken_idx, and with one row of session_calls_sid_seq_idx.
  */
 export const INTENT = `
@@ -65,14 +65,14 @@ export const INTENT = `
   WHERE moved OR known OR joined IS NOT NULL OR doubted IS NOT NULL`;
 
 /**
- * Of posts whose intent may have been decided though its answer was lost, those that had become the client of a broken call: asking again
- * would find its mark used up and begin another call. Plan: nested loop of unnest with session_calls_sid_seq_idx.
+ * Intents that have joined an undelivered call, for intents whose answer was lost: a second decision would find the mark used up and begin
+ * another call. Plan: nested loop of unnest with session_calls_sid_seq_idx.
  */
 export const JOINED = `
   SELECT c.joined_by AS task_id, false AS moved, false AS known, c.task_id AS joined, NULL AS doubted, NULL AS doubted_replica_id
   FROM unnest($1::text[], $2::text[]) AS n(task_id, sid) JOIN session_calls AS c ON c.sid = n.sid AND c.joined_by = n.task_id`;
 
-/** Stores intents again that a crash of PostgreSQL may have lost. */
+/** Repeats intents that a crash of PostgreSQL may have lost. */
 export const REWRITE = `
   ${ASYNCHRONOUS}
   INSERT INTO session_calls (task_id, sid, kind, tool, input, replica_id, started_at, state, match_key)
@@ -126,7 +126,7 @@ export const COPY = `
   JOIN session_calls AS c ON c.task_id = n.original ORDER BY n.ord`;
 export const MARK_UNDELIVERED = `UPDATE session_calls SET broken_at = now() WHERE task_id = ANY($1::text[])`;
 
-/** A mark that was used up before the crash is not set again. */
+/** Does not repeat a mark that was used up before the crash. */
 export const MARK_UNDELIVERED_AGAIN = `UPDATE session_calls SET broken_at = now() WHERE task_id = ANY($1::text[]) AND broken_at IS NULL AND joined_by IS NULL`;
 /** Index Scan using session_calls_pkey. */
 export const CLEAR_UNDELIVERED = `UPDATE session_calls SET broken_at = NULL WHERE task_id = $1 AND broken_at IS NOT NULL`;
@@ -160,7 +160,7 @@ function toOutcome(row: CallRow): CallOutcome | null {
   return { type: 'result', text: row.result, ok: ok === true, reason, reward, finished: finished === true };
 }
 
-/** The columns of an outcome; results keep their JSON text as it is, failures become one. */
+/** The columns of an outcome. A result keeps its JSON text, a failure is written as JSON. */
 function outcomeColumns(outcome: CallOutcome) {
   if (outcome.type !== 'result') return { result: JSON.stringify(outcome), ok: null, reason: null, reward: null, finished: null };
   const { text, ok, reason, reward, finished } = outcome;

@@ -1,2 +1,2 @@
-/** NUL is legal in JSON strings and illegal in PostgreSQL text. */
+/** Replaces NUL, which JSON strings may contain and PostgreSQL text may not. */
 export const withoutNul = (text: string): string => (text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text);

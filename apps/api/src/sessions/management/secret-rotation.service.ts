@@ -12,16 +12,16 @@ interface SealedRecord extends SealedRow {
   secrets: Buffer;
 }
 const BATCH = 500;
-/** Index Scan using sessions_pkey: the operator asks for it now and then. */
+/** Plan: Index Scan using sessions_pkey. Runs only when the operator rotates keys. */
 const STALE = `
   SELECT sid, org_id AS "orgId", secrets FROM sessions
   WHERE ended_at IS NULL AND secrets IS NOT NULL AND substring(secrets FROM 1 FOR length($1::bytea)) <> $1 AND (sid, org_id) > ($2, $3) ORDER BY sid, org_id LIMIT ${BATCH}`;
-/** The session may have ended, or been written, meanwhile. */
+/** Skips sessions that have ended or changed since they were read. */
 const RESEAL = `
   UPDATE sessions AS s SET secrets = n.renewed FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[]) AS n(sid, org_id, sealed, renewed)
   WHERE s.sid = n.sid AND s.org_id = n.org_id AND s.secrets = n.sealed`;
 
-/** Replaces the key that secrets of sessions are sealed with. */
+/** Replaces the key that seals the secrets of sessions. */
 @Injectable()
 export class SecretRotationService {
   constructor(
@@ -31,8 +31,8 @@ export class SecretRotationService {
   ) {}
 
   /**
-   * Makes a new key where the service keeps its own, and seals what is stored with the current one. Throws `forbidden` for anybody but an
-   * owner of the organisation that runs the service, `invalid_request` where previous keys are in the configuration.
+   * Creates a new key if the service keeps its own keys, and seals stored secrets with the current key. Throws `forbidden` unless the caller is
+   * an owner of the organisation that runs the service, and `invalid_request` when `drop_previous` is set and the keys are in the configuration.
    */
   async rotate(caller: Caller, { drop_previous: drop }: { drop_previous: boolean }) {
     await assertOperator(this.database, caller);
@@ -40,7 +40,7 @@ export class SecretRotationService {
       const detail = 'The keys of this service are set by its configuration. Remove them from PALESTRA_PREVIOUS_SECRET_KEYS instead.';
       throw new PalestraError('invalid_request', { detail });
     }
-    // What an interrupted rotation left behind must not depend on a key that is about to go.
+    // After an interrupted rotation, some secrets may still be sealed with a key that is about to be dropped.
     let resealed = this.keys.canRotate ? await this.#reseal() : 0;
     if (this.keys.canRotate) await this.keys.rotate();
     resealed += await this.#reseal();
@@ -53,7 +53,7 @@ export class SecretRotationService {
     };
   }
 
-  /** How many rows were sealed again. Rows that no key opens stay as they are. */
+  /** Returns how many rows were sealed again. Rows that no key opens stay unchanged. */
   async #reseal(): Promise<number> {
     const { box } = this.server;
     let count = 0;

@@ -10,7 +10,7 @@ import type { SessionService } from './session.service.ts';
 
 interface Opening {
   caller: Caller;
-  /** Bytes, so that the numbers of a task keep their spelling. */
+  /** Bytes, because the numbers of a task must keep their spelling. */
   body: Buffer | undefined;
   request: FastifyRequest;
   reply: FastifyReply;
@@ -18,18 +18,18 @@ interface Opening {
   server: SessionServer;
 }
 
-/** Answers `POST /v1/sessions`: here, or where the session's slot turns out to be. */
-export async function openHere({ caller, body, request, reply, sessions, server }: Opening): Promise<void> {
-  const asked = parseBody(body ?? null) ?? {};
-  const wanted = new SchemaPipe().transform(asked, { type: 'body', schema: openSessionSchema } as never) as OpenSession;
-  const chosen = wanted.sid ?? newUuid();
-  const sid = wanted.sid === undefined ? chosen : await server.engine.sidOf(caller, chosen);
-  // Whoever passes it on to another process names the session, which is reserved by then.
-  request.body = Buffer.from(stringifyJson({ ...(asked as object), sid: chosen }));
-  if (wanted.sid !== undefined && (await server.routing.elsewhere(request, reply, caller, sid))) return;
-  const signal = leaving(request, reply, sid, server);
+/** Answers `POST /v1/sessions`. If the slot of the session is on another process, that process opens it. */
+export async function openSession({ caller, body, request, reply, sessions, server }: Opening): Promise<void> {
+  const json = parseBody(body ?? null) ?? {};
+  const options = new SchemaPipe().transform(json, { type: 'body', schema: openSessionSchema } as never) as OpenSession;
+  const id = options.sid ?? newUuid();
+  const sid = options.sid === undefined ? id : await server.engine.sidOf(caller, id);
+  // A forwarded request must name the session, because it is reserved by then.
+  request.body = Buffer.from(stringifyJson({ ...(json as object), sid: id }));
+  if (options.sid !== undefined && (await server.routing.elsewhere(request, reply, caller, sid))) return;
+  const signal = abortOnDisconnect(request, reply, sid, server);
   try {
-    await sessions.open(caller, { ...wanted, sid }, signal);
+    await sessions.open(caller, { ...options, sid }, signal);
     await reply.type('application/json; charset=utf-8').send(stringifyJson(await sessions.get(caller, sid)));
   } catch (error) {
     const moved = error instanceof PalestraError && error.code === 'session_moved';
@@ -37,14 +37,14 @@ export async function openHere({ caller, body, request, reply, sessions, server 
   }
 }
 
-/** Aborts when the client has left. One that did not read the answer and sends the request again is to get its session. */
-function leaving(request: FastifyRequest, reply: FastifyReply, sid: string, server: SessionServer): AbortSignal {
-  const gone = new AbortController();
+/** Aborts when the client does not receive the answer. The session is then marked, so that a repeat of the request gets it. */
+function abortOnDisconnect(request: FastifyRequest, reply: FastifyReply, sid: string, server: SessionServer): AbortSignal {
+  const disconnected = new AbortController();
   countRequest(request);
-  onDelivery(request, reply, (how) => {
-    if (how !== 'undelivered') return;
-    gone.abort(new PalestraError('call_abandoned'));
+  onDelivery(request, reply, (delivery) => {
+    if (delivery !== 'undelivered') return;
+    disconnected.abort(new PalestraError('call_abandoned'));
     void server.engine.markCreateUndelivered(sid);
   });
-  return gone.signal;
+  return disconnected.signal;
 }

@@ -30,13 +30,13 @@ import { InFlight } from '../../platform/limits.ts';
 import { SessionEvents } from '../events/session-events.service.ts';
 import { parsePosition } from '../events/session-events.watcher.ts';
 import { streamSession } from '../events/session-events.reply.ts';
-import { openHere } from './session-opening.ts';
+import { openSession } from './session-opening.ts';
 import { SessionServer } from '../server/session-server.ts';
 import { SessionService } from './session.service.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 const NOT_FOUND: ErrorCode[] = ['session_not_found'];
-/** What opening an episode may be answered with. */
+/** Errors of opening an episode. */
 const OPENING: ErrorCode[] = [
   'deployment_not_found',
   'unknown_variant',
@@ -53,7 +53,7 @@ const OPENING: ErrorCode[] = [
   'backend_timeout',
 ];
 
-/** `/v1/sessions`: sessions of the caller's organisation. Their episodes are played on the session plane, by `X-Session-ID`. */
+/** `/v1/sessions`: sessions of the caller's organisation. Clients play their episodes in one of the protocols. */
 @Controller('v1/sessions')
 @RequireScope('sessions')
 export class SessionController {
@@ -86,7 +86,7 @@ export class SessionController {
     @Res() reply: FastifyReply,
   ) {
     const { sessions, server } = this;
-    await openHere({ caller, body, request, reply, sessions, server });
+    await openSession({ caller, body, request, reply, sessions, server });
   }
 
   @Get(':sid')
@@ -103,9 +103,9 @@ export class SessionController {
     response: sessionStateSchema,
     errors: ['session_not_found', 'session_deleted', 'session_moved', 'session_lost', 'environment_failed', 'backend_unreachable'],
   })
-  async state(@CurrentCaller() caller: Caller, @Param('sid') given: string, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
-    const sid = await this.sessions.known(caller, given);
-    const native = await this.sessions.hasOwnState(caller, sid);
+  async state(@CurrentCaller() caller: Caller, @Param('sid') id: string, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
+    const sid = await this.sessions.requireSid(caller, id);
+    const native = await this.sessions.hasNativeState(caller, sid);
     if (native && (await this.server.routing.elsewhere(request, reply, caller, sid))) return;
     await reply.type(JSON_TYPE).send(stringifyJson(await this.sessions.state(caller, sid, native)));
   }
@@ -138,12 +138,12 @@ export class SessionController {
   })
   async follow(
     @CurrentCaller() caller: Caller,
-    @Param('sid') given: string,
+    @Param('sid') id: string,
     @Query({ schema: sessionEventsQuerySchema }) { after }: SessionEventsQuery,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ) {
-    const sid = await this.sessions.known(caller, given);
+    const sid = await this.sessions.requireSid(caller, id);
     const { events, sessions } = this;
     const last = parsePosition(request.headers['last-event-id'] as string | undefined);
     const from = last ?? (after === undefined ? await events.now(sid) : { version: 0, floor: after });
@@ -157,8 +157,8 @@ export class SessionController {
     response: sessionViewSchema,
     errors: ['session_not_found', 'session_moved'],
   })
-  async end(@CurrentCaller() caller: Caller, @Param('sid') given: string, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
-    const sid = await this.sessions.known(caller, given);
+  async end(@CurrentCaller() caller: Caller, @Param('sid') id: string, @Req() request: FastifyRequest, @Res() reply: FastifyReply) {
+    const sid = await this.sessions.requireSid(caller, id);
     if (await this.server.routing.elsewhere(request, reply, caller, sid)) return;
     await reply.type(JSON_TYPE).send(stringifyJson(await this.sessions.end(caller, sid)));
   }
@@ -172,12 +172,12 @@ export class SessionController {
   })
   async fork(
     @CurrentCaller() caller: Caller,
-    @Param('sid') given: string,
+    @Param('sid') id: string,
     @Body({ schema: forkSessionSchema }) body: ForkSession,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ) {
-    const sid = await this.sessions.known(caller, given);
+    const sid = await this.sessions.requireSid(caller, id);
     if (await this.server.routing.elsewhere(request, reply, caller, sid)) return;
     await reply.type(JSON_TYPE).send(stringifyJson(await this.sessions.fork(caller, sid, body)));
   }

@@ -26,12 +26,12 @@ import {
   type SessionFilter,
   type SessionRowRecord,
 } from '../views/session-list.sql.ts';
-import { presentCall, presentSession, presentSessionFacts } from '../views/session.presenter.ts';
+import { presentCall, presentSession, presentSessionDetail } from '../views/session.presenter.ts';
 import { SessionServer } from '../server/session-server.ts';
 
 const DISCOVERY_DEADLINE_MS = 120_000;
 
-/** Sessions as people and trainers manage them. Another organisation's session does not exist. */
+/** Lists, opens, ends and forks sessions. Methods throw `session_not_found` for a session of another organisation. */
 @Injectable()
 export class SessionService {
   constructor(
@@ -54,57 +54,57 @@ export class SessionService {
     return { sessions: page.map(presentSession), next_cursor: rows.length > limit ? cursorOf(page.at(-1)!) : null };
   }
 
-  async get(caller: Caller, given: string): Promise<SessionView> {
-    const sid = await this.server.engine.sidOf(caller, given);
+  async get(caller: Caller, id: string): Promise<SessionView> {
+    const sid = await this.server.engine.sidOf(caller, id);
     const row = isStorable(sid) ? await selectSession(this.database.pool, caller.orgId, sid) : null;
     if (row === null) throw new PalestraError('session_not_found', { detail: 'No such session.' });
-    return presentSessionFacts(row, await this.#isDeterministic(row.version_id));
+    return presentSessionDetail(row, await this.#isDeterministic(row.version_id));
   }
 
-  /** Whether the session's environment has a state of its own to be asked for: its server speaks OpenEnv, and the session lives. */
-  async hasOwnState(caller: Caller, sid: string): Promise<boolean> {
+  /** Whether the environment itself can report the state of the episode: its backend is native and the session is alive. */
+  async hasNativeState(caller: Caller, sid: string): Promise<boolean> {
     const row = isStorable(sid) ? await selectSession(this.database.pool, caller.orgId, sid) : null;
     if (row === null) throw new PalestraError('session_not_found', { detail: 'No such session.' });
     if (row.ended_at !== null || row.version_id === null) return false;
     return (await this.directory.version(row.version_id)).backend.native !== undefined;
   }
 
-  /** `native`: as `hasOwnState` said. An environment that answers with an error has failed. */
+  /** `native`: the result of `hasNativeState`. Throws `environment_failed` when the environment reports an error. */
   async state(caller: Caller, sid: string, native: boolean): Promise<SessionStateView> {
     if (native) {
       return { source: 'environment', state: await this.server.engine.nativeState(caller, sid) };
     }
     const { calls, total_reward: totalReward, state, task } = await this.get(caller, sid);
-    const place = task?.['kind'] === 'index' ? { split: task['split'], index: task['index'] } : {};
-    const known = { episode_id: sid, step_count: calls.total - calls.running, ...place, total_reward: totalReward, state };
-    return { source: 'ledger', state: known };
+    const position = task?.['kind'] === 'index' ? { split: task['split'], index: task['index'] } : {};
+    const ledgerState = { episode_id: sid, step_count: calls.total - calls.running, ...position, total_reward: totalReward, state };
+    return { source: 'ledger', state: ledgerState };
   }
 
-  async calls(caller: Caller, given: string, { after, limit }: SessionCallListQuery): Promise<SessionCallList> {
-    const sid = await this.known(caller, given);
+  async calls(caller: Caller, id: string, { after, limit }: SessionCallListQuery): Promise<SessionCallList> {
+    const sid = await this.requireSid(caller, id);
     const rows = await selectCalls(this.database.pool, sid, after, limit + 1);
     const page = rows.slice(0, limit).map(presentCall);
     return { calls: page, next_after: rows.length > limit ? page.at(-1)!.seq : null };
   }
 
   /** One call with all of its input and result. */
-  async call(caller: Caller, given: string, taskId: string): Promise<SessionCallView> {
-    const sid = await this.known(caller, given);
+  async call(caller: Caller, id: string, taskId: string): Promise<SessionCallView> {
+    const sid = await this.requireSid(caller, id);
     const row = isStorable(taskId) ? await selectWholeCall(this.database.pool, sid, taskId) : null;
     if (row === null) throw new PalestraError('session_not_found', { detail: 'The session has no such call.' });
     return presentCall(row);
   }
 
-  /** The SID of the session that a client's id stands for. Throws `session_not_found` unless it is one of the caller's organisation. */
-  async known(caller: Caller, given: string): Promise<string> {
-    const sid = await this.server.engine.sidOf(caller, given);
+  /** The SID of a client's session id. Throws `session_not_found` unless the caller's organisation has that session. */
+  async requireSid(caller: Caller, id: string): Promise<string> {
+    const sid = await this.server.engine.sidOf(caller, id);
     if (isStorable(sid) && (await ownsSession(this.database.pool, caller.orgId, sid))) return sid;
     throw new PalestraError('session_not_found', { detail: 'No such session.' });
   }
 
   /**
-   * Reserves and opens a session in one, waiting for a slot where they are limited; `signal` ends that wait. Throws `session_moved`
-   * when its slot is on another process: the same request is then to be made there.
+   * Reserves and opens a session. Waits for a slot where they are limited; `signal` ends that wait. Throws `session_moved` when the slot is on
+   * another process: send the same request there. Also throws the errors of `SessionEngine.reserve` and `create`.
    */
   async open(caller: Caller, body: OpenSession & { sid: string }, signal: AbortSignal): Promise<void> {
     const { engine } = this.server;
@@ -125,14 +125,14 @@ export class SessionService {
         signal,
       });
     } catch (error) {
-      // What could not be opened leaves nothing behind, least of all a slot; the SID of a session that exists is somebody's.
+      // A failed session must not keep a slot. But a session that existed before must not be deleted.
       const code = error instanceof PalestraError ? error.code : null;
       if (code !== 'session_moved' && code !== 'session_exists') await engine.delete(caller, body.sid);
       throw error;
     }
   }
 
-  /** Ends it and runs its teardown; one that has ended stays as it ended. */
+  /** Ends the session and runs its teardown. Does not change a session that has ended. */
   async end(caller: Caller, sid: string): Promise<SessionView> {
     await this.server.engine.delete(caller, sid);
     return this.get(caller, sid);
@@ -151,7 +151,7 @@ export class SessionService {
   }
 }
 
-/** PostgreSQL's text holds no NUL, so nothing stored can have such an id. */
+/** PostgreSQL's text cannot contain NUL, so no stored id does. */
 const isStorable = (id: string): boolean => !id.includes('\0');
 
 const cursorOf = ({ created_at: createdAt, sid }: SessionRowRecord): string =>
@@ -162,20 +162,20 @@ function readCursor(cursor: string): { createdAt: Date; sid: string } {
     const [time, sid] = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8')) as [unknown, unknown];
     if (Number.isSafeInteger(time) && typeof sid === 'string' && isStorable(sid)) return { createdAt: new Date(time as number), sid };
   } catch {
-    // Said below.
+    // The error is thrown below.
   }
   throw new PalestraError('invalid_request', { detail: 'cursor: not a next_cursor of an earlier page.' });
 }
 
 async function variantOf(hosted: HostedEnvironment, name: string | null): Promise<string | null> {
   if (name === null) return null;
-  const wanted = name.toLowerCase();
+  const variant = name.toLowerCase();
   const names = await hosted.backend.environments(AbortSignal.timeout(DISCOVERY_DEADLINE_MS));
-  if (names.includes(wanted)) return wanted;
+  if (names.includes(variant)) return variant;
   throw new PalestraError('unknown_variant', { detail: `unknown environment '${name}'` });
 }
 
-/** As the engine takes them. */
+/** The secrets of a request in the form that the engine takes. */
 export function readSecrets(secrets: OpenSession['secrets']): SecretMap | null {
   if (!secrets) return null;
   return Object.fromEntries(

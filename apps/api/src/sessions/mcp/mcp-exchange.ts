@@ -69,8 +69,8 @@ export async function resumeStream(
   const headers = new Headers({ accept: 'application/json, text/event-stream', 'content-type': 'application/json' });
   const version = request.headers['mcp-protocol-version'];
   if (typeof version === 'string') headers.set('mcp-protocol-version', version);
-  const again = new Request('http://localhost/', { method: 'POST', headers });
-  const answer = await transport.handleRequest(again, { parsedBody: message });
+  const repeated = new Request('http://localhost/', { method: 'POST', headers });
+  const answer = await transport.handleRequest(repeated, { parsedBody: message });
   reply.raw.writeHead(answer.status, Object.fromEntries(answer.headers));
   // The client must see that it is connected before the first event.
   reply.raw.flushHeaders();

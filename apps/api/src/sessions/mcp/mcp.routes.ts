@@ -23,7 +23,7 @@ interface McpContext extends ProtocolContext {
   mcpServer: McpServer;
   timings: McpTimings;
 }
-interface Asked {
+interface AuthenticatedRequest {
   request: FastifyRequest;
   reply: FastifyReply;
   caller: Caller;
@@ -46,7 +46,7 @@ export async function mcpPlugin(scope: FastifyInstance, options: ProtocolContext
       url: PATH,
       ...BODY,
       exposeHeadRoute: false,
-      handler: async (request, reply) => handle(await admitted(request, reply, options), mcp),
+      handler: async (request, reply) => handle(await authenticated(request, reply, options), mcp),
     });
   }
   const refuse = async () => {
@@ -55,12 +55,16 @@ export async function mcpPlugin(scope: FastifyInstance, options: ProtocolContext
   scope.route({ method: ['PUT', 'PATCH'], url: PATH, exposeHeadRoute: false, handler: refuse });
 }
 
-async function admitted(request: FastifyRequest, reply: FastifyReply, { authenticate }: ProtocolContext): Promise<Asked> {
+async function authenticated(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { authenticate }: ProtocolContext,
+): Promise<AuthenticatedRequest> {
   const caller = await authenticate(request);
   assertOwnOrigin(request, caller);
   if (caller === null) throw new PalestraError('unauthorized');
   countRequest(request);
-  return { request, reply, caller, address: request.params as Asked['address'] };
+  return { request, reply, caller, address: request.params as AuthenticatedRequest['address'] };
 }
 
 /** Sends errors as JSON-RPC, whose message clients show. Internal errors go to the common handler. */
@@ -85,23 +89,23 @@ function idOf({ body }: FastifyRequest): JsonValue {
   }
 }
 
-async function post(asked: Asked, mcp: McpContext): Promise<void> {
-  const message = readMessage(asked.request.body);
-  const sid = headerOf(asked.request, SESSION_HEADER);
-  if (message.request?.method === 'initialize') return initialize(asked, message, mcp);
-  if (sid === null) return refuseWithoutSession(asked, message);
-  if (await mcp.routing.elsewhere(asked.request, asked.reply, asked.caller, sid)) return;
-  await mcp.mcpServer.alive(asked.caller, sid, asked.address, message.request === null || message.request.method === 'ping');
-  if (message.call !== null) return call(asked, sid, { ...message, call: message.call }, mcp);
-  const server = mcp.mcpServer.server(asked.caller, sid);
-  await exchange(asked.request, asked.reply, server, { message: message.parsed, as: 'json', timings: mcp.timings });
+async function post(incoming: AuthenticatedRequest, mcp: McpContext): Promise<void> {
+  const message = readMessage(incoming.request.body);
+  const sid = headerOf(incoming.request, SESSION_HEADER);
+  if (message.request?.method === 'initialize') return initialize(incoming, message, mcp);
+  if (sid === null) return refuseWithoutSession(incoming, message);
+  if (await mcp.routing.elsewhere(incoming.request, incoming.reply, incoming.caller, sid)) return;
+  await mcp.mcpServer.alive(incoming.caller, sid, incoming.address, message.request === null || message.request.method === 'ping');
+  if (message.call !== null) return call(incoming, sid, { ...message, call: message.call }, mcp);
+  const server = mcp.mcpServer.server(incoming.caller, sid);
+  await exchange(incoming.request, incoming.reply, server, { message: message.parsed, as: 'json', timings: mcp.timings });
 }
 
 /**
  * Refuses `server/discover` (protocol 2026-07-28) as an unknown method, because its requests carry no session id and could not be tied to
  * an episode. Clients then use `initialize`.
  */
-async function refuseWithoutSession({ reply }: Asked, { request }: McpMessage): Promise<void> {
+async function refuseWithoutSession({ reply }: AuthenticatedRequest, { request }: McpMessage): Promise<void> {
   if (request?.method !== 'server/discover') {
     throw new PalestraError('invalid_request', { detail: 'The Mcp-Session-Id header is required: begin with "initialize".' });
   }
@@ -110,33 +114,37 @@ async function refuseWithoutSession({ reply }: Asked, { request }: McpMessage): 
 }
 
 /** Opens an episode. Waits until it is open or the client leaves. Its slot can be on another process. */
-async function initialize(asked: Asked, { parsed }: McpMessage, { mcpServer, engine, routing, timings }: McpContext): Promise<void> {
-  const { request, reply, caller, address } = asked;
+async function initialize(
+  incoming: AuthenticatedRequest,
+  { parsed }: McpMessage,
+  { mcpServer, engine, routing, timings }: McpContext,
+): Promise<void> {
+  const { request, reply, caller, address } = incoming;
   // A forwarded request has its id already; from a client it is the id of an ended session.
-  const passedOn = request.headers[FORWARDED] === undefined ? null : headerOf(request, SESSION_HEADER);
-  const given = passedOn === null ? null : await engine.sidOf(caller, passedOn);
-  const sid = given ?? newUuid();
-  if (given !== null && (await routing.elsewhere(request, reply, caller, given))) return;
+  const forwardedId = request.headers[FORWARDED] === undefined ? null : headerOf(request, SESSION_HEADER);
+  const forwardedSid = forwardedId === null ? null : await engine.sidOf(caller, forwardedId);
+  const sid = forwardedSid ?? newUuid();
+  if (forwardedSid !== null && (await routing.elsewhere(request, reply, caller, forwardedSid))) return;
   const task = { split: optionOf(request, 'split', SPLIT_HEADER), index: optionOf(request, 'index', INDEX_HEADER) };
   const chosen = await mcpServer.choose({ caller, ...address, variant: optionOf(request, 'variant', 'x-palestra-variant'), request: task });
   // The client left while the task was chosen, so `close` will not be emitted again.
   if (reply.raw.closed) throw new PalestraError('call_abandoned');
-  const gone = new AbortController();
-  let concluded = false;
-  reply.raw.once('finish', () => (concluded = true));
+  const disconnected = new AbortController();
+  let isAnswered = false;
+  reply.raw.once('finish', () => (isAnswered = true));
   reply.raw.once('close', () => {
-    gone.abort(new PalestraError('call_abandoned'));
+    disconnected.abort(new PalestraError('call_abandoned'));
     // The client has not received the id, so it cannot use the session.
-    if (!concluded) void engine.delete(caller, sid).catch(() => {});
+    if (!isAnswered) void engine.delete(caller, sid).catch(() => {});
   });
-  const asking = { secrets: headerOf(request, 'x-secrets'), recording: readRecording(request.headers) };
+  const options = { secrets: headerOf(request, 'x-secrets'), recording: readRecording(request.headers) };
   try {
-    const greeting = await mcpServer.open({ ...chosen, sid }, asking, gone.signal);
+    const greeting = await mcpServer.open({ ...chosen, sid }, options, disconnected.signal);
     await exchange(request, reply, mcpServer.greeting(greeting), { message: parsed, sid, as: 'json', timings });
   } catch (error) {
     if (!(error instanceof PalestraError) || error.code !== 'session_moved') throw error;
     // The other process handles the session from here.
-    concluded = true;
+    isAnswered = true;
     request.headers[SESSION_HEADER] = sid;
     request.headers[SPLIT_HEADER] = chosen.task.split;
     request.headers[INDEX_HEADER] = String(chosen.task.index);
@@ -144,16 +152,16 @@ async function initialize(asked: Asked, { parsed }: McpMessage, { mcpServer, eng
   }
 }
 
-/** Runs a tool once. A client whose connection broke and that sends the same call again joins it (docs/adr/0007). */
+/** Runs a tool once. A client that lost its connection and repeats the call joins it (docs/adr/0007). */
 async function call(
-  { request, reply, caller }: Asked,
+  { request, reply, caller }: AuthenticatedRequest,
   sid: string,
   { parsed, request: rpc, call: { tool, input, progressToken } }: McpMessage & { call: object },
   { mcpServer, routing, timings }: McpContext,
 ): Promise<void> {
   const cursor = freshCursor(null, rpc!.id, progressToken);
   let begun: Promise<McpCall>;
-  let settled = true;
+  let isSettled = true;
   try {
     const running = await mcpServer.calls.begin(caller, sid, { requestId: rpc!.id, tool, input });
     cursor.taskId = running.open.taskId;
@@ -165,7 +173,7 @@ async function call(
     }
     watchDelivery(request, reply, running);
     const result = running.result();
-    settled = await settlesWithin(result, progressToken === undefined ? timings.jsonHoldMs : timings.progressHoldMs);
+    isSettled = await settlesWithin(result, progressToken === undefined ? timings.jsonHoldMs : timings.progressHoldMs);
     begun = Promise.resolve({ ...running, result: () => result });
   } catch (error) {
     const moved = error instanceof PalestraError && error.code === 'session_moved';
@@ -175,12 +183,12 @@ async function call(
   }
   const server = mcpServer.server(caller, sid, { call: begun, cursor });
   const stream = { as: 'stream', events: new CallEvents(cursor) } as const;
-  await exchange(request, reply, server, { message: parsed, timings, ...(settled ? { as: 'json' } : stream) });
+  await exchange(request, reply, server, { message: parsed, timings, ...(isSettled ? { as: 'json' } : stream) });
 }
 
 function watchDelivery(request: FastifyRequest, reply: FastifyReply, { open }: McpCall): void {
   const view = open.stream();
-  onDelivery(request, reply, (how) => (how === 'undelivered' ? view.undelivered() : view.delivered()));
+  onDelivery(request, reply, (delivery) => (delivery === 'undelivered' ? view.undelivered() : view.delivered()));
   if (request.headers[FORWARDED] !== undefined && open.taskId !== null) reply.raw.setHeader(CALL_HEADER, open.taskId);
 }
 
@@ -189,7 +197,7 @@ function watchDelivery(request: FastifyRequest, reply: FastifyReply, { open }: M
  * answer of the original request; only a retryable error is an HTTP error, after which the client tries again.
  */
 async function resume(
-  { request, reply, caller, address }: Asked,
+  { request, reply, caller, address }: AuthenticatedRequest,
   sid: string,
   lastEventId: string,
   { mcpServer, timings }: McpContext,
@@ -209,27 +217,27 @@ async function resume(
 
 async function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
-  const patience = new Promise<false>((resolve) => (timer = setTimeout(() => resolve(false), limitMs)));
+  const timeout = new Promise<false>((resolve) => (timer = setTimeout(() => resolve(false), limitMs)));
   const settled = work.then(
     () => true,
     () => true,
   );
-  return Promise.race([settled, patience]).finally(() => clearTimeout(timer));
+  return Promise.race([settled, timeout]).finally(() => clearTimeout(timer));
 }
 
 /**
  * With Last-Event-ID, resumes the stream of a call. Otherwise opens a stream without messages: while it is open, the client lives; when it
  * ends, the session has ended.
  */
-async function listen(asked: Asked, mcp: McpContext): Promise<void> {
-  const { request, reply, caller, address } = asked;
+async function listen(incoming: AuthenticatedRequest, mcp: McpContext): Promise<void> {
+  const { request, reply, caller, address } = incoming;
   const { mcpServer, engine, routing, timings } = mcp;
   const sid = headerOf(request, SESSION_HEADER);
   if (sid === null) throw new PalestraError('method_not_allowed');
   if (await routing.elsewhere(request, reply, caller, sid)) return;
   reply.raw.once('close', mcp.inFlight.enter('streams', caller));
   const lastEventId = headerOf(request, LAST_EVENT_HEADER);
-  if (lastEventId !== null) return resume(asked, sid, lastEventId, mcp);
+  if (lastEventId !== null) return resume(incoming, sid, lastEventId, mcp);
   await mcpServer.alive(caller, sid, address, false);
   const close = await exchange(request, reply, mcpServer.server(caller, sid), { as: 'stream', timings });
   const pings = setInterval(() => {
@@ -241,7 +249,7 @@ async function listen(asked: Asked, mcp: McpContext): Promise<void> {
 }
 
 /** Ends the episode with teardown. */
-async function end({ request, reply, caller, address }: Asked, { mcpServer, engine, routing }: McpContext): Promise<void> {
+async function end({ request, reply, caller, address }: AuthenticatedRequest, { mcpServer, engine, routing }: McpContext): Promise<void> {
   const sid = headerOf(request, SESSION_HEADER);
   if (sid === null) throw new PalestraError('session_id_required', { detail: 'The Mcp-Session-Id header is required.' });
   if (await routing.elsewhere(request, reply, caller, sid)) return;

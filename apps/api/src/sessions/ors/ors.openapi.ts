@@ -3,7 +3,7 @@ import { type ErrorCode, SPLIT_TYPES } from '@palestra/protocol';
 import { z } from 'zod';
 import type { DocumentedRoute } from '../../platform/http/openapi.ts';
 
-/** What the OpenAPI document says of the session plane; the bodies are checked by libs/ors (same rules, the SDK's error texts). */
+/** The ORS routes of the OpenAPI document. libs/ors checks the bodies, with the same rules and the SDK's error texts. */
 
 const anyObject = z.record(z.string(), z.unknown());
 const split = z.object({ split: z.string() });

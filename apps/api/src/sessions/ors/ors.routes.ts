@@ -16,13 +16,13 @@ interface OrsContext extends ProtocolContext {
 }
 
 const BODY = { config: { rawBody: true, bodyLimit: SESSION_BODY_LIMIT } };
-/** A refused `/score_group` must be a status (404 means "unsupported"); a judge takes longer than that. */
+/** How long `/score_group` waits for a refusal, which must be an HTTP status (404 means "unsupported"). A judge takes longer. */
 const SCORE_GROUP_HOLD_MS = 5_000;
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
 /**
- * The Open Reward Standard's routes at the root of the origin. A Fastify scope of its own, because bodies must stay bytes here:
- * task specs and tool inputs keep their numbers, and body-less POSTs come with any content type.
+ * The Open Reward Standard's routes at the root of the origin. They have their own Fastify scope, because bodies must stay bytes here: task
+ * specifications and tool inputs keep the spelling of their numbers, and POSTs without a body come with any content type.
  */
 export async function orsPlugin(scope: FastifyInstance, context: ProtocolContext): Promise<void> {
   const { engine, directory, checkHealth } = context;
@@ -51,7 +51,7 @@ function urlsOf({ path, scoped }: OrsRoute): string[] {
   return scoped ? [path, `/:env${path}`, `/:owner/:env${path}`] : [path];
 }
 
-/** Clients send their secrets for an episode and none for discovery, which needs no slot (openreward-wire.md 2.7, rules 1 and 2). */
+/** Waits for a slot only with `X-Secrets`, which clients send for an episode and not for discovery (docs/reference/ors.md#lifecycle). */
 async function reserve(request: FastifyRequest, reply: FastifyReply, ors: OrsRequest, { server, routing }: OrsContext): Promise<void> {
   const { sid, clientSid } = await server.createSession(ors);
   const admit: Admit = (signal, onPosition) => routing.engine.admit(ors.caller, sid, signal, onPosition);
@@ -85,19 +85,19 @@ async function handle(route: OrsRoute, request: FastifyRequest, reply: FastifyRe
 }
 
 /**
- * Opens the session. A client that did not read the answer sends it again and must not hear that the session exists already; a slot
- * that became free on another process is used there.
+ * Opens the session. A client that does not receive the answer sends the request again and must not get `session_exists`, so the session is
+ * marked. If its slot is on another process, that process opens it.
  */
 async function create(request: FastifyRequest, reply: FastifyReply, ors: OrsRequest, { server, routing }: OrsContext): Promise<void> {
   const { sid, caller } = ors;
-  const gone = new AbortController();
-  onDelivery(request, reply, (how) => {
-    if (how !== 'undelivered') return;
-    gone.abort(new PalestraError('call_abandoned'));
+  const disconnected = new AbortController();
+  onDelivery(request, reply, (delivery) => {
+    if (delivery !== 'undelivered') return;
+    disconnected.abort(new PalestraError('call_abandoned'));
     if (sid !== null) void routing.engine.markCreateUndelivered(sid);
   });
   try {
-    await reply.type('application/json').send(stringifyJson(await server.create(ors, gone.signal)));
+    await reply.type('application/json').send(stringifyJson(await server.create(ors, disconnected.signal)));
   } catch (error) {
     const moved = error instanceof PalestraError && error.code === 'session_moved';
     if (!moved || sid === null || !(await routing.elsewhere(request, reply, caller, sid))) throw error;

@@ -5,19 +5,19 @@ import { type CallOutcome, errorOfOutcome, type OpenCall, type QueuePosition } f
 import { onDelivery } from '../http/delivery.ts';
 import { CALL_HEADER, FORWARDED } from '../http/forwarder.ts';
 
-/** The only file that writes to a raw response (openreward-wire.md 2.4). Every stream ends with `end` or `error`. */
+/** The event streams of ORS (docs/reference/ors.md#event-streams). Every stream ends with `end` or `error`. */
 
-/** So long a client without a slot is held before its stream opens: what is refused until then is an HTTP status. */
+/** How long a client without a slot waits before its stream opens. A refusal until then is an HTTP status. */
 const QUEUE_HOLD_MS = 10_000;
 
-/** Waits for a slot of the session; tells the client's place whenever it changes. */
-export type Admit = (signal: AbortSignal, onPosition: (place: QueuePosition) => void) => Promise<void>;
+/** Waits for a slot of the session. Calls `onPosition` whenever the client's position in the queue changes. */
+export type Admit = (signal: AbortSignal, onPosition: (position: QueuePosition) => void) => Promise<void>;
 
 /**
- * The SID as `task_id`, then, when it has a slot, an empty `end`. A client that waits hears heartbeats, and with `showPlace` events
- * `queue` with its place. One that leaves loses its turn until it comes back with its SID.
+ * Sends the SID as `task_id`, then an empty `end` when the session has a slot. A waiting client gets heartbeats, and with `showPosition` events
+ * `queue` with its position. A client that leaves gets no slot until it returns with its SID.
  */
-export async function streamReservation(reply: FastifyReply, sid: string, admit: Admit | null, showPlace: boolean): Promise<void> {
+export async function streamReservation(reply: FastifyReply, sid: string, admit: Admit | null, showPosition: boolean): Promise<void> {
   const stream = reply.raw;
   const head = encodeSseEvent('task_id', sid);
   let opened = false;
@@ -30,25 +30,25 @@ export async function streamReservation(reply: FastifyReply, sid: string, admit:
     stream.write(head);
   };
   if (admit !== null) {
-    const gone = new AbortController();
-    stream.once('close', () => gone.abort(new PalestraError('call_abandoned')));
-    const opening = setTimeout(open, showPlace ? 0 : QUEUE_HOLD_MS);
+    const disconnected = new AbortController();
+    stream.once('close', () => disconnected.abort(new PalestraError('call_abandoned')));
+    const opening = setTimeout(open, showPosition ? 0 : QUEUE_HOLD_MS);
     const heartbeat = setInterval(() => opened && stream.write(encodeSseHeartbeat(new Date())), SSE_HEARTBEAT_MS);
     let shown = '';
     try {
-      await admit(gone.signal, (place) => {
-        const text = encodeSseEvent('queue', placeText(place));
-        if (!showPlace || text === shown || stream.destroyed) return;
+      await admit(disconnected.signal, (position) => {
+        const text = encodeSseEvent('queue', positionText(position));
+        if (!showPosition || text === shown || stream.destroyed) return;
         shown = text;
         open();
         stream.write(text);
       });
     } catch (error) {
-      if (!opened && !gone.signal.aborted) throw error;
+      if (!opened && !disconnected.signal.aborted) throw error;
       open();
-      // Broken off, so that the client comes back with its SID, to another process.
+      // Cut the connection, so that the client returns with its SID, to another process.
       if (error instanceof PalestraError && error.code === 'shutting_down') stream.destroy();
-      // An error that came too late for a status: what the client's retries look for is in its words.
+      // Too late for a status. The message contains the words by which clients decide to retry.
       if (!stream.destroyed) stream.end(encodeSseEvent('error', error instanceof PalestraError ? error.message : 'Internal Server Error'));
       return;
     } finally {
@@ -62,17 +62,17 @@ export async function streamReservation(reply: FastifyReply, sid: string, admit:
   stream.end(head + encodeSseEvent('end', ''));
 }
 
-const placeText = ({ position, waiting, estimatedWaitMs }: QueuePosition): string =>
+const positionText = ({ position, waiting, estimatedWaitMs }: QueuePosition): string =>
   JSON.stringify({ position, waiting, estimated_wait_s: estimatedWaitMs === null ? null : Math.ceil(estimatedWaitMs / 1_000) });
 
 export interface StreamOptions {
-  /** So long the stream stays unopened for a refusal that must be an HTTP status; 0 = not at all. */
+  /** How long to wait, before the stream opens, for a refusal that must be an HTTP status; 0 for not at all. */
   holdForRefusalMs: number;
 }
 
-/** Streams a call: its task id before anything runs, heartbeats while it does, its outcome. */
+/** Streams a call: its task id before the tool runs, heartbeats while it runs, then its outcome. */
 export async function streamCall(request: FastifyRequest, reply: FastifyReply, call: OpenCall, options: StreamOptions): Promise<void> {
-  // Not `request.raw.destroyed`: a body that has been read to its end counts as destroyed, too.
+  // Not `request.raw.destroyed`, which is also true for a body that was read to its end.
   if (request.raw.socket.destroyed) {
     call.abandon();
     reply.hijack();
@@ -85,8 +85,8 @@ export async function streamCall(request: FastifyRequest, reply: FastifyReply, c
   reply.hijack();
   const stream = reply.raw;
   const view = call.stream();
-  onDelivery(request, reply, (how) => (how === 'undelivered' ? view.undelivered() : view.delivered()));
-  // A client that vanishes must not become an uncaught error; its call goes on and can be resumed.
+  onDelivery(request, reply, (delivery) => (delivery === 'undelivered' ? view.undelivered() : view.delivered()));
+  // A disconnect must not become an uncaught error. The call continues and can be resumed.
   stream.on('error', () => {});
   const forwarded = request.headers[FORWARDED] !== undefined && call.taskId !== null;
   stream.writeHead(200, forwarded ? { ...SSE_HEADERS, [CALL_HEADER]: call.taskId! } : SSE_HEADERS);

@@ -2,51 +2,51 @@ import type pg from 'pg';
 import { type Clock, SingleFlight, systemClock } from '@palestra/kit';
 import type { ReplicaLeases } from '@palestra/session';
 
-/** How often this process says that it lives, and after how long a silence it counts as dead. */
+/** How often a process renews its lease, and after how long without a renewal it counts as dead. */
 const RENEW_MS = 1_000;
 export const LEASE_MS = 3_000;
-/** Addresses and verdicts are kept this long: requests that are passed on cost no query. */
+/** How long addresses and lease states are cached, so that forwarded requests cost no query. */
 const CACHE_MS = 500;
-const ASK_DEADLINE_MS = 2_000;
-/** A process that is slow to renew, on a busy machine, is no dead one while it answers for itself; for this long. */
-const PARDON_MS = 30_000;
+const PROBE_DEADLINE_MS = 2_000;
+/** How long a process that answers may be late with the renewal of its lease, for example on a busy machine. */
+const LATE_LEASE_MS = 30_000;
 const POLL_MS = 200;
-/** The row of a dead process tells for a while when it was last seen. */
-const FORGET = `interval '1 day'`;
+/** How long the row of a dead process is kept, to show when it was last seen. */
+const KEEP_DEAD = `interval '1 day'`;
 
 const RENEW = `WITH renewed AS (
     INSERT INTO session_replicas (id, address, seen_at, draining) VALUES ($1, $2, now(), $3)
     ON CONFLICT (id) DO UPDATE SET address = EXCLUDED.address, seen_at = now(), draining = EXCLUDED.draining)
   SELECT EXISTS (SELECT 1 FROM session_replicas WHERE id <> $1 AND seen_at > now() - $4 * interval '1 ms') AS siblings`;
 const FIND = `SELECT address, extract(epoch from seen_at) * 1000 AS seen_at, seen_at > now() - $2 * interval '1 ms' AS alive,
-  seen_at > now() - ${PARDON_MS} * interval '1 ms' AS late FROM session_replicas WHERE id = $1`;
+  seen_at > now() - ${LATE_LEASE_MS} * interval '1 ms' AS late FROM session_replicas WHERE id = $1`;
 
 interface Row {
   address: string;
   seen_at: string;
   alive: boolean;
-  /** Its lease may have ended, but not long ago. */
+  /** The lease may have ended, but only recently. */
   late: boolean;
 }
 
 export interface LeaseOptions {
   pool: pg.Pool;
   replicaId: string;
-  /** Runs a commit that waits for the disk; the call ledger wants to know. */
+  /** Runs a commit that waits for the disk. The call ledger needs to know of it. */
   confirm: (commit: () => Promise<void>) => Promise<void>;
   clock?: Clock;
 }
 
-/** Leases by the database's clock, so that the clocks of replicas may differ. */
+/** Leases use the database's clock, so the clocks of replicas may differ. */
 export class SqlReplicaLeases implements ReplicaLeases {
   readonly #options: LeaseOptions;
   readonly #clock: Clock;
-  readonly #found = new Map<string, { row: Row | null; at: number }>();
-  readonly #finding = new SingleFlight<Row | null>();
+  readonly #cache = new Map<string, { row: Row | null; at: number }>();
+  readonly #lookups = new SingleFlight<Row | null>();
   #address = '';
   #draining = false;
   #alone = false;
-  /** The last renewal of our own lease, and the last that came so late that the lease had ended. */
+  /** When we last renewed our lease, and when we last renewed it so late that it had ended. */
   #renewedAt = 0;
   #renewedLateAt = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -59,21 +59,21 @@ export class SqlReplicaLeases implements ReplicaLeases {
 
   async start(): Promise<void> {
     await this.#renew();
-    await this.#options.pool.query(`DELETE FROM session_replicas WHERE seen_at < now() - ${FORGET}`);
+    await this.#options.pool.query(`DELETE FROM session_replicas WHERE seen_at < now() - ${KEEP_DEAD}`);
     this.#timer = setInterval(() => {
-      // A missed renewal is made up by the next one.
+      // The next renewal makes up for a failed one.
       this.#renewing = this.#renew().catch(() => {});
     }, RENEW_MS);
     this.#timer.unref();
   }
 
-  /** Stores the address at which other processes reach this one. If PostgreSQL is away, the next renewal stores it. */
+  /** Stores the address at which other processes reach this one. If PostgreSQL is unavailable, the next renewal stores it. */
   async announce(address: string): Promise<void> {
     this.#address = address;
     await this.#renew().catch(() => {});
   }
 
-  /** Tells the others that this process will end. */
+  /** Announces that this process will end. */
   async drain(): Promise<void> {
     this.#draining = true;
     await this.#renew();
@@ -85,7 +85,7 @@ export class SqlReplicaLeases implements ReplicaLeases {
     await this.#options.pool.query('DELETE FROM session_replicas WHERE id = $1', [this.#options.replicaId]);
   }
 
-  /** Whether another process could take over. */
+  /** Whether another process can take over sessions. */
   async hasSiblings(): Promise<boolean> {
     const others = `SELECT 1 FROM session_replicas WHERE id <> $1 AND NOT draining AND seen_at > now() - $2 * interval '1 ms' LIMIT 1`;
     return (await this.#options.pool.query(others, [this.#options.replicaId, LEASE_MS])).rows.length > 0;
@@ -100,7 +100,7 @@ export class SqlReplicaLeases implements ReplicaLeases {
   }
 
   async locate(replicaId: string): Promise<string | null> {
-    const known = this.#found.get(replicaId);
+    const known = this.#cache.get(replicaId);
     const row = known && this.#clock.now() - known.at < CACHE_MS ? known.row : await this.#find(replicaId);
     return row?.alive ? row.address : null;
   }
@@ -110,28 +110,29 @@ export class SqlReplicaLeases implements ReplicaLeases {
       const row = await this.#find(replicaId);
       if (row === null) return { alive: false, lastSeenAt: null };
       if (!row.alive) return { alive: false, lastSeenAt: Number(row.seen_at) };
-      if (replicaId === this.#options.replicaId || (await answers(row.address, replicaId, 'stored'))) return { alive: true };
+      if (replicaId === this.#options.replicaId || (await answersAs(row.address, replicaId, 'stored'))) return { alive: true };
       await this.#clock.sleep(POLL_MS);
     }
   }
 
   #find(replicaId: string): Promise<Row | null> {
-    return this.#finding.do(replicaId, async () => {
+    return this.#lookups.do(replicaId, async () => {
       const { rows } = await this.#options.pool.query<Row>({ name: 'replica_find', text: FIND, values: [replicaId, LEASE_MS] });
       const row = rows[0] ?? null;
-      if (row !== null && !row.alive && (row.late || this.#isBlind())) row.alive = await answers(row.address, replicaId, 'alive');
-      this.#found.set(replicaId, { row, at: this.#clock.now() });
+      if (row !== null && !row.alive && (row.late || this.#mayHaveLostDatabase()))
+        row.alive = await answersAs(row.address, replicaId, 'alive');
+      this.#cache.set(replicaId, { row, at: this.#clock.now() });
       return row;
     });
   }
 
   /**
-   * A process that could not renew its own lease a while ago learns nothing from the leases of others: PostgreSQL may have been away from them, too,
-   * and after a crash they write what it forgot before they renew.
+   * A process that recently could not renew its own lease must not trust the leases of others: PostgreSQL may have been unavailable for them,
+   * too, and after a crash of PostgreSQL they first rewrite lost rows, then renew.
    */
-  #isBlind(): boolean {
+  #mayHaveLostDatabase(): boolean {
     const now = this.#clock.now();
-    return now - this.#renewedAt > LEASE_MS || now - this.#renewedLateAt < PARDON_MS;
+    return now - this.#renewedAt > LEASE_MS || now - this.#renewedLateAt < LATE_LEASE_MS;
   }
 
   #renew(): Promise<void> {
@@ -147,15 +148,15 @@ export class SqlReplicaLeases implements ReplicaLeases {
 }
 
 /**
- * Path at which a process says its id to its siblings. With `?ask=alive` it answers at once, whatever PostgreSQL does; without, when all that it noticed
- * before the question is stored. A sibling of an older version does not know the parameter and always stores first.
+ * The path at which a process returns its id to other replicas. With `?ask=alive` it answers at once, also when PostgreSQL is unavailable.
+ * Otherwise it answers when everything that it had noticed before is stored. Older versions ignore the parameter and always store first.
  */
 export const REPLICA_PATH = '/internal/replica';
 
-async function answers(address: string, replicaId: string, ask: 'alive' | 'stored'): Promise<boolean> {
+async function answersAs(address: string, replicaId: string, ask: 'alive' | 'stored'): Promise<boolean> {
   const url = address + REPLICA_PATH + (ask === 'alive' ? '?ask=alive' : '');
   try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(ASK_DEADLINE_MS), redirect: 'error' });
+    const answer = await fetch(url, { signal: AbortSignal.timeout(PROBE_DEADLINE_MS), redirect: 'error' });
     return answer.ok && ((await answer.json()) as { id?: unknown }).id === replicaId;
   } catch {
     return false;

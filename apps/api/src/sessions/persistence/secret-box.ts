@@ -3,7 +3,7 @@ import { PalestraError } from '@palestra/protocol';
 import type { SealedRow, SecretBox, SecretMap } from '@palestra/session';
 import type { SecretKeys } from '../../platform/secret-keys.ts';
 
-/** Before: neither key id nor row. Read, never written. */
+/** The old format, without key id and row. We still read it, but never write it. */
 const UNBOUND_FORMAT = 1;
 const FORMAT = 2;
 const ID_BYTES = 8;
@@ -14,14 +14,14 @@ const HEADER_BYTES = 1 + ID_BYTES;
 interface Derived {
   id: Buffer;
   key: Buffer;
-  /** Of the format before. */
+  /** The key of the old format. */
   unboundKey: Buffer;
 }
 const derive = (secret: string, info: string, bytes: number): Buffer => Buffer.from(hkdfSync('sha256', secret, '', info, bytes));
 
 /**
- * AES-256-GCM; layout: format byte, key id, nonce, tag, cipher text. The header and the row are authenticated (AAD), so that what is sealed
- * for one session opens for no other. Each format has keys of its own, so that a changed format byte opens nothing.
+ * AES-256-GCM. Layout: format byte, key id, nonce, tag, cipher text. The header and the row are authenticated (AAD), so secrets of one session
+ * cannot be opened for another. Each format has its own keys, so a changed format byte cannot be used to open a text.
  */
 export class AesSecretBox implements SecretBox {
   readonly #derived = new Map<string, Derived>();
@@ -52,12 +52,12 @@ export class AesSecretBox implements SecretBox {
     }
   }
 
-  /** What is sealed with the current key begins so. */
+  /** The first bytes of everything that the current key has sealed. */
   get header(): Buffer {
     return Buffer.concat([Buffer.of(FORMAT), this.#derive(this.keys.current).id]);
   }
 
-  /** The same secrets sealed with the current key; as they are when they are so already, or when no key of ours opens them. */
+  /** The same secrets sealed with the current key. Unchanged if they already are, or if none of our keys opens them. */
   renew(sealed: Uint8Array, row: SealedRow): Uint8Array {
     if (this.header.equals(sealed.subarray(0, HEADER_BYTES))) return sealed;
     try {
@@ -79,7 +79,7 @@ export class AesSecretBox implements SecretBox {
       try {
         return decrypt(this.#derive(secret).unboundKey, box.subarray(1), null);
       } catch {
-        // Sealed with another one of them.
+        // Try the next key.
       }
     }
     throw new Error('no key opens it');
@@ -101,7 +101,7 @@ export class AesSecretBox implements SecretBox {
 const associated = (header: Buffer, { orgId, sid }: SealedRow): Buffer =>
   Buffer.concat([header, Buffer.from(JSON.stringify(['sessions', orgId, sid]))]);
 
-/** `body`: nonce, tag, cipher text. Throws when the key or the associated data is another one. */
+/** `body`: nonce, tag, cipher text. Throws when the key or the associated data does not match. */
 function decrypt(key: Buffer, body: Buffer, aad: Buffer | null): SecretMap {
   const textAt = NONCE_BYTES + TAG_BYTES;
   const decipher = createDecipheriv('aes-256-gcm', key, body.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });

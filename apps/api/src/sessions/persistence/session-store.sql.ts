@@ -7,23 +7,22 @@ import { retryDatabase } from '../../platform/database/database-retry.ts';
 import type { AesSecretBox } from './secret-box.ts';
 
 /**
- * Sessions in PostgreSQL. Inserts, updates and touches of the same moment go in one statement each; every plan below is a
- * nested loop over the primary key (`Function Scan on unnest -> Index Scan using sessions_pkey`), so its cost does not grow with
- * the number of stored sessions. Every statement may be repeated after a lost answer: `written_by` and the version tell an
- * own write from somebody else's.
+ * Sessions in PostgreSQL. Inserts, updates and touches that come together share one statement each. Every plan below is a nested loop over the
+ * primary key (`Function Scan on unnest -> Index Scan using sessions_pkey`), so the cost does not grow with the number of sessions. Every
+ * statement can be repeated when its answer was lost: `written_by` and the version show whether a write was our own.
  */
 interface Column {
   name: string;
-  /** Of the array that `unnest` takes. */
+  /** Element type of the array for `unnest`. */
   type: 'text' | 'int' | 'float8' | 'bytea';
-  /** Milliseconds on our side, a time stamp in the table. */
+  /** Milliseconds in memory, a timestamp in the table. */
   time?: true;
   of: (record: SessionRecord) => unknown;
 }
 
 const text = (value: object | null): string | null => (value === null ? null : stringifyJson(value));
 
-/** What a change may change. */
+/** The columns that an update writes. */
 const CHANGING: Column[] = [
   { name: 'version_id', type: 'text', of: (record) => record.versionId },
   { name: 'env', type: 'text', of: (record) => record.env },
@@ -62,7 +61,7 @@ const ALL: Column[] = [
 const source = ({ name, time }: Column, from: string): string => (time ? `to_timestamp(${from}.${name} / 1000)` : `${from}.${name}`);
 const arrays = (columns: Column[], first: number) => columns.map(({ type }, index) => `$${first + index}::${type}[]`).join(', ');
 const names = (columns: Column[]) => columns.map(({ name }) => name).join(', ');
-/** A session dies when either of its clocks runs out; both follow from the rest, here and in one place only. */
+/** A session expires when either of its timeouts ends. This is the only place that computes the time. */
 const EXPIRES_AT = (from: string) => `CASE WHEN ${from}.ended_at IS NULL THEN to_timestamp(least(
   ${from}.last_seen_at + ${from}.heartbeat_timeout_ms, ${from}.last_request_at + ${from}.idle_timeout_ms) / 1000) END`;
 
@@ -70,8 +69,8 @@ const SELECT = `SELECT ${ALL.map((column) => (column.time ? `extract(epoch from 
   FROM sessions`;
 
 /**
- * Whether a commit waits for the disk. What is known of a session before its environment has opened it, and that its setup has ended,
- * may be forgotten by a crash of PostgreSQL: its client asks again, or the next request does.
+ * Whether a commit must wait for the disk. A crash of PostgreSQL may lose a session before its episode is open, and the end of a setup: the
+ * client or the next request then repeats the step.
  */
 const needsDisk = ({ ref, state }: SessionRecord): boolean => ref !== null && state !== 'ready';
 const COMMIT = `WITH commit AS MATERIALIZED (SELECT set_config('synchronous_commit', $1, true))`;
@@ -106,14 +105,14 @@ const TOUCH = `
   WHERE s.sid = n.sid
   RETURNING s.sid, s.version`;
 
-/** Index Scan using sessions_expires_at_idx: reads the expired rows only. */
+/** Index Scan using sessions_expires_at_idx: reads only expired rows. */
 const FIND_IDLE = `${SELECT} WHERE expires_at < to_timestamp($1::float8 / 1000) ORDER BY expires_at LIMIT $2`;
 /** Index Scan using sessions_live_owner_idx, anti-joined with the few rows of session_replicas. */
 const FIND_ORPHANS = `${SELECT} WHERE ended_at IS NULL AND owner_replica_id IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM session_replicas AS r WHERE r.id = owner_replica_id AND r.seen_at > now() - $2 * interval '1 ms') LIMIT $1`;
 /** Index Scan using sessions_live_owner_idx. */
 const FIND_OWNED = `${SELECT} WHERE ended_at IS NULL AND owner_replica_id = $1`;
-/** Index Scan using sessions_unbound_ended_at_idx; of what went with it, Index Scans of the primary keys. */
+/** Index Scan using sessions_unbound_ended_at_idx; for the dependent rows, Index Scans of the primary keys. */
 const PURGE = `
   WITH gone AS (DELETE FROM sessions WHERE unbound_ended_at < to_timestamp($1::float8 / 1000) RETURNING sid),
     turns AS (DELETE FROM text_turns WHERE sid = ANY(ARRAY(SELECT sid FROM gone)))
@@ -163,9 +162,9 @@ export function toSessionRecord(row: Row): SessionRecord {
 
 const synchronous = (records: SessionRecord[]): string => (records.some(needsDisk) ? 'on' : 'off');
 
-/** One statement of a kind at a time: what comes meanwhile makes the next one larger, and waking PostgreSQL is what costs. */
+/** Statements of a kind run one at a time, and requests meanwhile share the next one: the cost is per statement, not per row. */
 const BATCH = { maxItems: 500, maxAgeMs: 0, maxQueued: 50_000, concurrency: 1, isOfItem: isRefusedValue };
-/** Nobody waits for the news that setup has ended: they go with the next change of any session, or a little later. */
+/** No request waits until the end of a setup is stored, so it shares the statement of the next change, or is written 10 ms later. */
 const UPDATES = { ...BATCH, maxAgeMs: 10 };
 
 export class SqlSessionStore implements SessionStore {
@@ -174,7 +173,7 @@ export class SqlSessionStore implements SessionStore {
   readonly #inserts: MicroBatcher<SessionRecord, boolean>;
   readonly #updates: MicroBatcher<SessionRecord, boolean>;
 
-  /** `box`: what is written is sealed with its current key, also where this process knows it as it was before. */
+  /** `box`: secrets are written under its current key, also when this process holds them under an older one. */
   constructor(
     pool: pg.Pool,
     leaseMs: number,
@@ -238,7 +237,7 @@ export class SqlSessionStore implements SessionStore {
   }
 
   async #insertAll(records: SessionRecord[]): Promise<boolean[]> {
-    // Two clients may bring the same SID at the same moment: the first one gets it.
+    // When two clients choose the same SID at the same moment, the first one gets it.
     const first = new Map(records.toReversed().map((record) => [record.sid, record]));
     const columns = [synchronous(records), ...ALL.map(({ of }) => [...first.values()].map(of))];
     const inserted = await this.#query<{ sid: string }>('session_insert', INSERT, columns);

@@ -8,23 +8,23 @@ import { IngestService } from '../../store/ingest/ingest.service.ts';
 import { COMPLETE, type SessionTranscript, transcribe } from './recording-events.ts';
 import { advanceRecorded, claimSessions, leftBehind, nextCalls, type RecordedSession } from './recording.sql.ts';
 import { ObserverList } from '../observers/observer-list.ts';
-import { forgetWords, textsOf } from '../text/recorded-text.sql.ts';
+import { deleteTexts, readTexts } from '../text/recorded-text.sql.ts';
 
 const ROUND_MS = 1_000;
 const SWEEP_MS = 30_000;
-/** Sessions of one transaction. */
+/** How many sessions one transaction writes. */
 const BATCH = 100;
-/** At the end of this process, what is left then is the work of the others, or of the next start. */
+/** How long to write at shutdown. Other processes or the next start write the rest. */
 const LAST_ROUND_MS = 3_000;
 
 /**
- * Writes sessions that were created with run metadata as rollouts, from the call ledger, through the statement of uploads. Each
- * replica writes what happens on it, once a second, and picks up what a dead one left. Ids follow from the calls, and the pointer
- * moves in the same transaction, so that nothing is lost or doubled whoever dies when.
+ * Writes sessions with run metadata as rollouts, from the call ledger, with the statement of uploads (ADR 11). Each replica writes its own
+ * sessions once a second, and those of dead replicas. Ids follow from the calls, and the pointer moves in the same transaction, so a crash at
+ * any time neither loses nor repeats events.
  */
 @Injectable()
 export class Recorder implements OnApplicationBootstrap, OnApplicationShutdown {
-  /** SIDs of which something may have to be written. */
+  /** SIDs of sessions that may have something to write. */
   readonly #dirty = new Set<string>();
   readonly #timers: NodeJS.Timeout[] = [];
   #round: Promise<void> = Promise.resolve();
@@ -53,7 +53,7 @@ export class Recorder implements OnApplicationBootstrap, OnApplicationShutdown {
   async onApplicationShutdown(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
     const deadline = Date.now() + LAST_ROUND_MS;
-    // Calls of this very second are written when they have settled.
+    // Calls of the last seconds are written when no earlier call can still appear.
     while (this.#dirty.size > 0 && Date.now() < deadline) {
       this.#enqueue(() => this.#writeDirty());
       await this.#round;
@@ -63,14 +63,14 @@ export class Recorder implements OnApplicationBootstrap, OnApplicationShutdown {
     await this.#round;
   }
 
-  /** Writes what there is of a session that is to be recorded from now on. */
-  async note(sid: string): Promise<void> {
+  /** Writes the events of a session so far. */
+  async writeSession(sid: string): Promise<void> {
     this.#dirty.add(sid);
     this.#enqueue(() => this.#writeDirty());
     await this.#round;
   }
 
-  /** One at a time; a round that failed is done again by the next one. */
+  /** Rounds run one at a time. The next round repeats a failed one. */
   #enqueue(work: () => Promise<void>): void {
     if (this.#stopped) return;
     this.#round = this.#round
@@ -93,7 +93,7 @@ export class Recorder implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   async #writeBatch(sids: string[]): Promise<void> {
-    // What happens from here on makes them dirty again.
+    // Later events mark them as dirty again.
     for (const sid of sids) this.#dirty.delete(sid);
     try {
       for (const sid of await this.#write(sids)) this.#dirty.add(sid);
@@ -103,23 +103,23 @@ export class Recorder implements OnApplicationBootstrap, OnApplicationShutdown {
         for (const sid of sids) this.#dirty.add(sid);
         throw error;
       }
-      // One of them cannot be stored: the others must not wait for it.
+      // One of them cannot be stored. Write the others without it.
       for (const sid of sids) await this.#writeBatch([sid]);
     }
   }
 
-  /** Answers those of which there is more to write. */
+  /** Returns the sessions that have more to write. */
   #write(sids: string[]): Promise<string[]> {
     return inTransaction(this.database.pool, (client) => this.#writeClaimed(client, sids));
   }
 
   async #writeClaimed(client: pg.PoolClient, sids: string[]): Promise<string[]> {
-    // The other one may have looked before what we know happened.
+    // Busy ones stay dirty: the process that holds them may have read them before our events.
     const { sessions, busy } = await claimSessions(client, sids);
     if (sessions.length === 0) return busy;
     const calls = await nextCalls(client, sessions);
-    // After the calls: a turn is there before its call has ended.
-    const texts = await textsOf(
+    // Read after the calls, because a turn is stored before its call ends.
+    const texts = await readTexts(
       client,
       sessions.map(({ sid, recorded_seq: seq }) => ({ sid, after: seq ?? '0' })),
     );
@@ -137,12 +137,12 @@ export class Recorder implements OnApplicationBootstrap, OnApplicationShutdown {
     const moved = transcripts.flatMap(({ session, transcript: { seq } }) =>
       seq === null || seq === session.recorded_seq ? [] : { sid: session.sid, seq },
     );
-    const noted = await advanceRecorded(client, moved);
-    await forgetWords(
+    const advanced = await advanceRecorded(client, moved);
+    await deleteTexts(
       client,
-      moved.flatMap(({ sid, seq }) => (seq === COMPLETE && noted.has(sid) && texts.has(sid) ? sid : [])),
+      moved.flatMap(({ sid, seq }) => (seq === COMPLETE && advanced.has(sid) && texts.has(sid) ? sid : [])),
     );
-    const more = transcripts.filter(({ session, transcript }) => hasMore(session, transcript, noted)).map(({ session }) => session.sid);
+    const more = transcripts.filter(({ session, transcript }) => hasMore(session, transcript, advanced)).map(({ session }) => session.sid);
     return [...busy, ...more];
   }
 
@@ -154,11 +154,11 @@ export class Recorder implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 }
 
-/** It is not written to its end: calls that run or are too fresh, an end that nobody could note yet. */
-function hasMore(session: RecordedSession, transcript: SessionTranscript, noted: ReadonlySet<string>): boolean {
-  if (transcript.seq !== session.recorded_seq && !noted.has(session.sid)) return true;
+/** Whether the session is not written completely: calls run or are too recent, or the pointer could not be moved. */
+function hasMore(session: RecordedSession, transcript: SessionTranscript, advanced: ReadonlySet<string>): boolean {
+  if (transcript.seq !== session.recorded_seq && !advanced.has(session.sid)) return true;
   return transcript.seq !== COMPLETE && (session.ended_at !== null || transcript.pending > 0);
 }
 
-/** SQLSTATE class 22: a value that PostgreSQL refuses, however often it is asked. */
+/** SQLSTATE class 22: PostgreSQL refuses a value, also when it is sent again. */
 const isOfData = (error: unknown): boolean => String((error as { code?: unknown }).code ?? '').startsWith('22');

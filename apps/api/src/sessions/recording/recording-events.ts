@@ -7,30 +7,30 @@ import type { RecordedCall, RecordedSession } from './recording.sql.ts';
 import type { RecordedText } from '../text/recorded-text.sql.ts';
 import { type Line, TextScript } from './text-script.ts';
 
-/** What is to be stored of one session now. */
+/** The events of one session that have to be stored now. */
 export interface SessionTranscript {
   events: ReadEvent[];
   failure: RolloutFailure | null;
-  /** Where to go on: `seq` of the last call in it, -1 = nothing will follow, null = not begun. */
+  /** Where to continue: `seq` of the last call in it; -1 when nothing will follow; null when nothing is written. */
   seq: string | null;
-  /** Calls that still run, or are too fresh to be told in order. */
+  /** How many calls still run, or are so recent that an earlier call may still appear. */
   pending: number;
 }
 
 export const COMPLETE = '-1';
-/** The process that runs a call may still be writing its outcome; so long after the end of its session none will come. */
+/** How long after the end of a session outcomes of its calls can still be written. */
 const LATE_OUTCOME_MS = 15_000;
 
 /**
- * The next events of a session's rollout. Every id follows from the session or the call, so that writing twice changes nothing; calls
- * are written in the ledger's order, each when it and all before it have ended; of a text session what the model read, said and was told, too. A session
- * that never opened an episode has none.
+ * The next events of a session's rollout. Every id follows from the session or the call, so writing twice changes nothing. Calls are written in
+ * the ledger's order, each when it and all before it have ended. A text session also has the texts that the model read and wrote. A session that
+ * never opened an episode has no events.
  */
 export function transcribe(session: RecordedSession, calls: readonly RecordedCall[], text: RecordedText | null): SessionTranscript {
   const recording = JSON.parse(session.recording) as Recording;
   const nothing = { events: [], failure: null, pending: 0 };
   if (session.task === null && session.ended_at !== null) return { ...nothing, seq: COMPLETE };
-  // A refused create leads back to the reservation: only an episode that was opened is a rollout.
+  // Only an opened episode is a rollout: a refused create leads back to the reservation.
   if (session.state === 'reserved' || session.state === 'starting') return { ...nothing, seq: session.recorded_seq };
   const { settled, all } = settledCalls(session, calls);
   const events: object[] = session.recorded_seq === null ? [startEvent(session, recording)] : [];
@@ -56,7 +56,7 @@ export function transcribe(session: RecordedSession, calls: readonly RecordedCal
   };
 }
 
-/** The calls from the front that will not change any more; `all` when these are the last ones. */
+/** The first calls that can no longer change. `all`: these are all calls. */
 function settledCalls(session: RecordedSession, calls: readonly RecordedCall[]): { settled: RecordedCall[]; all: boolean } {
   const noMoreOutcomes = session.ended_ms !== null && session.ended_ms > LATE_OUTCOME_MS;
   const first = calls.findIndex((call) => (call.ended_at === null || call.fresh) && !noMoreOutcomes);
@@ -65,9 +65,9 @@ function settledCalls(session: RecordedSession, calls: readonly RecordedCall[]):
 }
 
 /**
- * Whose fault it is that the episode has no score; null when it came to its end, or when the client ended it. A client that closes
- * the session after a call that failed by no fault of the policy gave up because of that. A call whose outcome died with its replica
- * may have given reward: then the sum of the others is none.
+ * The failure class of an episode without a score; null when it came to its end or the client ended it. A client that closes the session after a
+ * call that failed without fault of the policy gave up because of that. A call whose outcome was lost with its replica may have had a reward, so
+ * the sum of the others is not the reward of the episode.
  */
 function failureOf(session: RecordedSession): RolloutFailure['failureClass'] | null {
   if (session.open_calls > 0) return 'infrastructure';
@@ -98,7 +98,7 @@ function startEvent(session: RecordedSession, recording: Recording): object {
   };
 }
 
-/** A text of the model, or what it read first, or was told where it made no call. Its reward is the trainer's alone: the environment gave none. */
+/** A text of the model, of its prompt, or of the answer to a turn without a call. Such a reward is the trainer's, not the environment's. */
 function lineEvent(session: RecordedSession, recording: Recording, { key, type, content, index, at, metadata }: Line): object {
   return {
     eventType: 'message',
@@ -120,9 +120,9 @@ function callEvents(
   index: number,
   script: TextScript | null,
 ): object[] {
-  const facts = { task_id: call.task_id, session_id: session.sid };
+  const ids = { task_id: call.task_id, session_id: session.sid };
   const common = { eventType: 'message', rolloutEventId: recording.rolloutId, callId: call.task_id };
-  const asked = {
+  const callEvent = {
     ...common,
     eventId: uuidV5(`${call.task_id}:call`, NAMESPACE),
     timestamp: Math.trunc(call.started_at),
@@ -131,32 +131,32 @@ function callEvents(
     name: call.tool,
     content: call.input,
     isFinished: false,
-    metadata: facts,
+    metadata: ids,
   };
-  // Nobody knows what became of it: there is no result to show.
-  if (call.ended_at === null) return [asked];
+  // The outcome is unknown, so there is no result.
+  if (call.ended_at === null) return [callEvent];
   const { content, reward } = resultOf(call);
-  const told = script?.told(call) ?? null;
-  const answered = {
+  const shown = script?.answerTo(call) ?? null;
+  const resultEvent = {
     ...common,
     eventId: uuidV5(`${call.task_id}:result`, NAMESPACE),
     timestamp: Math.trunc(call.ended_at),
     index: index + 1,
     type: 'tool_result',
-    content: told?.content ?? content,
+    content: shown?.content ?? content,
     reward: reward ?? undefined,
     isFinished: call.finished === true,
     metadata: {
-      ...facts,
+      ...ids,
       latency_ms: Math.round(call.ended_at - call.started_at),
       failure_class: call.failure_class,
-      ...(told !== null && { turn: told.turn, step_reward: told.step_reward, shown: told.content !== null }),
+      ...(shown !== null && { turn: shown.turn, step_reward: shown.step_reward, shown: shown.content !== null }),
     },
   };
-  return [asked, answered];
+  return [callEvent, resultEvent];
 }
 
-/** What the policy read. A call that failed has no reward, which is not a reward of 0. */
+/** The result that the policy read. A failed call has no reward, which is not a reward of 0. */
 function resultOf(call: RecordedCall): { content: string; reward: number | null } {
   const answer = parseAnswer(call.result);
   if (call.state === 'tool_failed') return { content: String(answer.message ?? ''), reward: null };
@@ -198,7 +198,7 @@ function endEvent(session: RecordedSession, recording: Recording, failureClass: 
   };
 }
 
-/** Reads the events as if they had been uploaded: the same checks, the same cleaning of what PostgreSQL cannot store. */
+/** Reads the events as if they had been uploaded, with the same checks and the same replacement of what PostgreSQL cannot store. */
 function read(events: object[]): ReadEvent[] {
   return readBatch(parseTolerant(stringifyJson({ events } as unknown as JsonObject))).events;
 }

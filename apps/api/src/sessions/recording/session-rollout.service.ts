@@ -8,7 +8,7 @@ import { beginRecording } from './recording.sql.ts';
 import { SessionServer } from '../server/session-server.ts';
 import { SessionService } from '../management/session.service.ts';
 
-/** Sessions that become rollouts after they were opened, running or ended: from their first call on, as if a run had been named at once. */
+/** Records sessions as rollouts after they were opened, running or ended: from their first call, as if they had been opened with a run. */
 @Injectable()
 export class SessionRolloutService {
   constructor(
@@ -18,14 +18,14 @@ export class SessionRolloutService {
     @Inject(Recorder) private readonly recorder: Recorder,
   ) {}
 
-  /** Answers when what has ended so far is stored, calls of this very second excepted. Idempotent: the first run stays. */
-  async keep(caller: Caller, given: string, body: KeepSession): Promise<KeptSession> {
-    const session = await this.sessions.get(caller, given);
+  /** Resolves when the calls so far are stored, except those of the last seconds. Idempotent: the first run stays. */
+  async keep(caller: Caller, id: string, body: KeepSession): Promise<KeptSession> {
+    const session = await this.sessions.get(caller, id);
     const { sid } = session;
     if (session.task === null) {
       throw new PalestraError('invalid_request', { detail: 'The session never opened an episode: there is nothing to keep.' });
     }
-    const wanted: Recording = {
+    const recording: Recording = {
       run: body.run,
       rolloutId: newUuid(),
       name: body.rollout ?? null,
@@ -34,11 +34,11 @@ export class SessionRolloutService {
       taskIndex: null,
       metadata: { played_by: session.holder.user },
     };
-    const stored = await beginRecording(this.database.pool, caller.orgId, sid, stringifyJson(wanted));
+    const stored = await beginRecording(this.database.pool, caller.orgId, sid, stringifyJson(recording));
     if (stored === null) throw new PalestraError('session_not_found', { detail: 'No such session.' });
-    // Here at once; another process notices by the version, and its sweep writes what it overlooked.
+    // This process reads the change at once. Another process notices it by the version, and its sweep writes what it missed.
     await this.server.engine.refreshLocation(caller, sid);
-    await this.recorder.note(sid);
+    await this.recorder.writeSession(sid);
     const { run, rolloutId, name } = parseJson(stored) as Recording;
     return { sid, run, rollout_id: rolloutId, rollout: name };
   }

@@ -5,30 +5,30 @@ import type { RecordedCall } from './recording.sql.ts';
 import { extrasOf, type RecordedText, type RecordedTurn } from '../text/recorded-text.sql.ts';
 import { type PromptLine, promptLines } from '../text/text-prompt.ts';
 
-/** A message of the conversation that is no call and no result. */
+/** A message of the conversation that is neither a call nor a result. */
 export interface Line {
-  /** Of all lines of the session. */
+  /** Unique in the session. */
   key: string;
   type: PromptLine['type'];
   content: string;
   index: number;
-  /** Milliseconds since the epoch: turns have no time of their own, so it is that of the call beside them. */
+  /** Milliseconds since the epoch. Turns have no time, so this is the time of a call beside them. */
   at: number;
-  /** Of a turn: the trainer's answer, beside the reward of the call. */
+  /** For a turn: the trainer's answer, in addition to the reward of the call. */
   metadata: JsonObject;
 }
 
 /**
- * What a model said and was told in a text session, between the calls of its recording. Each call is two messages, and each turn brings what it
- * has beside its call, so that an index follows from the turns and calls before it, whoever writes them when.
+ * The texts of a text session between the calls of its recording. A call has two messages, and a turn has additional ones. The index of a message
+ * follows from the turns and calls before it, so it does not depend on when it is written.
  */
 export class TextScript {
   readonly #text: RecordedText;
   readonly #calls = new Map<string, RecordedTurn>();
   #next = 0;
-  /** Messages so far that belong to no call. */
+  /** How many messages so far belong to no call. */
   #extras: number;
-  /** Calls so far, up to the one of the last turn. */
+  /** How many calls there are, up to the call of the last turn. */
   #ordinal: number;
 
   constructor(text: RecordedText, ordinal: number) {
@@ -38,16 +38,16 @@ export class TextScript {
     for (const turn of text.turns) if (turn.task_id !== null) this.#calls.set(turn.task_id, turn);
   }
 
-  /** What the model read first, until a call has been written. */
+  /** The lines of the prompt; empty when they have been written. */
   prompt(at: number): Line[] {
     const { prompt } = this.#text;
     return prompt === null ? [] : promptLines(prompt).map((line, index) => ({ ...line, key: `prompt:${index}`, index, at }));
   }
 
-  /** What comes before a call: turns that made none, and the text that made it. `ordinal`: calls before it. */
+  /** The lines before a call: turns without a call, and the text that made this call. `ordinal`: how many calls are before it. */
   before(call: RecordedCall, ordinal: number): Line[] {
     const turn = this.#calls.get(call.task_id);
-    // A call of another client, or one that certainly did not run: no turn of the model.
+    // A call of another client, or a call that did not run, has no turn.
     if (turn === undefined) return [];
     const at = call.started_at;
     const lines = this.#until(turn.turn, at);
@@ -58,13 +58,13 @@ export class TextScript {
     return lines;
   }
 
-  /** Index of the call after what `before` gave. */
+  /** The index of the call after the lines of `before`. */
   indexOf(ordinal: number): number {
     return 2 * ordinal + this.#extras;
   }
 
-  /** What the model was told of a call; null where it was told nothing, or not by a turn. */
-  told(call: RecordedCall): { content: string | null; turn: number; step_reward: number | null } | null {
+  /** The answer to the model after a call; null if the call has no turn or its turn has no answer. */
+  answerTo(call: RecordedCall): { content: string | null; turn: number; step_reward: number | null } | null {
     const turn = this.#calls.get(call.task_id);
     if (turn === undefined) return null;
     const outcome = outcomeOf(call);
@@ -74,12 +74,12 @@ export class TextScript {
       const { step } = playedTurn(this.#text.config, turn.turn, { tool: call.tool, input }, outcome);
       return { content: contentOf(step), turn: turn.turn, step_reward: toPlainNumber(step.reward) };
     } catch {
-      // A failure of the infrastructure: the trainer got an error, and its model nothing.
+      // A failure of the infrastructure: the trainer got an error, and the model got nothing.
       return null;
     }
   }
 
-  /** The turns after the last call, until one whose call is not written yet. Written again with every round, until they are followed. */
+  /** The turns after the last call, up to one whose call is not written yet. Every round writes them again until a call follows. */
   rest(at: number): Line[] {
     return this.#until(Infinity, at);
   }

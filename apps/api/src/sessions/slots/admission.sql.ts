@@ -4,21 +4,21 @@ import { ADMITTED_RESERVATION_TIMEOUT_MS } from '@palestra/session';
 import { atMost } from '../../platform/limits.ts';
 import { retryDatabase } from '../../platform/database/database-retry.ts';
 
-/** All processes decide one after another; a round takes a millisecond or two. */
+/** Only one process decides at a time. A round takes 1 to 2 ms. */
 const LOCK = `SELECT pg_advisory_xact_lock(hashtext('palestra admission'))`;
-/** More than this are never looked at in one round; the rest is behind them in any order. */
+/** How many waiting sessions a round reads at most. The others are behind these in any order. */
 const MAX_WAITING = 2_000;
 
 /**
- * Index Scan using sessions_waiting_idx, semi-joined with the few rows of session_replicas; organisations_pkey for each. The quota is that of
- * now: it may have been changed since they began to wait.
+ * Index Scan using sessions_waiting_idx, semi-joined with the few rows of session_replicas; organisations_pkey for each. Reads the current
+ * quota, because it may have changed since the sessions began to wait.
  */
 const WAITING = `
   SELECT sid, version_id, coalesce(key_id, user_id) AS holder, org_id, slot_limits, waiting_on, extract(epoch from queued_at) * 1000 AS queued_at,
     (SELECT row_to_json(o) FROM (SELECT max_sessions FROM organisations WHERE id = CASE WHEN org_id ~ '^[0-9a-f-]{36}$' THEN org_id::uuid END) AS o) AS org
   FROM sessions WHERE waiting_on IN (SELECT id FROM session_replicas WHERE seen_at > now() - $1 * interval '1 ms')
   ORDER BY queued_at LIMIT ${MAX_WAITING}`;
-/** HashAggregate over an Index Only Scan using sessions_slots_idx: what lives, not what is stored. */
+/** HashAggregate over an Index Only Scan using sessions_slots_idx, which has only live sessions. */
 const HELD = `
   SELECT version_id, owner_replica_id, coalesce(key_id, user_id) AS holder, org_id, count(*)::int AS count
   FROM sessions WHERE ended_at IS NULL AND admitted_at IS NOT NULL GROUP BY 1, 2, 3, 4`;
@@ -28,10 +28,10 @@ const ADMIT = `
     heartbeat_timeout_ms = least(heartbeat_timeout_ms, ${ADMITTED_RESERVATION_TIMEOUT_MS}), last_seen_at = now(), last_request_at = now(),
     expires_at = now() + least(heartbeat_timeout_ms, ${ADMITTED_RESERVATION_TIMEOUT_MS}) * interval '1 ms'
   FROM unnest($1::text[], $2::text[]) AS n(sid, owner) WHERE s.sid = n.sid AND s.waiting_on IS NOT NULL AND s.ended_at IS NULL`;
-const SETTLED = `SELECT sid FROM sessions WHERE sid = ANY($1::text[]) AND waiting_on IS NULL`;
+const NOT_WAITING = `SELECT sid FROM sessions WHERE sid = ANY($1::text[]) AND waiting_on IS NULL`;
 
-/** HashAggregate over an Index Scan using sessions_live_idx: what lives, not what is stored. Asked once a second at most. */
-const LIVING = `
+/** HashAggregate over an Index Scan using sessions_live_idx, which has only live sessions. Runs once a second at most. */
+const OPEN = `
   SELECT coalesce(key_id, user_id) AS holder, org_id AS "orgId", count(*)::int AS count FROM sessions WHERE ended_at IS NULL GROUP BY 1, 2`;
 
 interface WaitingRow {
@@ -42,7 +42,7 @@ interface WaitingRow {
   slot_limits: string;
   waiting_on: string;
   queued_at: string;
-  /** null for an organisation that was never stored. */
+  /** null for an organisation that is not stored. */
   org: { max_sessions: number | null } | null;
 }
 interface HeldRow {
@@ -53,12 +53,12 @@ interface HeldRow {
   count: number;
 }
 
-/** The queue and the slots in PostgreSQL: rows of `sessions`, so that nothing can leak that a session's end does not give back. */
+/** The queue and the slots in PostgreSQL (ADR 10). They are rows of `sessions`, so the end of a session always frees its slot. */
 export class SqlAdmissionStore implements AdmissionStore {
   constructor(
     readonly pool: pg.Pool,
     readonly leaseMs: number,
-    /** Sessions that an organisation may have open, whatever quota its owners set; null = as many as come. */
+    /** How many sessions an organisation may have open, in addition to the quota of its owners. Null: no limit. */
     readonly orgQuota: number | null,
   ) {}
 
@@ -75,7 +75,7 @@ export class SqlAdmissionStore implements AdmissionStore {
         await client.query('COMMIT');
         client.release();
       } catch (error) {
-        // The connection may be in any state: it is not used again.
+        // The state of the connection is unknown, so close it.
         client.release(true);
         throw error;
       }
@@ -83,16 +83,16 @@ export class SqlAdmissionStore implements AdmissionStore {
   }
 
   async countOpen(): Promise<OpenSessionCount[]> {
-    return retryDatabase(async () => (await this.pool.query<OpenSessionCount>(LIVING)).rows);
+    return retryDatabase(async () => (await this.pool.query<OpenSessionCount>(OPEN)).rows);
   }
 
   async findAdmittedOrEnded(sids: string[]): Promise<string[]> {
     if (sids.length === 0) return [];
-    return retryDatabase(async () => (await this.pool.query<{ sid: string }>(SETTLED, [sids])).rows.map(({ sid }) => sid));
+    return retryDatabase(async () => (await this.pool.query<{ sid: string }>(NOT_WAITING, [sids])).rows.map(({ sid }) => sid));
   }
 
-  #limitsOf({ slot_limits: asked, org }: WaitingRow): SlotLimits {
-    const limits = JSON.parse(asked) as SlotLimits;
+  #limitsOf({ slot_limits: stored, org }: WaitingRow): SlotLimits {
+    const limits = JSON.parse(stored) as SlotLimits;
     return org === null ? limits : { ...limits, org: atMost(this.orgQuota, org.max_sessions) };
   }
 

@@ -8,7 +8,7 @@ import { LEASE_MS } from '../persistence/replica-leases.sql.ts';
 import { presentHolder, presentLastCall } from '../views/session.presenter.ts';
 import { countReplicas, selectSlotGroups, selectSlotHolders, type SlotGroupRecord, type SlotHolderRecord } from './slot.sql.ts';
 
-/** Who holds the slots of environments. */
+/** Lists who holds the slots of environments. */
 @Injectable()
 export class SlotService {
   constructor(
@@ -19,8 +19,8 @@ export class SlotService {
 
   async list(caller: Caller, query: SlotListQuery): Promise<SlotList> {
     const { pool } = this.database;
-    const named = query.environment === undefined ? null : await this.#named(caller, query.environment);
-    const groups = await selectSlotGroups(pool, caller.orgId, named?.versionIds ?? [], named?.environment ?? null);
+    const selected = query.environment === undefined ? null : await this.#findEnvironment(caller, query.environment);
+    const groups = await selectSlotGroups(pool, caller.orgId, selected?.versionIds ?? [], selected?.environment ?? null);
     const [holders, replicas] = await Promise.all([
       selectSlotHolders(pool, caller.orgId, groups, query.limit),
       countReplicas(pool, LEASE_MS),
@@ -35,8 +35,8 @@ export class SlotService {
     return { environments };
   }
 
-  /** Throws `environment_not_found` for one that the caller may not see. */
-  async #named(caller: Caller, environment: string): Promise<{ environment: string; versionIds: string[] }> {
+  /** Throws `environment_not_found` for an environment that the caller may not see. */
+  async #findEnvironment(caller: Caller, environment: string): Promise<{ environment: string; versionIds: string[] }> {
     const slash = environment.indexOf('/');
     const [owner, name] = [environment.slice(0, Math.max(0, slash)), environment.slice(slash + 1)];
     const record = await this.access.visible(caller, owner, name);
@@ -44,13 +44,13 @@ export class SlotService {
   }
 }
 
-/** Of all replicas: a bundled environment has a process beside each of them. */
+/** The capacity of all replicas together: a bundled environment has a process beside each of them. */
 function capacityOf(hosted: HostedEnvironment | null, replicas: number): number | null {
   if (hosted === null || hosted.policy.capacity === null) return null;
   return hosted.policy.capacity * (hosted.owned ? Math.max(1, replicas) : 1);
 }
 
-/** Where nothing is limited, how much others use is nobody's business but the environment's owner's. */
+/** Shows usage by other organisations only to the environment's owner, or if the capacity is limited. */
 function presentGroup(group: SlotGroupRecord, sessions: SlotHolderRecord[], capacity: number | null, caller: Caller): SlotGroup {
   return {
     environment: group.environment,
@@ -63,8 +63,8 @@ function presentGroup(group: SlotGroupRecord, sessions: SlotHolderRecord[], capa
   };
 }
 
-/** Where in its splits the task is; a task by value has no place. */
-function presentPlace(text: string | null): SlotHolder['task'] {
+/** The split and index of the task; null for a task that was given as a specification. */
+function presentTask(text: string | null): SlotHolder['task'] {
   const task = text === null ? null : (parseJson(text) as { kind?: unknown; split?: unknown; index?: unknown });
   if (task === null || task.kind !== 'index') return null;
   return { split: String(task.split), index: Number(task.index) };
@@ -82,7 +82,7 @@ function presentSlot(row: SlotHolderRecord, caller: Caller): SlotHolder {
     created_at: row.created_at.toISOString(),
     last_seen_at: row.last_seen_at.toISOString(),
     last_call: presentLastCall(row),
-    task: own ? presentPlace(row.task) : null,
+    task: own ? presentTask(row.task) : null,
     run: own && row.recording !== null ? (parseJson(row.recording) as Recording).run : null,
   };
 }

@@ -14,8 +14,8 @@ export interface SlotGroupRecord {
 }
 
 /**
- * The versions that the organisation has live sessions on, or manages and somebody has. Plans: sessions_live_idx for its own;
- * sessions_slots_idx and sessions_waiting_idx by version for all: only what lives is read.
+ * The versions on which the organisation has live sessions, and those that it manages and on which anyone has. Plans: sessions_live_idx for its
+ * own sessions; sessions_slots_idx and sessions_waiting_idx by version for all. They read only live sessions.
  */
 const GROUPS = `
   WITH own AS (
@@ -44,7 +44,7 @@ const GROUPS = `
     AND ($3::text IS NULL OR e.owner || '/' || e.name = $3)
   ORDER BY environment, number DESC NULLS LAST`;
 
-/** `versionIds` are answered also when nobody holds a slot of them. */
+/** Includes the versions of `versionIds` also when no session uses them. */
 export async function selectSlotGroups(
   pool: pg.Pool,
   orgId: string,
@@ -79,7 +79,7 @@ export interface SlotHolderRecord extends Pick<
   org_name: string | null;
 }
 
-/** Per version: at most `$4` own, and where it is managed at most `$4` of others, by sessions_live_idx; names by primary keys. */
+/** Per version at most `$4` own sessions, and if it is managed at most `$4` of others, by sessions_live_idx; names by primary keys. */
 const HOLDERS = `
   SELECT s.sid, s.version_id, s.state, s.task, s.org_id, o.name AS org_name, u.name AS user_name, s.key_id, k.name AS key_name, k.prefix AS key_prefix,
     s.owner_replica_id, s.created_at, s.last_seen_at, s.waiting_on IS NOT NULL AS waiting, s.recording,
@@ -110,7 +110,7 @@ export async function selectSlotHolders(
   return (await pool.query<SlotHolderRecord>(HOLDERS, [orgId, versionIds, managed, limit])).rows;
 }
 
-/** Processes that open new sessions: each runs the bundled environments once. */
+/** How many processes open new sessions. Each runs the bundled environments once. */
 export async function countReplicas(pool: pg.Pool, leaseMs: number): Promise<number> {
   const { rows } = await pool.query<{ count: number }>(
     `SELECT count(*)::int AS count FROM session_replicas WHERE NOT draining AND seen_at > now() - $1 * interval '1 ms'`,

@@ -19,7 +19,7 @@ interface Accepted {
   from: EventPosition;
 }
 
-/** `/v1/sessions/{sid}/socket`: a session is played and followed over one socket, on the process that serves it (docs/sessions.md). */
+/** `/v1/sessions/{sid}/socket`: plays and follows a session over one socket, on the process that serves it (docs/sessions.md). */
 @Injectable()
 export class SessionSocket implements OnModuleInit {
   constructor(
@@ -37,7 +37,7 @@ export class SessionSocket implements OnModuleInit {
       pattern: /^\/v1\/sessions\/(?<sid>[^/]+)\/socket$/,
       accept: async ({ raw, path, query, params }, socket, head) => {
         const caller = await this.#callerOf(raw);
-        const sid = await sessions.known(caller, params['sid']!);
+        const sid = await sessions.requireSid(caller, params['sid']!);
         const upgrade = { raw, path: `${path}?${query.toString()}`, socket, head };
         if (await server.routing.upgradeElsewhere(upgrade, caller, sid)) return { isForwarded: true };
         const from = parsePosition(query.get('after') ?? undefined) ?? (await events.now(sid));
@@ -58,7 +58,7 @@ export class SessionSocket implements OnModuleInit {
     });
   }
 
-  /** A page of another site opens no socket with the cookie of whoever looks at it (as a request that changes something), nor where no key is needed. */
+  /** Authenticates as for a POST, so that a page of another site cannot open a socket with the cookie of its reader, or where no key is needed. */
   async #callerOf(raw: IncomingMessage): Promise<Caller> {
     const { headers } = raw;
     const caller = await this.authenticator.authenticate({ headers, method: 'POST', raw });

@@ -2,34 +2,34 @@ import type { TextConfig } from '@palestra/text/server';
 import type pg from 'pg';
 import { type SessionRow, toConfig } from './text-turns.sql.ts';
 
-/** Of a recorded text session, what its model said, as far as that is to be written now. */
+/** The part of a recorded text session that has to be written now. */
 export interface RecordedText {
   config: TextConfig;
-  /** JSON text of the chat messages that its model read first; null when a call has been written, and with it these. */
+  /** JSON text of the chat messages of the prompt; null when they have been written, with the first call. */
   prompt: string | null;
-  /** How many those are. */
+  /** How many messages the prompt has. */
   promptMessages: number;
-  /** Messages before these turns that belong to no call. */
+  /** How many messages before these turns belong to no call. */
   extras: number;
-  /** Those after the turn of the last call that was written, in order. */
+  /** The turns after the turn of the last call that was written, in order. */
   turns: RecordedTurn[];
 }
 
 export interface RecordedTurn {
   turn: number;
   task_id: string | null;
-  /** null: not kept, by the version that played the turn. */
+  /** The text of the model; null when an older version played the turn. */
   said: string | null;
-  /** JSON number as written, what the trainer was given; null while the turn's call runs. */
+  /** The reward that the trainer got, as a JSON number; null while the turn's call runs. */
   reward: string | null;
   done: boolean | null;
 }
 
-/** Each text of a model is a message, and so is what it was told where it made no call; after the last turn nothing follows. */
+/** How many messages of a turn belong to no call: the text of the model, and the answer to a turn without a call, unless it was the last. */
 export const extrasOf = ({ said, task_id: taskId, done }: Omit<RecordedTurn, 'turn' | 'reward'>): number =>
   said === null ? 0 : 1 + Number(taskId === null && done !== true);
 
-/** `extrasOf`, for turns that are not read again. */
+/** `extrasOf` in SQL, for turns that are not read again. */
 const EXTRAS = `sum(CASE WHEN t.said IS NULL THEN 0 WHEN t.task_id IS NULL AND t.done IS NOT TRUE THEN 2 ELSE 1 END)`;
 
 /** Plan: per session an Index Scan using text_sessions_pkey, and three using text_turns_pkey, the first with a probe of session_calls_pkey a row. */
@@ -57,8 +57,8 @@ interface TextRow extends SessionRow {
   done: boolean | null;
 }
 
-/** Of these sessions those of text. `after`: `seq` of the last call that was written. */
-export async function textsOf(
+/** The text sessions among these. `after`: `seq` of the last call that was written. */
+export async function readTexts(
   client: Pick<pg.Pool, 'query'>,
   sessions: { sid: string; after: string }[],
 ): Promise<Map<string, RecordedText>> {
@@ -75,14 +75,14 @@ export async function textsOf(
 }
 
 /**
- * Their recordings are complete: what was said in them is in their rollouts, which can be erased, and stands here no more. What clients may still
- * ask for (turns, metrics) stays for a day. Plan: Index Scan using text_sessions_pkey; Index Scan using text_turns_pkey.
+ * Deletes the texts of sessions whose recordings are complete, because they are in the rollouts, which users can erase. Turns and metrics, for
+ * which clients may still ask, stay for a day. Plan: Index Scan using text_sessions_pkey; Index Scan using text_turns_pkey.
  */
-const FORGET_WORDS = `
+const DELETE_TEXTS = `
   WITH complete AS (
     UPDATE text_sessions SET prompt = NULL, due_at = now() + interval '1 day' WHERE sid = ANY($1::text[]) RETURNING sid)
   UPDATE text_turns SET said = NULL WHERE sid = ANY(ARRAY(SELECT sid FROM complete)) AND said IS NOT NULL`;
 
-export async function forgetWords(client: Pick<pg.Pool, 'query'>, sids: string[]): Promise<void> {
-  if (sids.length > 0) await client.query({ name: 'recording_forget', text: FORGET_WORDS, values: [sids] });
+export async function deleteTexts(client: Pick<pg.Pool, 'query'>, sids: string[]): Promise<void> {
+  if (sids.length > 0) await client.query({ name: 'recording_forget', text: DELETE_TEXTS, values: [sids] });
 }

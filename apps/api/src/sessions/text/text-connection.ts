@@ -23,29 +23,29 @@ export interface TextConnectionOptions {
   texts: TextService;
   server: SessionServer;
   caller: Caller;
-  /** Of the upgrade. */
+  /** Headers of the upgrade. */
   headers: IncomingHttpHeaders;
   onUnexpected: (error: unknown) => void;
 }
 
-/** Requests of one socket that may wait for their answer. */
+/** How many requests of one socket may wait for their answers. */
 export const MAX_IN_FLIGHT = 1_024;
-/** An open socket stands for its client: its sessions live as long, within their idle timeouts. */
+/** How often an open socket keeps its sessions alive, within their idle timeouts. */
 const KEEP_ALIVE_MS = 60_000;
 
 /**
- * One socket with any number of text sessions: requests `{id, op, session?, ...}`, answered out of order by `{id, ok, result | error}`; those of
- * one session in order. A socket that is cut leaves its sessions and their running turns alone.
+ * One socket with any number of text sessions. Requests are `{id, op, session?, ...}`, responses `{id, ok, result | error}`. Requests of one session
+ * run in order, others at the same time. The end of a socket does not end its sessions or their running turns.
  */
 export class TextConnection {
   readonly #socket: WebSocket;
   readonly #options: TextConnectionOptions;
   readonly #sessions = new Set<string>();
-  /** Whose `init` has no answer yet. */
+  /** Sessions whose `init` has no answer yet. */
   readonly #opening = new Set<string>();
-  /** The end of what was last asked of each session. */
-  readonly #ends = new Map<string, Promise<unknown>>();
-  readonly #gone = new AbortController();
+  /** The end of the last request of each session. */
+  readonly #lastRequests = new Map<string, Promise<unknown>>();
+  readonly #disconnected = new AbortController();
   #inFlight = 0;
 
   constructor(socket: WebSocket, options: TextConnectionOptions) {
@@ -56,33 +56,33 @@ export class TextConnection {
     socket.on('message', (data) => this.#receive(String(data)));
     socket.on('close', () => {
       clearInterval(keepAlive);
-      this.#gone.abort(new PalestraError('call_abandoned'));
+      this.#disconnected.abort(new PalestraError('call_abandoned'));
       for (const sid of this.#opening) void options.server.engine.markCreateUndelivered(sid);
     });
   }
 
   #receive(text: string): void {
-    let asked: JsonValue = null;
+    let message: JsonValue = null;
     try {
-      asked = parseJson(text);
+      message = parseJson(text);
     } catch {
       return this.#send({ id: null, ok: false, error: errorBody(new PalestraError('invalid_json')) });
     }
-    const id = idOf(asked);
+    const id = idOf(message);
     if (this.#inFlight >= MAX_IN_FLIGHT) {
       return this.#send({ id, ok: false, error: errorBody(new PalestraError('too_many_in_flight', { retryAfterSeconds: 1 })) });
     }
     this.#inFlight += 1;
-    // It counts until the client has taken the answer, so that one who does not read is not answered without end.
+    // A request counts until the client has read the response, so that a client that does not read cannot fill our memory.
     const done = () => void (this.#inFlight -= 1);
-    this.#answer(asked).then(
+    this.#answer(message).then(
       (result) => this.#send({ id, ok: true, result }, done),
       (error: unknown) => this.#send({ id, ok: false, error: this.#errorOf(error) }, done),
     );
   }
 
-  async #answer(asked: JsonValue): Promise<JsonValue> {
-    const request = new SchemaPipe().transform(asked, { type: 'body', schema: textClientFrameSchema } as never) as TextClientFrame;
+  async #answer(message: JsonValue): Promise<JsonValue> {
+    const request = new SchemaPipe().transform(message, { type: 'body', schema: textClientFrameSchema } as never) as TextClientFrame;
     const { id: _id, op, session, ...body } = request;
     if (op === 'init') return this.#init({ ...body, ...(session !== undefined && { id: session }) });
     if (session === undefined || session === '') throw missing('session');
@@ -90,18 +90,18 @@ export class TextConnection {
   }
 
   async #init(body: JsonObject): Promise<JsonValue> {
-    const wanted = readOpenText(body);
-    const sid = wanted.id ?? newTextId();
+    const options = readOpenText(body);
+    const sid = options.id ?? newTextId();
     const { texts, caller } = this.#options;
     const elsewhere = () => this.#elsewhere(sid, { method: 'POST', path: '/v1/text-sessions', body: { ...body, id: sid } });
     return this.#inOrder(sid, async () => {
       this.#opening.add(sid);
       try {
-        const there = wanted.id === undefined ? null : await elsewhere();
-        const opened = there ?? {
-          body: await (wanted.id === undefined
-            ? texts.openAs(caller, sid, wanted, this.#gone.signal)
-            : texts.open(caller, { ...wanted, id: wanted.id }, this.#gone.signal)),
+        const remote = options.id === undefined ? null : await elsewhere();
+        const opened = remote ?? {
+          body: await (options.id === undefined
+            ? texts.openAs(caller, sid, options, this.#disconnected.signal)
+            : texts.open(caller, { ...options, id: options.id }, this.#disconnected.signal)),
         };
         this.#sessions.add(sid);
         return opened.body;
@@ -122,8 +122,8 @@ export class TextConnection {
     switch (op) {
       case 'step': {
         const step = new SchemaPipe().transform(body, { type: 'body', schema: textStepSchema } as never) as TextStepBody;
-        const there = await this.#elsewhere(sid, { method: 'POST', path: `${path}/step`, body });
-        const played = there?.body ?? (await texts.step(caller, sid, step));
+        const remote = await this.#elsewhere(sid, { method: 'POST', path: `${path}/step`, body });
+        const played = remote?.body ?? (await texts.step(caller, sid, step));
         this.#sessions.add(sid);
         return played;
       }
@@ -135,7 +135,7 @@ export class TextConnection {
     }
   }
 
-  /** The answer of the process that serves the session; null: it is served here. Its errors are thrown as they are. */
+  /** The answer of another process; null when this process serves the session. Throws the other process's errors unchanged. */
   async #elsewhere(sid: string, request: PeerRequest): Promise<{ body: JsonValue } | null> {
     const { server, caller, headers } = this.#options;
     const answer = await server.routing.askElsewhere(caller, headers, sid, request);
@@ -144,14 +144,14 @@ export class TextConnection {
   }
 
   async #inOrder<T>(sid: string, work: () => Promise<T>): Promise<T> {
-    const mine = (this.#ends.get(sid) ?? Promise.resolve()).then(work);
-    const end = mine
+    const result = (this.#lastRequests.get(sid) ?? Promise.resolve()).then(work);
+    const end = result
       .catch(() => {})
       .then(() => {
-        if (this.#ends.get(sid) === end) this.#ends.delete(sid);
+        if (this.#lastRequests.get(sid) === end) this.#lastRequests.delete(sid);
       });
-    this.#ends.set(sid, end);
-    return mine;
+    this.#lastRequests.set(sid, end);
+    return result;
   }
 
   #keepAlive(): void {
@@ -159,8 +159,8 @@ export class TextConnection {
     for (const sid of this.#sessions) {
       const request: PeerRequest = { method: 'GET', path: `/v1/text-sessions/${encodeURIComponent(sid)}`, body: null };
       this.#elsewhere(sid, request)
-        .then(async (there) => there ?? texts.ping(caller, sid))
-        // It has ended, or will say itself what is wrong when it is asked for.
+        .then(async (remote) => remote ?? texts.ping(caller, sid))
+        // The session has ended, or its next request gets the error.
         .catch(() => this.#sessions.delete(sid));
     }
   }
@@ -178,7 +178,7 @@ export class TextConnection {
   }
 }
 
-/** What another process answered. */
+/** An error response of another process. */
 class PeerError extends Error {
   readonly body: SocketError;
 
@@ -193,8 +193,8 @@ function errorBody(error: PalestraError): SocketError {
   return { status, code, message, detail, ...(retryAfterSeconds !== undefined && { retry_after: retryAfterSeconds }) };
 }
 
-function idOf(asked: JsonValue): string | number | null {
-  const id: unknown = typeof asked === 'object' && asked !== null && 'id' in asked ? asked.id : null;
+function idOf(message: JsonValue): string | number | null {
+  const id: unknown = typeof message === 'object' && message !== null && 'id' in message ? message.id : null;
   return typeof id === 'string' || typeof id === 'number' ? id : null;
 }
 

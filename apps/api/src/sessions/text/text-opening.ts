@@ -9,7 +9,7 @@ import { newTextId, type TextService } from './text.service.ts';
 
 interface Opening {
   caller: Caller;
-  /** Bytes, so that the numbers of a task keep their spelling. */
+  /** Bytes, because the numbers of a task must keep their spelling. */
   body: Buffer | undefined;
   request: FastifyRequest;
   reply: FastifyReply;
@@ -17,30 +17,30 @@ interface Opening {
   server: SessionServer;
 }
 
-/** Validates what a session is opened with. Throws `invalid_body`. */
-export function readOpenText(asked: unknown): OpenText {
-  return new SchemaPipe().transform(asked, { type: 'body', schema: openTextSchema } as never) as OpenText;
+/** Validates the request to open a text session. Throws `invalid_body`. */
+export function readOpenText(json: unknown): OpenText {
+  return new SchemaPipe().transform(json, { type: 'body', schema: openTextSchema } as never) as OpenText;
 }
 
-/** Answers `POST /v1/text-sessions`: here, or where the session's slot turns out to be. */
-export async function openTextHere({ caller, body, request, reply, texts, server }: Opening): Promise<void> {
-  const asked = parseBody(body ?? null) ?? {};
-  const wanted = readOpenText(asked);
-  const id = wanted.id ?? newTextId();
-  const sid = wanted.id === undefined ? id : await server.engine.sidOf(caller, id);
-  // Whoever passes it on to another process names the session, which is reserved by then.
-  request.body = Buffer.from(stringifyJson({ ...(asked as object), id }));
-  if (wanted.id !== undefined && (await server.routing.elsewhere(request, reply, caller, id))) return;
-  const gone = new AbortController();
+/** Answers `POST /v1/text-sessions`. If the slot of the session is on another process, that process opens it. */
+export async function openTextSession({ caller, body, request, reply, texts, server }: Opening): Promise<void> {
+  const json = parseBody(body ?? null) ?? {};
+  const options = readOpenText(json);
+  const id = options.id ?? newTextId();
+  const sid = options.id === undefined ? id : await server.engine.sidOf(caller, id);
+  // A forwarded request must name the session, because it is reserved by then.
+  request.body = Buffer.from(stringifyJson({ ...(json as object), id }));
+  if (options.id !== undefined && (await server.routing.elsewhere(request, reply, caller, id))) return;
+  const disconnected = new AbortController();
   countRequest(request);
-  onDelivery(request, reply, (how) => {
-    if (how !== 'undelivered') return;
-    // One that did not read the answer and sends the request again is to get its session.
-    gone.abort(new PalestraError('call_abandoned'));
+  onDelivery(request, reply, (delivery) => {
+    if (delivery !== 'undelivered') return;
+    // A client that did not receive the answer repeats the request and must get its session.
+    disconnected.abort(new PalestraError('call_abandoned'));
     void server.engine.markCreateUndelivered(sid);
   });
   try {
-    const opened = await texts.openAs(caller, sid, wanted, gone.signal);
+    const opened = await texts.openAs(caller, sid, options, disconnected.signal);
     await reply.type('application/json; charset=utf-8').send(stringifyJson({ ...opened, id }));
   } catch (error) {
     const moved = error instanceof PalestraError && error.code === 'session_moved';

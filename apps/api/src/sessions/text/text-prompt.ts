@@ -1,6 +1,6 @@
 import { type JsonObject, type JsonValue, parseJson, stringifyJson } from '@palestra/protocol';
 
-/** A chat message as a recording has it. */
+/** A chat message of a prompt, as recordings contain it. */
 export interface PromptLine {
   type: 'system_message' | 'user_message' | 'assistant_message';
   content: string;
@@ -8,8 +8,8 @@ export interface PromptLine {
 }
 
 /**
- * The chat messages that a model read first, one line each. Calls and results among them are examples, none of the episode: they stay words,
- * and what text cannot hold is in the metadata as it came.
+ * The chat messages of a prompt, one line each. Calls and results in them are examples and not part of the episode, so they stay text. What does
+ * not fit into text is in the metadata, unchanged.
  */
 export function promptLines(prompt: string): PromptLine[] {
   return (parseJson(prompt) as JsonValue[]).map((message) => {
@@ -30,7 +30,7 @@ function typeOf(role: JsonValue): PromptLine['type'] {
   return role === 'assistant' ? 'assistant_message' : 'user_message';
 }
 
-/** Of a list of content parts, where all of them are text; else null. */
+/** The text of a list of content parts; null unless all of them are text. */
 function textOfParts(content: JsonValue): string | null {
   if (!Array.isArray(content) || content.length === 0) return null;
   const texts = content.map((part) => (isObject(part) && typeof part['text'] === 'string' ? part['text'] : null));

@@ -16,8 +16,8 @@ import { retryDatabase } from '../../platform/database/database-retry.ts';
 import { withoutNul } from '../ledger/postgres-text.ts';
 
 /**
- * Text sessions in PostgreSQL. Every statement finds its rows by a primary key. That a turn has made a call waits for the disk: by it a repeated
- * turn finds its call after any crash. Outcomes do not, they can be read from the call again.
+ * Text sessions in PostgreSQL. Every statement finds its rows by a primary key. The start of a turn waits for the disk, so that a repeated turn
+ * finds its call after any crash. An outcome does not, because it can be read from the call again.
  */
 const INSERT = `
   INSERT INTO text_sessions (sid, org_id, parse, max_turns, environment, action, prompt, prompt_messages) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -33,7 +33,7 @@ const READ = `
   LEFT JOIN text_turns AS a ON a.sid = s.sid AND a.turn = $2
   WHERE s.sid = $1`;
 
-/** Repeated after a lost answer it answers as the first time: the row is its own. */
+/** Can be repeated when its answer was lost: `IS_OWN` then finds the row. */
 const BEGIN = `
   INSERT INTO text_turns (sid, turn, fingerprint, task_id, said, reward, done, counted) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
   ON CONFLICT DO NOTHING RETURNING turn`;
@@ -45,7 +45,7 @@ const SETTLE = `
 const RELEASE = `DELETE FROM text_turns WHERE sid = $1 AND turn = $2 AND task_id = $3 AND done IS NULL`;
 const TURNS = `SELECT turn, reward, done, counted FROM text_turns WHERE sid = $1 ORDER BY turn`;
 
-/** Columns of a text session. */
+/** The columns of a text session. */
 export interface SessionRow {
   parse: TextConfig['parse'];
   max_turns: number;
@@ -72,7 +72,7 @@ interface TurnRow {
 }
 
 const NO_SECRETS = new SecretMask({});
-/** Text that PostgreSQL takes. */
+/** Text that PostgreSQL accepts. */
 const storable = (text: string): string => withoutNul(text).toWellFormed();
 
 export class SqlTextStore implements TextStore {
@@ -123,7 +123,7 @@ export class SqlTextStore implements TextStore {
     };
   }
 
-  /** One whose key we lack hides nothing, because nobody here can give them away. */
+  /** Without the key of the secrets it hides nothing, because this process cannot reveal them. */
   #maskOf(secrets: Buffer | null, row: SealedRow): SecretMask {
     if (secrets === null) return NO_SECRETS;
     try {

@@ -16,7 +16,7 @@ import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts'
 import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { SessionServer } from '../server/session-server.ts';
-import { openTextHere } from './text-opening.ts';
+import { openTextSession } from './text-opening.ts';
 import { TextService } from './text.service.ts';
 
 const GONE: ErrorCode[] = ['session_not_found', 'session_deleted', 'session_expired', 'session_lost', 'session_moved'];
@@ -63,7 +63,7 @@ export class TextController {
     @Res() reply: FastifyReply,
   ) {
     const { texts, server } = this;
-    await openTextHere({ caller, body, request, reply, texts, server });
+    await openTextSession({ caller, body, request, reply, texts, server });
   }
 
   @Post(':id/step')
@@ -105,7 +105,7 @@ export class TextController {
     await this.#answer(caller, id, request, reply, () => this.texts.close(caller, id));
   }
 
-  /** Here, or by the process that serves the session. */
+  /** Answers here, or forwards the request to the process that serves the session. */
   async #answer(
     caller: Caller,
     id: string,

@@ -3,5 +3,5 @@ import { TextController } from './text.controller.ts';
 import { TextService } from './text.service.ts';
 import { TextSocket } from './text.socket.ts';
 
-/** Sessions that are played by the texts of a model (docs/text.md). */
+/** Sessions in which clients send the texts of a model (docs/text.md). */
 export const textProtocol: Protocol = { controllers: [TextController], providers: [TextService, TextSocket] };

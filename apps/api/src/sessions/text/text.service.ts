@@ -19,7 +19,7 @@ import { SqlTextStore } from './text-turns.sql.ts';
 
 const DEFAULT_TURNS = { tool_call: 10, action: 1 };
 
-/** Text sessions as their two carriers, HTTP and the socket, offer them: one method an operation, each answers what is to be sent. */
+/** The operations of text sessions, for HTTP and for the socket. Each returns the body of the response. */
 @Injectable()
 export class TextService {
   readonly #text: TextServer;
@@ -32,39 +32,39 @@ export class TextService {
     this.#text = new TextServer(server.engine, new SqlTextStore(database.pool, server.box));
   }
 
-  /** `signal` ends the wait for a slot. Throws `session_moved` when the slot is on another process: the request is then to be made there. */
+  /** `signal` ends the wait for a slot. Throws `session_moved` when the slot is on another process: send the same request there. */
   async open(caller: Caller, body: OpenText & { id: string }, signal: AbortSignal): Promise<JsonObject> {
     const sid = await this.server.engine.sidOf(caller, body.id);
     return { ...(await this.openAs(caller, sid, body, signal)), id: body.id };
   }
 
-  /** As `open`, for a SID that the service chose, or that stands for the client's id. */
-  async openAs(caller: Caller, id: string, body: OpenText, signal: AbortSignal): Promise<JsonObject> {
+  /** As `open`, with the SID instead of the client's id. */
+  async openAs(caller: Caller, sid: string, body: OpenText, signal: AbortSignal): Promise<JsonObject> {
     const { environment, variant, split, index, toolset, secrets, recording, parse } = body;
-    const given = readPrompt(body.prompt);
+    const clientPrompt = readPrompt(body.prompt);
     const maxTurns = body.max_turns ?? DEFAULT_TURNS[parse];
     const task = 'task_spec' in body ? { task_spec: body.task_spec } : { split, index };
-    await this.sessions.open(caller, { environment, variant, ...task, toolset_name: toolset, secrets, run: recording, sid: id }, signal);
+    await this.sessions.open(caller, { environment, variant, ...task, toolset_name: toolset, secrets, run: recording, sid }, signal);
     try {
-      const { tools, config } = await this.#text.prepare(caller, id, { parse, maxTurns, environment });
-      const prompt = given ?? (await this.#prompt(caller, id, parse, tools));
-      await this.#text.begin(caller, id, config, new SecretMask(readSecrets(secrets) ?? {}).hideIn(prompt));
-      return { id, prompt, metadata: {}, max_turns: maxTurns, tools };
+      const { tools, config } = await this.#text.prepare(caller, sid, { parse, maxTurns, environment });
+      const prompt = clientPrompt ?? (await this.#defaultPrompt(caller, sid, parse, tools));
+      await this.#text.begin(caller, sid, config, new SecretMask(readSecrets(secrets) ?? {}).hideIn(prompt));
+      return { id: sid, prompt, metadata: {}, max_turns: maxTurns, tools };
     } catch (error) {
-      // What cannot be played leaves nothing behind.
-      if (!(error instanceof PalestraError && error.code === 'session_moved')) await this.server.engine.delete(caller, id);
+      // A failed session must not keep a slot.
+      if (!(error instanceof PalestraError && error.code === 'session_moved')) await this.server.engine.delete(caller, sid);
       throw error;
     }
   }
 
-  /** What the model reads first where the client brings nothing: as SkyRL's `prepare_tasks.py` writes it, or the first observation. */
-  async #prompt(caller: Caller, sid: string, parse: OpenText['parse'], tools: ToolSpec[]): Promise<JsonValue[]> {
+  /** The prompt when the client sends none: as SkyRL's `prepare_tasks.py` writes it, or the first observation (docs/reference/skyrl.md). */
+  async #defaultPrompt(caller: Caller, sid: string, parse: OpenText['parse'], tools: ToolSpec[]): Promise<JsonValue[]> {
     const blocks = await this.server.engine.prompt(caller, sid);
     const messages = taskMessages(blocks, tools);
     return (parse === 'tool_call' ? messages : messages.filter(({ role }) => role === 'user')).map((message) => ({ ...message }));
   }
 
-  async step(caller: Caller, given: string, { text, turn = null, wait_s: waitS }: TextStepBody): Promise<JsonObject> {
+  async step(caller: Caller, id: string, { text, turn = null, wait_s: waitS }: TextStepBody): Promise<JsonObject> {
     const request: TextTurnRequest = { text, turn, waitMs: waitS * 1_000 };
     const {
       turn: played,
@@ -72,31 +72,31 @@ export class TextService {
       reward,
       done,
       metadata,
-    } = await this.#text.step(caller, await this.server.engine.sidOf(caller, given), request);
+    } = await this.#text.step(caller, await this.server.engine.sidOf(caller, id), request);
     return { turn: played, observations, reward, done, metadata };
   }
 
-  async get(caller: Caller, given: string): Promise<JsonObject> {
-    const { config, totals } = await this.#text.view(caller, await this.server.engine.sidOf(caller, given));
+  async get(caller: Caller, id: string): Promise<JsonObject> {
+    const { config, totals } = await this.#text.view(caller, await this.server.engine.sidOf(caller, id));
     const { environment, parse, maxTurns } = config;
-    return { id: given, environment, parse, max_turns: maxTurns, turns: totals.turns, done: totals.done };
+    return { id, environment, parse, max_turns: maxTurns, turns: totals.turns, done: totals.done };
   }
 
-  async ping(caller: Caller, given: string): Promise<void> {
-    await this.#text.ping(caller, await this.server.engine.sidOf(caller, given));
+  async ping(caller: Caller, id: string): Promise<void> {
+    await this.#text.ping(caller, await this.server.engine.sidOf(caller, id));
   }
 
-  async metrics(caller: Caller, given: string): Promise<JsonObject> {
-    return { ...(await this.#text.metrics(caller, await this.server.engine.sidOf(caller, given))) };
+  async metrics(caller: Caller, id: string): Promise<JsonObject> {
+    return { ...(await this.#text.metrics(caller, await this.server.engine.sidOf(caller, id))) };
   }
 
-  async close(caller: Caller, given: string): Promise<JsonObject> {
-    await this.#text.close(caller, await this.server.engine.sidOf(caller, given));
-    return { id: given };
+  async close(caller: Caller, id: string): Promise<JsonObject> {
+    await this.#text.close(caller, await this.server.engine.sidOf(caller, id));
+    return { id };
   }
 }
 
-/** Clients look for these numbers in error texts, which may name the session (skyrl.md 3.3). */
+/** Clients retry on these numbers anywhere in an error text, which may contain the id (docs/reference/skyrl.md#retry-rule). */
 const RETRY_WORDS = /429|502|503/;
 
 export function newTextId(): string {

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { CallState, FailureClass, SessionState } from '@palestra/protocol';
 
-/** What people read of sessions and their calls. Only ever of one organisation: the first condition of every statement. */
+/** Reads of sessions and their calls for people. The first condition of every statement is the organisation. */
 
 export interface SessionRowRecord {
   sid: string;
@@ -44,7 +44,7 @@ const ROW = `s.sid, s.state, s.environment, s.version_id, v.number AS version_nu
   s.waiting_on IS NOT NULL AS waiting, s.admitted_at, c.num_calls, l.tool AS last_tool, l.state AS last_state,
   l.failure_class AS last_class, l.started_at AS last_started_at`;
 
-/** By primary keys and by session_calls_sid_seq_idx, once for each row of the page. */
+/** Plan: primary keys and session_calls_sid_seq_idx, once for each row of the page. */
 const JOINS = `
   LEFT JOIN environment_versions AS v ON v.id = s.version_id::uuid
   LEFT JOIN users AS u ON u.id = s.user_id::uuid
@@ -56,7 +56,7 @@ const JOINS = `
 
 export interface SessionFilter {
   orgId: string;
-  /** Any of these states, or all that have (not) ended; absent = all. */
+  /** Any of these states; with `live` and `ended`, also all that have not ended or have ended. Absent: all. */
   states?: string[] | undefined;
   live?: boolean;
   ended?: boolean;
@@ -65,18 +65,18 @@ export interface SessionFilter {
   keyId?: string | undefined;
   failureClass?: string | undefined;
   forkedFrom?: string | undefined;
-  /** The last row of the page before. */
+  /** The last row of the previous page. */
   after: { createdAt: Date; sid: string } | null;
   limit: number;
 }
 
-/** Stored recordings begin with their run, as `stringifyJson` writes it: no cast, which some texts would not survive. */
+/** Stored recordings begin with their run, as `stringifyJson` writes it. We compare text, because a cast to JSON fails for some. */
 const recordingPrefix = (run: string): string => `{"run":${JSON.stringify(run)},`;
 
 /**
- * A page of sessions, newest first. Plan: Index Scan using sessions_org_id_created_at_sid_idx from the cursor on, so that a page
- * costs what it shows, however many sessions are stored (4 ms of a million); sessions that others open meanwhile come before the
- * first page. A name that few sessions match is looked for in all of the organisation's (170 ms of a million).
+ * A page of sessions, newest first. Plan: Index Scan using sessions_org_id_created_at_sid_idx from the cursor, so the cost of a page does not
+ * depend on the number of stored sessions (4 ms with a million). Sessions that are opened meanwhile come before the first page. A filter that
+ * few sessions match reads all sessions of the organisation (170 ms for a million).
  */
 export async function selectSessions(pool: pg.Pool, filter: SessionFilter): Promise<SessionRowRecord[]> {
   const values: unknown[] = [filter.orgId];
@@ -105,7 +105,7 @@ export async function selectSessions(pool: pg.Pool, filter: SessionFilter): Prom
   return rows;
 }
 
-export interface SessionFacts extends SessionRowRecord {
+export interface SessionDetailRecord extends SessionRowRecord {
   task: string | null;
   running: number;
   ok: number;
@@ -115,7 +115,7 @@ export interface SessionFacts extends SessionRowRecord {
   total_reward: number | null;
 }
 
-/** Index Scan using sessions_pkey, and the session's calls once by session_calls_sid_seq_idx. */
+/** Plan: Index Scan using sessions_pkey; the session's calls once by session_calls_sid_seq_idx. */
 const ONE = `
   SELECT ${ROW}, s.task, f.*
   FROM (SELECT * FROM sessions WHERE org_id = $1 AND sid = $2) AS s ${JOINS}
@@ -129,13 +129,13 @@ const ONE = `
     FROM session_calls WHERE sid = s.sid
   ) AS f`;
 
-/** Null for an unknown SID and for another organisation's. */
-export async function selectSession(pool: pg.Pool, orgId: string, sid: string): Promise<SessionFacts | null> {
-  const { rows } = await pool.query<SessionFacts>(ONE, [orgId, sid]);
+/** Null for an unknown SID and for a session of another organisation. */
+export async function selectSession(pool: pg.Pool, orgId: string, sid: string): Promise<SessionDetailRecord | null> {
+  const { rows } = await pool.query<SessionDetailRecord>(ONE, [orgId, sid]);
   return rows[0] ?? null;
 }
 
-/** Whether the organisation has that session. Index Scan using sessions_pkey. */
+/** Whether the organisation has that session. Plan: Index Scan using sessions_pkey. */
 export async function ownsSession(pool: pg.Pool, orgId: string, sid: string): Promise<boolean> {
   const { rowCount } = await pool.query('SELECT 1 FROM sessions WHERE org_id = $1 AND sid = $2', [orgId, sid]);
   return rowCount === 1;
@@ -168,14 +168,14 @@ export interface CallRowRecord {
   at_call: number | null;
 }
 
-/** What a fork counts: calls whose tool ran to an end. */
+/** The calls that a fork counts: those whose tool ran to its end. */
 const REPLAYED = (from: string) => `${from}.kind = 'call' AND ${from}.state IN ('result', 'tool_failed')`;
 const CALL = (limit: string) => `c.task_id, c.seq, c.kind, c.tool, left(c.input, ${limit}) AS input, octet_length(c.input) AS input_bytes,
   c.state, left(c.result, ${limit}) AS result, octet_length(c.result) AS result_bytes,
   greatest(length(c.input), length(c.result)) > ${limit} AS truncated, c.ok, c.reason, c.reward, c.finished, c.failure_class,
   c.started_at, c.ended_at, c.broken_at IS NOT NULL AS undelivered`;
 
-/** Index Scan using session_calls_sid_seq_idx from the cursor on; the calls before it are counted in the same index. */
+/** Plan: Index Scan using session_calls_sid_seq_idx from the cursor; the same index counts the calls before it. */
 const CALLS = `
   SELECT ${CALL(String(BODY_LIMIT))},
     CASE WHEN ${REPLAYED('c')} THEN (b.replayed + count(*) FILTER (WHERE ${REPLAYED('c')}) OVER (ORDER BY c.seq))::int END AS at_call
@@ -187,7 +187,7 @@ export async function selectCalls(pool: pg.Pool, sid: string, after: number, lim
   return (await pool.query<CallRowRecord>(CALLS, [sid, after, limit])).rows;
 }
 
-/** Index Scan using session_calls_pkey for each; few are asked for. */
+/** Plan: Index Scan using session_calls_pkey for each of the few calls. */
 const SOME = (limit: string) => `
   SELECT ${CALL(limit)},
     CASE WHEN ${REPLAYED('c')}

@@ -10,9 +10,9 @@ import {
   type SessionView,
 } from '@palestra/protocol';
 import type { CallOutcome, Recording, SessionFailure } from '@palestra/session';
-import type { CallRowRecord, SessionFacts, SessionRowRecord } from './session-list.sql.ts';
+import type { CallRowRecord, SessionDetailRecord, SessionRowRecord } from './session-list.sql.ts';
 
-/** Stored sessions and calls as people see them: never their secrets, never the backend's reference. */
+/** Stored sessions and calls as responses: without secrets and the backend's reference. */
 
 const iso = (time: Date | null): string | null => time?.toISOString() ?? null;
 
@@ -41,7 +41,7 @@ function presentFailure(text: string | null): SessionRow['failure'] {
 }
 
 export function presentSession(row: SessionRowRecord): SessionRow {
-  const asked = row.queued_at !== null || row.admitted_at !== null;
+  const hasQueued = row.queued_at !== null || row.admitted_at !== null;
   return {
     sid: row.sid,
     state: row.state,
@@ -62,13 +62,13 @@ export function presentSession(row: SessionRowRecord): SessionRow {
     failure_class: row.failure_class,
     recording: presentRecording(row.recording),
     forked_from: row.forked_from === null ? null : { sid: row.forked_from, at_call: row.forked_at_call ?? 0 },
-    queue: asked ? { queued_at: iso(row.queued_at), waiting: row.waiting, admitted_at: iso(row.admitted_at) } : null,
+    queue: hasQueued ? { queued_at: iso(row.queued_at), waiting: row.waiting, admitted_at: iso(row.admitted_at) } : null,
     num_calls: row.num_calls,
     last_call: presentLastCall(row),
   };
 }
 
-export function presentSessionFacts(row: SessionFacts, deterministic: boolean): SessionView {
+export function presentSessionDetail(row: SessionDetailRecord, deterministic: boolean): SessionView {
   const { num_calls: total, running, ok, policy, environment_failures: environment, infrastructure } = row;
   return {
     ...presentSession(row),
@@ -88,7 +88,7 @@ interface Output {
 const textOf = (blocks: OutputBlock[]): string =>
   blocks.map((block) => (block.type === 'text' ? block.text : `[${block.type}]`)).join('\n');
 
-/** What the tool gave, or how it failed, out of the stored JSON. */
+/** The output of the tool, or its failure, from the stored JSON. */
 function presentOutput({ state, result, truncated }: CallRowRecord): Output {
   if (result === null || state === 'running') return { text: null, blocks: null, code: null };
   if (truncated) return { text: result, blocks: null, code: null };
