@@ -6,7 +6,7 @@ import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { uploadRollout } from './upload.ts';
 import { atRest, launch, loaded, openPage, shoot, type View, visit, type Watched } from './browser.ts';
 
-/** The hostile fixture on every page that shows texts of trainers, models and tools: text, not elements, and no request elsewhere. */
+/** Every page shows text of trainers, models and tools as text, not as elements, and sends no request to other origins. */
 let palestra: SharedPalestra;
 let browser: Browser;
 const light: View = { width: 1280, theme: 'light' };
@@ -24,7 +24,7 @@ beforeAll(async () => {
   ids.task = groups[0]!.task.id;
 });
 
-/** What must be true of a page whatever it shows. */
+/** Expectations for every page. */
 async function expectInert(page: Page): Promise<void> {
   const found = await page.evaluate((longest) => {
     const walker = document.createTreeWalker(document.querySelector('main')!, NodeFilter.SHOW_TEXT);
@@ -63,7 +63,7 @@ async function expectInert(page: Page): Promise<void> {
 
 const ofRun = (rest = '') => `/${palestra.namespace}/runs/${encodeURIComponent(HOSTILE_RUN)}${rest}`;
 
-test('a hostile transcript is inert: text, not elements, and nothing leaves the origin', async () => {
+test('a hostile transcript stays text and causes no request to other origins', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   page.on('dialog', (dialog) => complaints.push(`dialog ${dialog.message()}`));
   page.on('popup', () => complaints.push('popup'));
@@ -109,7 +109,7 @@ test('a hostile transcript is inert: text, not elements, and nothing leaves the 
   await close();
 });
 
-test('Markdown that is nested deeper than a parser’s stack is shown as the text it is', async () => {
+test('Markdown that is nested too deeply for the parser is shown unformatted', async () => {
   const deep = ['>'.repeat(4_000), '- '.repeat(4_000), '1. '.repeat(4_000)];
   const id = await uploadRollout(palestra, {
     runName: 'deep',
@@ -127,7 +127,7 @@ test('Markdown that is nested deeper than a parser’s stack is shown as the tex
   await close();
 });
 
-test('Trusted Types refuse markup from anywhere in the page', async () => {
+test('Trusted Types reject markup from every part of the page', async () => {
   const { page, close } = await openPage(browser, palestra, light);
   const answer = await page.goto(`${palestra.url}/rollout/${bad!.id}`);
   const policy = (await answer!.headerValue('content-security-policy'))!;
@@ -152,7 +152,7 @@ test('Trusted Types refuse markup from anywhere in the page', async () => {
   await close();
 });
 
-describe('every page that shows what was said', () => {
+describe('every page with untrusted text', () => {
   const places: [name: string, path: () => string, text: string | RegExp][] = [
     ['runs', () => '/', 'hostile <img src=x'],
     ['runs, searched', () => `/${palestra.namespace}/runs?q=${encodeURIComponent('<img src=x')}`, 'hostile <img src=x'],

@@ -5,14 +5,14 @@ import { SMALL_RUN, smallRun } from '../support/fixtures/rollouts.mjs';
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { launch, loaded, openPage, pressShortcut, pressTwice, type View, visit, type Watched } from './browser.ts';
 
-/** The keyboard map of frame/keymap.ts, command by command, and the way from the runs to a verdict without a pointer. */
+/** Every command of frame/keymap.ts, and the way from the runs to a verdict without a pointer. */
 let palestra: SharedPalestra;
 let browser: Browser;
 let watched: Watched;
 const light: View = { width: 1280, theme: 'light' };
 const small = smallRun();
 
-/** A group of three at step 1, and its task again at step 2: what `h l [ ] { } n p d J K` are about. */
+/** A group of three at step 1, and its task again at step 2, for the keys `h l [ ] { } n p d J K`. */
 const KEY_RUN = 'the run of the keys';
 const random = randomOf(91);
 const sample = (step: number, index: number, reward: number) =>
@@ -58,7 +58,7 @@ beforeEach(async () => {
 
 const runPath = (run: string, rest = '') => `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent(run)}${rest}`;
 const focused = (page: Page) => page.evaluate(() => document.activeElement?.textContent?.trim() ?? '');
-/** The element with the focus is seen, and is seen to have it. */
+/** Expects that the focused element is in view and has a visible focus mark. */
 const expectFocusVisible = async (page: Page) => {
   const seen = () =>
     page.evaluate(() => {
@@ -73,7 +73,7 @@ const expectFocusVisible = async (page: Page) => {
     });
   await expect.poll(seen).toEqual({ hasFocus: true, inView: true, marked: true });
 };
-/** Tab until the focus is on it; the page must let a reader get there. */
+/** Presses Tab until the element has the focus. */
 async function tabTo(page: Page, name: string | RegExp, role: 'link' | 'button' = 'link'): Promise<void> {
   const target = page.getByRole(role, { name, exact: true }).first();
   await target.waitFor();
@@ -84,14 +84,14 @@ async function tabTo(page: Page, name: string | RegExp, role: 'link' | 'button' 
   throw new Error(`60 times Tab did not lead to ${String(name)}`);
 }
 const hash = (page: Page) => new URL(page.url()).hash;
-/** The address comes before the page: waits for the words of the rollout that it names. */
+/** Waits for the text of the rollout in the address, because the address changes before the page. */
 async function addressed(page: Page): Promise<void> {
   const id = new URL(page.url()).pathname.split('/').at(-1)!;
   await page.getByText(words.get(id)!, { exact: true }).first().waitFor();
 }
 const openRollout = (page: Page, id: string, rest = '') => visit(page, `${palestra.url}/rollout/${id}${rest}`, 'That was all.');
 
-test('Runs → Overview → Explorer → Group → Rollout → verdict, and back in place, by keys alone', async () => {
+test('keys alone lead from Runs to Overview, Explorer, Group, Rollout and a verdict, and back', async () => {
   const { page } = watched;
   await visit(page, palestra.url, SMALL_RUN);
   await page.locator('[data-row]').first().waitFor();
@@ -143,7 +143,7 @@ test('Runs → Overview → Explorer → Group → Rollout → verdict, and back
   await page.getByRole('table', { name: 'Groups' }).locator('[data-row]').first().waitFor();
 });
 
-test('Back brings the Explorer to the row and the scroll position that were left', async () => {
+test('Back restores the row and the scroll position of the Explorer', async () => {
   const { page } = watched;
   await visit(page, runPath(SMALL_RUN, '/rollouts?sort=reward'), 'of 160 rollouts');
   const table = page.getByRole('table', { name: 'Rollouts of the query' });
@@ -170,7 +170,7 @@ test('Back brings the Explorer to the row and the scroll position that were left
 });
 
 describe('everywhere', () => {
-  test('mod+k finds a run by a few letters, and gives the focus back when it closes', async () => {
+  test('mod+k finds a run by a part of its name and restores the focus when it closes', async () => {
     const { page } = watched;
     await visit(page, runPath(SMALL_RUN, '/groups'), 'pass@1');
     await page.getByRole('table', { name: 'Groups' }).locator('[data-row]').first().waitFor();
@@ -198,7 +198,7 @@ describe('everywhere', () => {
     await dialog.waitFor({ state: 'hidden' });
   });
 
-  test('? lists the keys; a key can be given another, which then works alone, also after a reload, and be taken back', async () => {
+  test('? lists the keys; a changed key replaces the default, also after a reload, and can be reset', async () => {
     const { page } = watched;
     await visit(page, runPath(KEY_RUN, '/groups'), 'pass@1');
     const rows = page.getByRole('table', { name: 'Groups' }).locator('[data-row]');
@@ -210,7 +210,7 @@ describe('everywhere', () => {
     expect(await dialog.getByText('open the row').locator('..').innerText()).toMatch(/^Enter\s/);
     await dialog.getByRole('button', { name: 'Key for “next row”: j. Press to change it.' }).focus();
     await page.keyboard.press('Enter');
-    await dialog.getByText('press a key', { exact: true }).waitFor();
+    await dialog.getByText('Press a key', { exact: true }).waitFor();
     await page.keyboard.press('q');
     await dialog.getByRole('button', { name: 'Key for “next row”: q. Press to change it.' }).waitFor();
     await page.keyboard.press('Escape');
@@ -232,7 +232,7 @@ describe('everywhere', () => {
     await expect.poll(() => rows.nth(1).evaluate((row) => row === document.activeElement)).toBe(true);
   });
 
-  test('/ goes to the search, where keys are letters; L opens the definitions; z freezes', async () => {
+  test('/ focuses the search, where keys are text; L opens the definitions; z freezes the page', async () => {
     const { page } = watched;
     await visit(page, palestra.url, SMALL_RUN);
     await page.keyboard.press('/');
@@ -280,7 +280,7 @@ describe('everywhere', () => {
     await page.getByRole('button', { name: 'Freeze' }).waitFor();
   });
 
-  test('the first Tab leads to the content', async () => {
+  test('the first Tab focuses the link to the content', async () => {
     const { page } = watched;
     await visit(page, palestra.url, SMALL_RUN);
     await page.keyboard.press('Tab');
@@ -292,7 +292,7 @@ describe('everywhere', () => {
 });
 
 describe('lists', () => {
-  test('j k gg G move the focus, x chooses runs to compare', async () => {
+  test('j k gg G move the focus, x selects runs to compare', async () => {
     const { page } = watched;
     await visit(page, runPath(SMALL_RUN, '/rollouts'), 'of 160 rollouts');
     const table = page.getByRole('table', { name: 'Rollouts of the query' });
@@ -364,7 +364,7 @@ describe('rollout', () => {
     }
   });
 
-  test('h l [ ] { } n p lead to siblings, other steps and the query’s neighbours', async () => {
+  test('h l [ ] { } n p open other samples, other steps and neighbours in the query', async () => {
     const { page } = watched;
     await openRollout(page, worst.id, '?q=step:1');
     for (const [key, id] of [
@@ -398,7 +398,7 @@ describe('rollout', () => {
     }
   });
 
-  test('n and p walk a rollout’s list in its query, scope and order, and so do their buttons', async () => {
+  test('n, p and their buttons follow the query, filter and order of the list', async () => {
     const { page } = watched;
     await visit(page, runPath(KEY_RUN, '/rollouts?steps=1&q=calls:3&sort=-reward'), 'of 4 rollouts');
     const table = page.getByRole('table', { name: 'Rollouts of the query' });
@@ -434,7 +434,7 @@ describe('rollout', () => {
     await page.waitForURL(/\/rollouts\?/);
   });
 
-  test('d e E r t f mod+f y do what they say', async () => {
+  test('d e E r t f mod+f y run their commands', async () => {
     const { page } = watched;
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: palestra.url });
     await openRollout(page, worst.id);
@@ -474,7 +474,7 @@ describe('rollout', () => {
     await expect.poll(() => scroller.evaluate((one) => one.scrollHeight - one.scrollTop - one.clientHeight)).toBeLessThan(2);
   });
 
-  test('1 to 5 score, g b x judge', async () => {
+  test('1 to 5 set a score, g b x set a verdict', async () => {
     const { page } = watched;
     await openRollout(page, middle.id);
     for (const score of ['1', '2', '3', '4', '5']) {
@@ -496,7 +496,7 @@ describe('rollout', () => {
   });
 });
 
-test('no key does anything while a dialog is open', async () => {
+test('keys have no effect while a dialog is open', async () => {
   const { page } = watched;
   await openRollout(page, best.id, '#m-3');
   await pressShortcut(page, '?');

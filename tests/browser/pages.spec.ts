@@ -38,8 +38,8 @@ test('an empty organisation reads its own address and the prefix of its key', ()
   expect(empty.text).toContain(`OPENREWARD_API_KEY=${palestra.apiKey.slice(0, 6)}`);
 });
 
-/** The other pages are looked at where their data are made: overview, explorer, groups, insights, rollout, sessions, settings, playground. */
-test('runs and exports are sound in every view, without complaint or a request elsewhere', async () => {
+/** Other specs check the other pages, where their data are created. */
+test('runs and exports are sound in every view, without requests to other origins', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   for (const [name, path, text] of [
     ['runs', '/', runName],
@@ -62,7 +62,7 @@ test('a rollout shows the result of its tool with its reward and the finished ma
   await close();
 });
 
-test('a link to message 2 900 of 3 000 lands there with a small page', async () => {
+test('a link to message 2 900 of 3 000 scrolls there and renders few rows', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/rollout/${ids.long}#m-2900`, 'message number 2900');
   expect(await page.locator('article[aria-current=true]').innerText()).toContain('message number 2900');
@@ -71,7 +71,7 @@ test('a link to message 2 900 of 3 000 lands there with a small page', async () 
   await close();
 });
 
-test('unknown pages, runs and a browser that is not signed in are told what to do', async () => {
+test('unknown pages, unknown runs and browsers without a session show what to do', async () => {
   const { page, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/${palestra.namespace}/runs/nobody`, 'Run not found');
   expect((await page.goto(`${palestra.url}/nowhere`))!.status()).toBe(404);
@@ -89,7 +89,7 @@ test('unknown pages, runs and a browser that is not signed in are told what to d
   await close();
 });
 
-test('a failure of the server is shown with its id, to be copied', async () => {
+test('a server error is shown with an id to copy', async () => {
   const { page, close } = await openPage(browser, palestra, light);
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   const id = '01890a5d-ac96-774b-bcce-b302099a8057';
@@ -105,7 +105,7 @@ test('a failure of the server is shown with its id, to be copied', async () => {
   await close();
 });
 
-test.each(['.', '..'])('a run named %j has pages that are reloaded, linked and opened in another tab', async (name) => {
+test.each(['.', '..'])('pages of a run named %j can be reloaded, linked and opened in another tab', async (name) => {
   const messages = [{ type: 'assistant_message' as const, content: 'x', reward: 1, isFinished: true }];
   await uploadRollout(palestra, { runName: name, task: 7, step: 1, messages });
   const { page, complaints, close } = await openPage(browser, palestra, light);

@@ -10,7 +10,7 @@ import { addRemote, type SharedPalestra, sharedPalestra } from '../support/pales
 import { axeFaults, expectSound, launch, loaded, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { apiOf, columns, forms } from './playground.environments.ts';
 
-/** The playground of environments that take actions, of forms of every kind, and of sessions that others play at the same time. */
+/** The playground with action environments, forms of every kind, and sessions that other clients play at the same time. */
 let palestra: SharedPalestra;
 let browser: Browser;
 const running: Awaited<ReturnType<typeof serve>>[] = [];
@@ -25,7 +25,7 @@ const fact = (page: Page, name: string) => page.getByRole('region', { name: 'Obs
 const legal = (page: Page) => page.getByRole('group', { name: 'Legal actions' });
 const playOf = (name: string, search = '') => `${palestra.url}/environments/${name}/play${search}`;
 
-/** The same environment seen through an OpenEnv or an MCP server: this one's own. */
+/** The same environment through the OpenEnv or MCP server of this service. */
 async function addSeen(name: string, kind: 'openenv' | 'mcp', of: string): Promise<void> {
   const source = { kind, url: `${palestra.url}/k/${palestra.apiKey}/${kind}/${of}` };
   await api('POST', '/v1/environments', { name, namespace: palestra.namespace, description: '', isPrivate: false, source });
@@ -53,14 +53,14 @@ async function start(page: Page, name: string, search = '?task=0'): Promise<stri
 }
 const own = (name: string) => `${palestra.namespace}/${name}`;
 
-/** Lets the page write to the clipboard, and reads what it wrote. */
+/** Allows the page to use the clipboard. Returns a function that reads it. */
 async function clipboard(page: Page): Promise<() => Promise<string>> {
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: palestra.url });
   return () => page.evaluate(() => navigator.clipboard.readText());
 }
 
-describe('an environment that takes actions', () => {
-  test('is played by its legal moves, the form and the keys, and seen as what it observes', async () => {
+describe('an action environment', () => {
+  test('is played by legal actions, the form and keys, and shows observations', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     const sid = await start(page, own('columns'));
     const title = await page.title();
@@ -124,7 +124,7 @@ describe('an environment that takes actions', () => {
 });
 
 describe('a session of an OpenEnv server', () => {
-  test('is played the same way, and tells its state only when asked, then after every action', async () => {
+  test('is played the same way; its state is read only while it is open, after every action', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     const asked: string[] = [];
     page.on('request', (request) => asked.push(new URL(request.url()).pathname));
@@ -144,7 +144,7 @@ describe('a session of an OpenEnv server', () => {
     await close();
   });
 
-  test('others have no state of their own to show; the route tells what the ledger knows', async () => {
+  test('other environments have no state; the route returns data of the ledger', async () => {
     const { page, close } = await openPage(browser, palestra, light);
     const sid = await start(page, own('columns'));
     await legal(page).getByRole('button', { name: '3' }).click();
@@ -160,7 +160,7 @@ describe('a session of an OpenEnv server', () => {
   });
 });
 
-describe('an environment of tools, whatever its backend', () => {
+describe('an environment with tools on each backend', () => {
   test.each(['palestra/whodunit', 'oe-whodunit', 'mcp-whodunit'])('%s', async (name) => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     const sid = await start(page, name.includes('/') ? name : own(name));
@@ -205,7 +205,7 @@ describe('an environment of tools, whatever its backend', () => {
 });
 
 describe('forms', () => {
-  test('say what is wrong beside each field, before anything is sent; rows move; absent is not empty', async () => {
+  test('show problems beside each field before they send; rows can move; omitted is not empty', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     const sid = await start(page, own('forms'));
     const form = page.getByRole('form', { name: 'Call every' });
@@ -250,7 +250,7 @@ describe('forms', () => {
     await close();
   });
 
-  test('and JSON are two ways to write one value; what the schema does not describe is said, and sent', async () => {
+  test('and JSON edit the same value; input that violates the schema gets a warning and is sent', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     const sid = await start(page, own('forms'));
     const form = page.getByRole('form', { name: 'Call every' });
@@ -284,7 +284,7 @@ describe('forms', () => {
   });
 });
 
-describe('sessions that others play', () => {
+describe('sessions that other clients play', () => {
   const call = (sid: string, column: number) =>
     fetch(`${palestra.url}/call`, {
       method: 'POST',
@@ -306,7 +306,7 @@ describe('sessions that others play', () => {
     return { socket, ask };
   }
 
-  test('what a trainer does in the same session appears as it happens, up to its end', async () => {
+  test('calls of a trainer in the same session appear at once, up to its end', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     const opened = await api<SessionView>('POST', '/v1/sessions', { environment: own('columns'), split: 'train', index: 0 });
     await visit(page, playOf(own('columns'), `?sid=${opened.sid}`), 'Drop a stone');
@@ -329,7 +329,7 @@ describe('sessions that others play', () => {
     await close();
   });
 
-  test('so does what an OpenEnv client does on its socket', async () => {
+  test('calls of an OpenEnv client on its socket appear at once', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     const { socket, ask } = await openEnvClient('columns');
     expect(await ask({ type: 'reset', data: { split: 'train', index: 1 } })).toMatchObject({ type: 'observation' });
@@ -356,7 +356,7 @@ describe('sessions that others play', () => {
     await close();
   });
 
-  test('also where the environment is an OpenEnv server, whose client resets the episode by itself', async () => {
+  test('calls appear also for an OpenEnv server, whose client resets the episode', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     const { socket, ask } = await openEnvClient('oe-columns');
     await ask({ type: 'reset', data: { split: 'test', index: 0 } });
@@ -386,7 +386,7 @@ describe('sessions that others play', () => {
     await close();
   });
 
-  test('every visitor has a session of their own', async () => {
+  test('every visitor has a separate session', async () => {
     const visitors = await Promise.all([openPage(browser, palestra, light), openPage(browser, palestra, light)]);
     const [one, other] = [visitors[0].page, visitors[1].page];
     const sids = [await start(one, own('columns')), await start(other, own('columns'))];
@@ -403,7 +403,7 @@ describe('sessions that others play', () => {
 });
 
 describe('the log', () => {
-  test('is filtered, and copied as lines, as a command that runs, as a program', async () => {
+  test('can be filtered, and copied as lines, as a working command and as a program', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     const sid = await start(page, own('columns'));
     const copied = await clipboard(page);
@@ -444,7 +444,7 @@ describe('the log', () => {
 });
 
 describe('quick start', () => {
-  test('has a program for every client, whose addresses this server answers, and keeps the key to itself', async () => {
+  test('has a program with working addresses for every client, and does not store the key', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     await visit(page, playOf('palestra/whodunit', '?split=test&task=7'), 'Quick start');
     const copied = await clipboard(page);

@@ -7,14 +7,14 @@ import { addRemote, type SharedPalestra, sharedPalestra } from '../support/pales
 import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
 import { apiOf, columns } from './playground.environments.ts';
 
-/** The playground over the session's socket: live, cut, and where no socket comes through. */
+/** The playground over the session's socket: live, cut, and blocked. */
 let palestra: SharedPalestra;
 let browser: Browser;
 let running: Awaited<ReturnType<typeof serve>>;
 let ran = 0;
 const light: View = { width: 1280, theme: 'light' };
 
-/** A tool that takes as long as a test wants. */
+/** A tool whose duration the test controls. */
 const gate = { open: () => {} };
 const slow = defineEnvironment<object, object>({
   name: 'slow',
@@ -62,7 +62,7 @@ const linked = (page: Page, state: 'live' | 'http') => page.locator(`[data-link=
 const foreign = (complaints: string[]) => complaints.filter((one) => !one.startsWith(`request to blob:`));
 const legal = (page: Page) => page.getByRole('group', { name: 'Legal actions' });
 
-/** What a page does over its sockets and over HTTP. */
+/** Records the messages of a page on sockets and its HTTP requests. */
 function watch(page: Page) {
   const sockets: PageSocket[] = [];
   const sent: { type: string; id?: string }[] = [];
@@ -80,7 +80,7 @@ function watch(page: Page) {
   return { sockets, calls: () => sent.filter(({ type }) => type === 'call'), posts, streams };
 }
 
-/** Between the browser and the server, and able to cut or to refuse. */
+/** A proxy between browser and server that can cut or refuse connections. */
 async function between() {
   const open = new Set<net.Socket>();
   const way = { blocked: false };
@@ -120,7 +120,7 @@ const playOf = (url: string, environment: string, sid: string) =>
   `${url}/environments/${environment.includes('/') ? environment : `${palestra.namespace}/${environment}`}/play?sid=${sid}`;
 
 describe('live', () => {
-  test('tools of a bundled environment are called, and what others call is seen, over one socket and nothing else', async () => {
+  test('calls of the page and of other clients use one socket and no other request', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     const seen = watch(page);
     const sid = await open('palestra/ctf');
@@ -143,7 +143,7 @@ describe('live', () => {
     await close();
   });
 
-  test('so are the actions of an action environment; two pages of one session see each other', async () => {
+  test('actions use the socket too; two pages of a session see each other’s calls', async () => {
     const one = await openPage(browser, palestra, light);
     const other = await openPage(browser, palestra, { width: 1280, theme: 'dark' });
     const seen = watch(one.page);
@@ -172,7 +172,7 @@ describe('live', () => {
   });
 });
 
-test('a socket that is cut is opened again: its call runs once, what others did meanwhile is there, each call once', async () => {
+test('after a cut the socket opens again: the call ran once, and calls of other clients are shown once', async () => {
   const { way, cut, through } = await between();
   const { page, close } = await openPage(browser, through, light);
   const seen = watch(page);
@@ -208,7 +208,7 @@ test('a socket that is cut is opened again: its call runs once, what others did 
   await close();
 });
 
-test('where no socket comes through, the same is played over HTTP and its event stream, and by the socket once it does', async () => {
+test('without a socket the page uses HTTP and the event stream, and the socket when it connects', async () => {
   const { way, cut, through } = await between();
   way.blocked = true;
   const { page, complaints, close } = await openPage(browser, through, light);

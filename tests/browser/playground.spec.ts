@@ -11,12 +11,12 @@ import { addRemote, type SharedPalestra, sharedPalestra } from '../support/pales
 import { expectSound, expectSoundInEveryView, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { apiOf, png } from './playground.environments.ts';
 
-/** People who play tasks by hand, on bundled environments and on one that asks for every kind of argument. */
+/** Plays tasks by hand, on bundled environments and on one with every kind of argument. */
 let palestra: SharedPalestra;
 let browser: Browser;
 let running: Awaited<ReturnType<typeof serve>>;
 let looks = 0;
-/** Ends the call of `look` that runs; null: such calls end at once. */
+/** Ends the running call of `look`; null: such calls end at once. */
 let look: { end: () => void } | null = null;
 const light: View = { width: 1280, theme: 'light' };
 
@@ -69,13 +69,13 @@ const studio = defineEnvironment<{ scene: string }, { strokes: number }>({
 
 const api = apiOf(() => palestra);
 const ledger = async (sid: string) => (await api<SessionCallList>('GET', `/v1/sessions/${sid}/calls`)).calls;
-/** Images of results are drawn from memory, under an address of our own origin. */
+/** Images of results are drawn from blob URLs of the page. */
 const foreign = (complaints: string[]) => complaints.filter((one) => !one.startsWith(`request to blob:${palestra.url}/`));
 const sidOf = (page: Page): string => new URL(page.url()).searchParams.get('sid')!;
 const card = (page: Page, position: number, name: string) => page.getByRole('listitem', { name: `Call ${position}: ${name}` });
 const choose = (page: Page, name: string) => page.getByRole('radio', { name: new RegExp(`^${name}`) }).check();
 
-/** What the difficulty of tasks is made from: one run of an SDK's uploads, one rollout of it unscored. */
+/** Uploads from which the difficulty of tasks is computed; one rollout is unscored. */
 const rewards: Record<number, (number | null)[]> = { 0: [1, 0, 0.5, null], 1: [0, 0], 2: [1, 1, 1] };
 async function uploadRewards(): Promise<void> {
   const events = Object.entries(rewards).flatMap(([task, all]) =>
@@ -124,7 +124,7 @@ async function startStudio(page: Page, task = 0): Promise<string> {
   return sidOf(page);
 }
 
-/** Fills the form of `paint` in as far as nothing is wrong with it. */
+/** Fills in the form of `paint` with valid values. */
 async function fillPaint(page: Page): Promise<void> {
   await choose(page, 'paint');
   await page.getByRole('textbox', { name: 'title' }).fill('Harbour');
@@ -138,7 +138,7 @@ async function fillPaint(page: Page): Promise<void> {
   await page.getByRole('checkbox', { name: 'note: null' }).check();
 }
 
-test('an episode of a bundled environment is played to its end by the keyboard alone', async () => {
+test('the keyboard alone can play an episode of a bundled environment to its end', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/environments/palestra/math/play?split=train&task=5`, '"seed": 5');
   await page.keyboard.press('Control+Enter');
@@ -163,7 +163,7 @@ test('an episode of a bundled environment is played to its end by the keyboard a
   await close();
 });
 
-test('a form says what is wrong, leads to it, and sends what was filled in', async () => {
+test('a form shows problems, focuses the first one, and sends the input', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   const sid = await startStudio(page);
   await choose(page, 'paint');
@@ -259,7 +259,7 @@ test(
   },
 );
 
-test('a call whose connection breaks runs once, and is shown as replayed', { timeout: 120_000 }, async () => {
+test('a call whose connection breaks runs once and is shown as replayed', { timeout: 120_000 }, async () => {
   const sockets = new Set<net.Socket>();
   const proxy = net.createServer((client) => {
     const upstream = net.connect(palestra.port, '127.0.0.1');
@@ -301,7 +301,7 @@ test('a call whose connection breaks runs once, and is shown as replayed', { tim
   await new Promise((resolve) => proxy.close(resolve));
 });
 
-test('slots, the live session and its page show who plays; what is called elsewhere appears, or waits behind a pill', async () => {
+test('slots, the session and its page show who plays; calls of other clients appear, or a pill counts them', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   const sid = await startStudio(page, 2);
   await page.goto(`${palestra.url}/environments/${palestra.namespace}/studio?tab=sessions`);
@@ -335,7 +335,7 @@ test('slots, the live session and its page show who plays; what is called elsewh
   await close();
 });
 
-test('difficulty of tasks is that of the uploaded rollouts', { timeout: 150_000 }, async () => {
+test('the difficulty of tasks comes from the uploaded rollouts', { timeout: 150_000 }, async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   const shown = async (): Promise<string[][]> =>
     (await page.getByRole('table', { name: 'Tasks of train' }).getByRole('row').all())
@@ -380,7 +380,7 @@ test('difficulty of tasks is that of the uploaded rollouts', { timeout: 150_000 
   await close();
 });
 
-test('every page of an environment is sound in every view, without complaint or overflow', async () => {
+test('every page of an environment is sound in every view', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   const base = `/environments/${palestra.namespace}/studio`;
   const pages: [name: string, path: string, text: string][] = [

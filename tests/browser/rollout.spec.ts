@@ -29,7 +29,7 @@ const call = (id: string, name: string, args: object, result: string, more: Part
   { type: 'tool_result', callId: id, content: result, ...more },
 ];
 
-/** 10 000 messages of uneven height: nothing about a row can be guessed from its number. */
+/** 10 000 messages of different heights, so that the position of a row does not follow from its number. */
 function longMessages(): UploadedMessage[] {
   const messages: UploadedMessage[] = [{ type: 'user_message', content: 'Begin.' }];
   while (messages.length < 9_999) {
@@ -78,7 +78,7 @@ const rich: UploadedMessage[] = [
   ...call('m', 'dump', {}, `begin ${'0123456789abcdef'.repeat(75_000)} end`),
 ];
 
-/** A valid PNG that is large enough to be taken out of the message: one pixel, and a long comment. */
+/** A valid PNG that is stored as an object: one pixel and a long comment. */
 function picture(): string {
   const pixel = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==', 'base64');
   return Buffer.concat([pixel, Buffer.alloc(6_000)]).toString('base64');
@@ -112,7 +112,7 @@ const topOf = (page: Page, anchor: number) =>
   article(page, anchor).evaluate((row) => row.getBoundingClientRect().top - row.closest('[role=region]')!.getBoundingClientRect().top);
 
 describe('10 000 messages', () => {
-  test('stay small, and #m-9000 lands and stays', async () => {
+  test('render few rows; #m-9000 scrolls to its row and stays there', async () => {
     const watched = await openPage(browser, palestra, narrow);
     const { page, complaints } = watched;
     await open(watched, ids.long, '9000', '#m-9000');
@@ -141,7 +141,7 @@ describe('10 000 messages', () => {
     await watched.close();
   });
 
-  test('going through the rows moves a mark over the minimap, which is not drawn again', async () => {
+  test('selecting rows moves a mark over the minimap without drawing it again', async () => {
     const watched = await openPage(browser, palestra, narrow);
     const { page, complaints } = watched;
     await open(watched, ids.long, '5000', '#m-5000');
@@ -165,7 +165,7 @@ describe('10 000 messages', () => {
     await watched.close();
   });
 
-  test('find shows what is not in the page, counts it and walks on with Enter', async () => {
+  test('find counts hits in rows that are not rendered, and Enter goes to the next one', async () => {
     const watched = await openPage(browser, palestra, narrow);
     const { page, complaints } = watched;
     await open(watched, ids.long, 'Begin.');
@@ -189,7 +189,7 @@ describe('10 000 messages', () => {
   });
 });
 
-test('50 MB wait behind a gate: nothing of them is read before, then raw lines by part; they are offered as a download', async () => {
+test('a text of 50 MB is not read until the reader opens it; then it is read in parts and can be downloaded', async () => {
   const watched = await openPage(browser, palestra, narrow);
   const { page, complaints } = watched;
   const ranges: string[] = [];
@@ -222,7 +222,7 @@ test('50 MB wait behind a gate: nothing of them is read before, then raw lines b
   await watched.close();
 });
 
-test('a card holds arguments, result, error and reward; long results, JSON, terminals, images and gaps are shown in their way', async () => {
+test('a card shows arguments, result, error and reward; long results, JSON, terminal text, images and gaps have their own form', async () => {
   const watched = await openPage(browser, palestra, narrow);
   const { page, complaints } = watched;
   await open(watched, ids.rich, 'Look at the table.');
@@ -251,7 +251,7 @@ test('a card holds arguments, result, error and reward; long results, JSON, term
   await watched.close();
 });
 
-test('d lands at the first divergence from the best sibling and shows how the texts differ', async () => {
+test('d goes to the first divergence from the best sample and shows how the texts differ', async () => {
   const watched = await openPage(browser, palestra, { width: 1920, theme: 'dark' });
   const { page, complaints } = watched;
   await open(watched, ids.bad, 'Find who did it.');
@@ -274,7 +274,7 @@ test('d lands at the first divergence from the best sibling and shows how the te
   await watched.close();
 });
 
-test('the keys: turns, marks, samples, steps, query, reasoning, ends, folds, and back in place', async () => {
+test('keys move between turns, marks, samples, steps and the query, expand rows, and go back', async () => {
   const watched = await openPage(browser, palestra, narrow);
   const { page, complaints } = watched;
   await open(watched, ids.bad, 'Find who did it.', '?q=step:5');
@@ -327,7 +327,7 @@ test('the keys: turns, marks, samples, steps, query, reasoning, ends, folds, and
   await watched.close();
 });
 
-test('a verdict by key and a note on messages are saved, shown, kept and deleted', async () => {
+test('a verdict by key and a note on messages are saved, shown and deleted', async () => {
   const watched = await openPage(browser, palestra, narrow);
   const { page, complaints } = watched;
   await open(watched, ids.bad, 'Find who did it.', '?tab=notes#m-5');
@@ -459,7 +459,7 @@ test(
   },
 );
 
-test('the viewer is sound in every view', async () => {
+test('the page is sound in every view', async () => {
   const watched = await openPage(browser, palestra, narrow);
   const { page, complaints } = watched;
   await open(watched, ids.bad, 'Find who did it.', '#m-5');
@@ -469,7 +469,7 @@ test('the viewer is sound in every view', async () => {
   await watched.close();
 });
 
-test('the print view holds every row', async () => {
+test('the print view has every row', async () => {
   const watched = await openPage(browser, palestra, narrow);
   const { page } = watched;
   await open(watched, ids.bad, 'Find who did it.', '?print');
@@ -480,7 +480,7 @@ test('the print view holds every row', async () => {
   await watched.close();
 });
 
-test('an id that is nobody’s is told so', async () => {
+test('an unknown id shows that the rollout is not found', async () => {
   const watched = await openPage(browser, palestra, narrow);
   await open(watched, randomUUID(), 'Rollout not found');
   expect(await watched.page.locator('article').count()).toBe(0);

@@ -7,7 +7,7 @@ import { addRemote, type SharedPalestra, sharedPalestra } from '../support/pales
 import { hostile, terminal } from './rollouts.data.ts';
 import { expectSound, expectSoundInEveryView, launch, loaded, openPage, shoot, type View, visit } from './browser.ts';
 
-/** The pages of sessions over real ones: playing, failed, ended, waiting. */
+/** The pages of sessions with real sessions: playing, failed, ended, waiting. */
 let palestra: SharedPalestra;
 let browser: Browser;
 let running: Awaited<ReturnType<typeof serve>>;
@@ -85,7 +85,7 @@ const pages = (): [name: string, path: string, text: string][] => [
   ['environment-sessions', `/environments/${palestra.namespace}/shop`, '3 of 3 slots taken'],
 ];
 
-test('the pages of sessions are sound in every view, without complaint or grave accessibility fault', async () => {
+test('the pages of sessions are sound and accessible in every view', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   for (const [name, path, text] of pages()) {
     await visit(page, palestra.url + path, text);
@@ -96,7 +96,7 @@ test('the pages of sessions are sound in every view, without complaint or grave 
   await close();
 }, 300_000);
 
-test('what a model called, sent and was told is text, whatever it says', async () => {
+test('tool names, arguments and results of a model are shown as text', async () => {
   const sid = await open('palestra/echo', 11);
   await call(sid, hostile.slice(0, 60), { text: hostile });
   await call(sid, 'echo', { text: `${hostile}${terminal}` });
@@ -113,7 +113,7 @@ test('what a model called, sent and was told is text, whatever it says', async (
   await close();
 });
 
-test('a recorded session leads to its run and its rollout', async () => {
+test('a recorded session links to its run and its rollout', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/sessions/${ids.ended}`, 'echo-baseline');
   await page.getByRole('link', { name: 'echo-baseline-3' }).click();
@@ -123,7 +123,7 @@ test('a recorded session leads to its run and its rollout', async () => {
   await close();
 });
 
-test('a session is ended from the list, after a second press', async () => {
+test('a second click ends a session in the list', async () => {
   const sid = await open('palestra/echo', 7);
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/sessions?environment=palestra%2Fecho`, sid.slice(0, 8));
@@ -137,7 +137,7 @@ test('a session is ended from the list, after a second press', async () => {
   await close();
 });
 
-test('an open page follows its session: calls as they come, and its end', async () => {
+test('an open page shows new calls and the end of its session', async () => {
   const sid = await open('palestra/echo', 8);
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/sessions/${sid}`, 'No call yet');
@@ -150,7 +150,7 @@ test('an open page follows its session: calls as they come, and its end', async 
   await close();
 });
 
-test('a deterministic session is forked at one of its calls by the keyboard alone', async () => {
+test('the keyboard alone can fork a deterministic session at a call', async () => {
   const sid = await open('palestra/echo', 9);
   for (const text of ['alpha', 'beta', 'gamma']) await call(sid, 'echo', { text });
   const { page, complaints, close } = await openPage(browser, palestra, light);

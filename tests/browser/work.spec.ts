@@ -5,7 +5,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { launch, openPage, type View, visit } from './browser.ts';
 
-/** What people do on their first day: the snippet as shown, and keys. */
+/** The first steps of a new user: the snippet and API keys. */
 
 let palestra: SharedPalestra;
 let browser: Browser;
@@ -15,7 +15,7 @@ beforeAll(async () => {
   [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
 });
 
-test('the snippet of an empty organisation runs as it is shown, and its run appears without a reload', { timeout: 200_000 }, async () => {
+test('the snippet of an empty organisation works unchanged, and its run appears without a reload', { timeout: 200_000 }, async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, palestra.url, 'No runs yet');
   const snippet = (await page.locator('pre', { hasText: 'from openreward import' }).innerText()).trim();
@@ -32,7 +32,7 @@ test('the snippet of an empty organisation runs as it is shown, and its run appe
   await close();
 });
 
-test('a key is made, shown once, works, and is revoked', async () => {
+test('a new key is shown once, works, and can be revoked', async () => {
   const { page, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/keys`, 'Create key');
   await page.getByLabel('Key name').fill('trainer-2');

@@ -5,10 +5,10 @@ import { fieldsOf, missingFieldsOf, warningsOf } from './fields.ts';
 import { reportOf, verdictOf } from './report.ts';
 
 const NOW = 1_795_215_100_000;
-const example = (id: string) => textOf(EXAMPLES.find((one) => one.id === id)!);
-const one = (text: string) => check(text, NOW).rollouts[0]!;
+const example = (id: string) => textOf(EXAMPLES.find((candidate) => candidate.id === id)!);
+const firstRollout = (text: string) => check(text, NOW).rollouts[0]!;
 const known = (text: string) =>
-  Object.fromEntries(fieldsOf(one(text)).map(({ name, value, provenance, source }) => [name, [value, provenance, source]]));
+  Object.fromEntries(fieldsOf(firstRollout(text)).map(({ name, value, provenance, source }) => [name, [value, provenance, source]]));
 
 describe('the examples', () => {
   it('recommended has all fields as sent', () => {
@@ -24,12 +24,12 @@ describe('the examples', () => {
       tokens: ['20 written, 5 of tools, 100 of the prompt', 'reported', 'metadata.tokens.output'],
       session: ['sid-1', 'reported', 'metadata.session_id'],
     });
-    expect(missingFieldsOf(one(example('recommended')))).toEqual([]);
+    expect(missingFieldsOf(firstRollout(example('recommended')))).toEqual([]);
     expect(reportOf(check(example('recommended'), NOW))).toContain('The upload has all recommended fields.');
   });
 
   it('SkyRL has the task in the name; step and group need the whole run', () => {
-    expect(one(example('skyrl')).normalised.source).toBe('skyrl');
+    expect(firstRollout(example('skyrl')).normalised.source).toBe('skyrl');
     expect(known(example('skyrl'))).toMatchObject({
       task: ['17', 'parsed', 'rolloutName'],
       step: [null, 'unknown', null],
@@ -38,13 +38,13 @@ describe('the examples', () => {
       stop: ['finished', 'parsed', 'messages[].isFinished'],
       turns: ['2', 'reported', 'metadata.num_turns'],
     });
-    expect(missingFieldsOf(one(example('skyrl'))).map(({ key }) => key)).toContain('rollout_info.current_step');
+    expect(missingFieldsOf(firstRollout(example('skyrl'))).map(({ key }) => key)).toContain('rollout_info.current_step');
   });
 
   it('slime, miles, tinker and firehorse are recognised', () => {
-    expect(one(example('slime')).normalised.source).toBe('slime/miles');
+    expect(firstRollout(example('slime')).normalised.source).toBe('slime/miles');
     expect(known(example('slime'))).toMatchObject({ step: [null, 'unknown', null], reward: ['1.500', 'reported', 'metadata.reward_sum'] });
-    expect(one(example('tinker')).normalised.source).toBe('tinker');
+    expect(firstRollout(example('tinker')).normalised.source).toBe('tinker');
     expect(known(example('tinker'))).toMatchObject({
       task: ['4', 'parsed', 'rolloutName'],
       step: ['12', 'reported', 'metadata.step'],
@@ -52,8 +52,8 @@ describe('the examples', () => {
       stop: ['max_tokens', 'reported', 'metadata.stop'],
       reward: [null, 'unknown', null],
     });
-    expect(warningsOf(one(example('tinker')))).toContain('a tool result is an error');
-    expect(one(example('firehorse')).normalised.source).toBe('firehorse');
+    expect(warningsOf(firstRollout(example('tinker')))).toContain('a tool result is an error');
+    expect(firstRollout(example('firehorse')).normalised.source).toBe('firehorse');
     expect(known(example('firehorse'))).toMatchObject({
       phase: ['eval', 'reported', 'run_info.run_type'],
       split: ['test', 'reported', 'split'],
@@ -73,13 +73,13 @@ describe('check', () => {
     ] as const;
     for (const [text, wrapping, kept] of shapes)
       expect(check(text, NOW)).toMatchObject({ status: 200, wrapping, accepted: kept, problems: [] });
-    expect(one(JSON.stringify(messages)).start).toBeNull();
+    expect(firstRollout(JSON.stringify(messages)).start).toBeNull();
   });
 
   it('is as tolerant as the server: accepts NaN and counts repeated ids once', () => {
     const text = JSON.stringify([start, ...messages, messages[0]]);
     expect(check(text, NOW)).toMatchObject({ accepted: 6, repeated: 1 });
-    expect(warningsOf(one(JSON.stringify({ ...start, metadata: { step: 1, x: 'N' } }).replace('"N"', 'NaN')))).toContain(
+    expect(warningsOf(firstRollout(JSON.stringify({ ...start, metadata: { step: 1, x: 'N' } }).replace('"N"', 'NaN')))).toContain(
       'a value is NaN or Infinity: it is stored as null',
     );
   });
@@ -98,7 +98,7 @@ describe('check', () => {
 
   it('reports a recommended field at the wrong path', () => {
     const misplaced = { ...start, run_info: { group_id: 'g' }, n_samples: 4 };
-    const missing = missingFieldsOf(one(JSON.stringify(misplaced)));
+    const missing = missingFieldsOf(firstRollout(JSON.stringify(misplaced)));
     expect(missing.find(({ key }) => key === 'metadata.n_samples')?.misplaced).toBe('n_samples');
     expect(missing.find(({ key }) => key === 'metadata.phase')?.misplaced).toBeNull();
   });

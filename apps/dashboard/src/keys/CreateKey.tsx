@@ -10,7 +10,7 @@ const SCOPES: readonly [Scope, description: string][] = [
   ['sessions', 'open sessions, call tools, read slots'],
   ['environments', 'publish, change and delete environments and their files'],
   ['rollouts', 'upload, read, annotate, export and share rollouts and runs'],
-  ['keys', 'create keys, change members and settings; not for trainers'],
+  ['keys', 'manage keys, members and settings; not for trainers'],
 ];
 const TRAINER_SCOPES: readonly Scope[] = ['sessions', 'environments', 'rollouts'];
 

@@ -21,16 +21,16 @@ export function LegalActions({ legal, disabled, fits, onTake }: LegalProps) {
         {usable ? ', one click takes one' : '; the field for them is unknown'}
       </p>
       <div className="flex max-h-[124px] flex-wrap gap-1 overflow-y-auto" tabIndex={usable ? undefined : 0}>
-        {shown.map((one, index) => (
+        {shown.map((action, index) => (
           <button
             key={index}
             type="button"
             className="button mono min-w-[28px] justify-center px-[8px]"
-            disabled={disabled || !fits(one)}
-            title={stringifyJson(one).slice(0, 300)}
-            onClick={() => onTake(one)}
+            disabled={disabled || !fits(action)}
+            title={stringifyJson(action).slice(0, 300)}
+            onClick={() => onTake(action)}
           >
-            <PlainText text={legalLabel(one)} />
+            <PlainText text={legalLabel(action)} />
           </button>
         ))}
         {legal.length > shown.length && (

@@ -50,11 +50,11 @@ function RewardBars({ calls }: { calls: readonly SessionCallView[] }) {
   );
 }
 
-const linkTexts: Record<Exclude<LinkState, 'over'>, { word: string; title: string }> = {
-  live: { word: 'live', title: 'Calls and events of this session use one socket.' },
-  connecting: { word: 'connecting…', title: 'The socket of the session is opening. Calls wait for it and run once.' },
+const linkTexts: Record<Exclude<LinkState, 'over'>, { label: string; title: string }> = {
+  live: { label: 'live', title: 'Calls and events of this session use one socket.' },
+  connecting: { label: 'connecting…', title: 'The socket of the session is opening. Calls wait for it and run once.' },
   http: {
-    word: 'live over HTTP',
+    label: 'live over HTTP',
     title: 'The socket cannot connect. Calls use HTTP requests, events use a stream. The page retries the socket.',
   },
 };
@@ -63,11 +63,11 @@ const linkTexts: Record<Exclude<LinkState, 'over'>, { word: string; title: strin
 function LinkStatus({ link }: { link: SessionLink }) {
   const state = useLinkState(link);
   if (state === 'over') return null;
-  const { word, title } = linkTexts[state];
+  const { label, title } = linkTexts[state];
   return (
     <span className="flex items-center gap-2 whitespace-nowrap text-ink-3" data-link={state} title={title}>
       <span className={state === 'connecting' ? 'rest-dot' : 'live-dot'} aria-hidden="true" />
-      {word}
+      {label}
     </span>
   );
 }

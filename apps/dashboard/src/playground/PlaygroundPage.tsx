@@ -216,7 +216,7 @@ function Problem({ session }: { session: SessionView }) {
   const problem = sessionProblem(session);
   if (!problem) return null;
   return (
-    <section aria-label="What went wrong" className="border-b border-l-2 border-b-line border-l-infrastructure bg-paper-1 px-4 py-3">
+    <section aria-label="Session problem" className="border-b border-l-2 border-b-line border-l-infrastructure bg-paper-1 px-4 py-3">
       <h2 className="strong">{problem.title}</h2>
       <p className="max-w-[84ch] text-ink-2">{problem.meaning}</p>
       {session.failure && (

@@ -31,7 +31,7 @@ export function ToolPanel({ tools, observation, chosen, choose, ...rest }: Panel
   const all = useMemo(() => listTools(tools), [tools]);
   const action = actionToolOf(tools);
   const legal = useMemo(() => legalActions(observation), [observation]);
-  const tool = all.find((one) => one.name === chosen?.tool) ?? all[0];
+  const tool = all.find(({ name }) => name === chosen?.tool) ?? all[0];
   if (!tool) return <p className="p-3 text-ink-3">This task has no tool.</p>;
   return (
     <section aria-label={action ? 'Action' : 'Tools'} className="flex min-h-0 flex-col">
@@ -48,21 +48,21 @@ export function ToolPanel({ tools, observation, chosen, choose, ...rest }: Panel
   );
 }
 
-function Picker({ tools, all, chosen, choose }: { tools: ToolsAnswer; all: ToolSpec[]; chosen: ToolSpec; choose: (tool: string) => void }) {
+function Picker({ tools, all, chosen, choose }: { tools: ToolsAnswer; all: ToolSpec[]; chosen: ToolSpec; choose: (name: string) => void }) {
   const group = useId();
   return (
     <fieldset className="min-w-0 border-b border-line py-1" aria-label="Tool">
-      {all.map((one) => (
+      {all.map((tool) => (
         <label
-          key={one.name}
-          className={`flex cursor-pointer items-center gap-2 px-3 py-[3px] hover:bg-paper-2 ${one === chosen ? 'bg-paper-2' : ''}`}
+          key={tool.name}
+          className={`flex cursor-pointer items-center gap-2 px-3 py-[3px] hover:bg-paper-2 ${tool === chosen ? 'bg-paper-2' : ''}`}
         >
-          <input type="radio" name={group} value={one.name} checked={one === chosen} onChange={() => choose(one.name)} />
-          <span className="mono flex-none font-medium text-[var(--role-tool)]">{one.name}</span>
-          <span className="min-w-0 flex-1 truncate text-[12px] text-ink-3" title={one.description}>
-            {one.description.split('\n', 1)[0]}
+          <input type="radio" name={group} value={tool.name} checked={tool === chosen} onChange={() => choose(tool.name)} />
+          <span className="mono flex-none font-medium text-[var(--role-tool)]">{tool.name}</span>
+          <span className="min-w-0 flex-1 truncate text-[12px] text-ink-3" title={tool.description}>
+            {tool.description.split('\n', 1)[0]}
           </span>
-          {tools.terminal_tool?.name === one.name && <span className="chip">ends the episode</span>}
+          {tools.terminal_tool?.name === tool.name && <span className="chip">ends the episode</span>}
         </label>
       ))}
     </fieldset>

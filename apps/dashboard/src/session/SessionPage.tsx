@@ -25,7 +25,7 @@ function Problem({ session }: { session: SessionView }) {
   const borderClass = failure_class === 'environment' ? 'border-l-environment' : 'border-l-infrastructure';
   return (
     <section
-      aria-label="What went wrong"
+      aria-label="Session problem"
       className={`border-b border-l-2 border-b-line bg-paper-1 px-4 py-3 ${session.live && failure === null ? 'border-l-policy' : borderClass}`}
     >
       <h2 className="strong">{problem.title}</h2>

@@ -60,7 +60,7 @@ export function fill(field: Field, value: JsonValue): Draft {
     case 'tensor':
       return Array.isArray(value) ? text(tensorText(value)) : blank(field);
     case 'pick': {
-      const index = shape.values.findIndex((one) => stringifyJson(one) === stringifyJson(value));
+      const index = shape.values.findIndex((choice) => stringifyJson(choice) === stringifyJson(value));
       return { kind: 'pick', index: index === -1 ? null : index };
     }
     case 'list':
@@ -132,7 +132,7 @@ export function fits({ shape, nullable }: Field, value: JsonValue): boolean {
     case 'tensor':
       return Array.isArray(value) && depthOf(value) === shape.sizes.length;
     case 'pick':
-      return shape.values.some((one) => stringifyJson(one) === stringifyJson(value));
+      return shape.values.some((choice) => stringifyJson(choice) === stringifyJson(value));
     case 'list':
       return Array.isArray(value);
     case 'object':
