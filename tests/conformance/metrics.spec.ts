@@ -70,7 +70,7 @@ describe('metric parity with the trainers', () => {
     everyone = (await runScript('v167', 'trainer_metrics.py', [trainerWheels(), JSON.stringify(sets)], {})) as typeof everyone;
   });
 
-  test('is looked at in twenty-one sets of rewards', () => expect(Object.keys(sets)).toHaveLength(21));
+  test('covers twenty-one sets of rewards', () => expect(Object.keys(sets)).toHaveLength(21));
 
   test.each(Object.keys(sets))('%s', (name) => {
     const groups = sets[name]!;

@@ -59,7 +59,7 @@ function bind({ lens, source }: LensDefinition, template: MetricTemplate, parame
   };
 }
 
-/** A metric by its exact key: `pass@4`, or its template `pass@{k}`, which has keys but no figure of its own. null for an unknown key. */
+/** A metric by its exact key: `pass@4`, or its template `pass@{k}`, which has keys but no figure. null for an unknown key. */
 export function metric(lens: Lens, key: string): MetricDefinition | null {
   const definition = definitions[lens];
   // A key without placeholder wins: `eval/all/avg_score` is not the data source `all`.
@@ -70,7 +70,7 @@ export function metric(lens: Lens, key: string): MetricDefinition | null {
   return best === undefined ? null : bind(definition, best.template, best.parameter);
 }
 
-/** All metrics of a lens, families as templates. */
+/** All metrics of a lens; a family is one template. */
 export function listMetrics(lens: Lens): MetricDefinition[] {
   const definition = definitions[lens];
   return definition.metrics.map((template) => bind(definition, template, ''));
@@ -94,12 +94,12 @@ export interface ResolvedMetric {
 export type MetricResolution = { matches: [ResolvedMetric, ...ResolvedMetric[]] } | { matches: []; suggestion: string | null };
 
 /**
- * A name as `m=` takes it (decision 14.17): our id, a trainer's key, or what its logger prints with prefixes. Matches of the given lens come
- * first, then canonical, then the others in their order; one match a lens. An unknown name is answered with the nearest one.
+ * Resolves a name of the parameter `m`: a key of ours, a trainer's key, or what its logger prints with prefixes. Matches of the given lens
+ * come first, then canonical, then the others in their order, one per lens. For an unknown name it suggests the nearest key.
  */
 export function resolveMetricName(name: string, lens?: Lens): MetricResolution {
   const order = lens === undefined ? [...LENSES] : [lens, ...LENSES.filter((other) => other !== lens)];
-  // Exact keys of every lens before anybody's prefixed forms: `reward` is TRL's, not another one's alias.
+  // Exact keys of every lens come before aliases: `reward` is TRL's key, and not an alias of another lens.
   const exact = order.flatMap((candidate) => keysIn(candidate, [name]));
   const found = exact.length > 0 ? exact : order.flatMap((candidate) => keysIn(candidate, definitions[candidate].aliases?.(name) ?? []));
   const [first, ...rest] = found;
@@ -111,7 +111,7 @@ function keysIn(lens: Lens, names: readonly string[]): ResolvedMetric[] {
   return key === undefined ? [] : [{ lens, key }];
 }
 
-/** The nearest key by edit distance, a third of its letters wrong at most. Digits of the name fill its placeholder. */
+/** The nearest key by edit distance, with at most a third of its letters wrong. Digits of the name fill its placeholder. */
 function suggest(name: string, order: readonly Lens[]): string | null {
   const wanted = name.slice(0, 200).toLowerCase();
   const number = /\d+/.exec(wanted)?.[0];

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { columnsOf, isFigure, type MetricAnswer, metric, resolveMetricName, type RolloutFigures } from './index.ts';
 
 /**
- * Our lenses beside what the real code of TRL, prime-rl, slime and rLLM made of the same rewards, under the names that it prints:
+ * Compares our lenses with the figures that the code of TRL, prime-rl, slime and rLLM prints for the same rewards, by printed name:
  * tests/conformance/python/trainer_goldens.json, recorded by trainer_goldens.py there. SkyRL, verl and tinker run in
  * tests/conformance/metrics.spec.ts, on the same rewards.
  */
@@ -17,7 +17,7 @@ interface Rewards {
 interface Run {
   set: string;
   settings: Record<string, string | boolean>;
-  /** null: printed as none, or as not a number. */
+  /** null: printed as none or NaN. */
   figures?: Record<string, number | null>;
   raised?: string;
 }
@@ -29,7 +29,7 @@ const read = (name: string): unknown =>
 const sets = read('trainer_rewards') as Record<string, Rewards>;
 const goldens = read('trainer_goldens') as Record<Trainer, { what: string; commit: string | null; runs: Run[] }>;
 
-/** Relative to the figure, or to 1 where it is less. TRL reckons in single precision, of 6e-8, and adds up to a hundred of them; the others in double. */
+/** Relative to the figure, or to 1 where the figure is smaller. TRL sums up to a hundred values in single precision (6e-8); the others use double. */
 const tolerance: Record<Trainer, number> = { trl: 1e-6, 'prime-rl': 1e-9, slime: 1e-9, rllm: 1e-9 };
 
 const FAILURES: Partial<Record<StopReason, RolloutFigures['failure']>> = { env_error: 'environment', infra_error: 'infrastructure' };
@@ -60,7 +60,7 @@ function columnsFrom({ rewards, stops, calls, callErrors }: Rewards) {
   return columnsOf(rollouts);
 }
 
-/** The key of the lens that a printed name stands for, as `m=` finds it. */
+/** The key of the lens for a printed name, as the parameter `m` resolves it. */
 function keyOf(trainer: Trainer, printed: string): string {
   const [first] = resolveMetricName(printed, trainer).matches;
   if (first?.lens !== trainer) throw new Error(`${trainer} has no ${printed}`);
@@ -89,10 +89,10 @@ function compared(trainer: Trainer): Compared[] {
 const agree = (trainer: Trainer, { theirs, ours }: Compared) =>
   theirs === null || ours === null ? theirs === ours : Math.abs(theirs - ours) <= tolerance[trainer] * Math.max(1, Math.abs(theirs));
 
-/** Where a lens differs on purpose: theirs, ours. */
+/** Intended differences: theirs, ours. */
 const DIFFERENCES: Record<string, { because: string; figures: Record<string, [theirs: number, ours: number | null]> }> = {
   'groups of one': {
-    because: 'TRL has them in evaluations alone, and calls them flat; the lens leaves them out and says so (decision 14.14)',
+    because: 'TRL has them in evaluations alone, and calls them flat; the lens leaves them out and says so',
     figures: { 'groups of one, eval, eval_frac_reward_zero_std': [1, null], 'one rollout, eval, eval_frac_reward_zero_std': [1, null] },
   },
   'single precision': {
@@ -114,13 +114,13 @@ const DIFFERENCES: Record<string, { because: string; figures: Record<string, [th
   },
 };
 
-describe('the figures of the trainers’ own code', () => {
+describe('the figures of the trainers’ code', () => {
   test.each<[Trainer, number]>([
     ['prime-rl', 989],
     ['rllm', 111],
     ['slime', 355],
     ['trl', 134],
-  ])('%s: %i of them, and ours are the same but for the differences that are meant', (trainer, count) => {
+  ])('%s: our %i figures are equal except for the intended differences', (trainer, count) => {
     const all = compared(trainer);
     expect(all).toHaveLength(count);
     const different = all.filter((one) => !agree(trainer, one));
@@ -132,7 +132,7 @@ describe('the figures of the trainers’ own code', () => {
     );
   });
 
-  test('what the lens leaves out, it says', () => {
+  test('the TRL lens notes the groups that it leaves out', () => {
     expect(metric('trl', 'frac_reward_zero_std')!.compute(columnsFrom(sets['groups of one']!))).toEqual({
       value: null,
       denominator: 0,
@@ -141,7 +141,7 @@ describe('the figures of the trainers’ own code', () => {
     });
   });
 
-  /** Of which runs a trainer prints a whole family, so that ours must have the same members. */
+  /** The runs for which a trainer prints a whole family, so that ours must have the same members. */
   const families: Record<Trainer, { keys: string[]; prints: (run: Run) => boolean }[]> = {
     'prime-rl': [{ keys: ['effective/pass@{k}', 'effective/pass^{k}'], prints: ({ settings }) => settings['plane'] === 'eval' }],
     rllm: [{ keys: ['pass@{k}'], prints: ({ set }) => set !== 'one rollout' }],
@@ -156,7 +156,7 @@ describe('the figures of the trainers’ own code', () => {
     ['prime-rl', 23],
     ['rllm', 14],
     ['slime', 70],
-  ])('%s prints of %i runs the members of a family that we have', (trainer, count) => {
+  ])('%s prints, in %i runs, the same members of a family as our lens', (trainer, count) => {
     let looked = 0;
     for (const { keys, prints } of families[trainer]) {
       for (const run of goldens[trainer].runs.filter((one) => one.figures !== undefined && prints(one))) {
@@ -171,7 +171,7 @@ describe('the figures of the trainers’ own code', () => {
     expect(looked).toBe(count);
   });
 
-  test('slime knows no unscored rollout and fails of one, where the lens counts 0 and says so (decision 14.14)', () => {
+  test('slime fails on an unscored rollout, where the lens counts 0 and says so', () => {
     const raised = goldens.slime.runs.filter((run) => run.raised !== undefined).map(({ set, raised }) => `${set}: ${raised}`);
     expect(new Set(raised)).toEqual(
       new Set(['unscored: TypeError', 'nothing scored: TypeError', 'two functions: TypeError', 'uneven groups: AssertionError']),
@@ -186,7 +186,7 @@ describe('the figures of the trainers’ own code', () => {
       expect(goldens[trainer].runs.filter((run) => run.raised !== undefined)).toEqual([]);
   });
 
-  test('slime writes whole numbers without their decimal, which the lens always has (decision 14.14)', () => {
+  test('slime prints whole numbers without a decimal, which the lens always has', () => {
     const run = goldens.slime.runs.find(({ set, settings }) => set === 'vector 8' && settings['rewards'] === 'int')!;
     expect(Object.keys(run.figures!).filter((key) => key.includes('zero_std'))).toEqual(
       ['1', '0', '0.5'].map((value) => `eval/set/zero_std/count_${value}`),
@@ -196,14 +196,14 @@ describe('the figures of the trainers’ own code', () => {
     );
   });
 
-  test('rLLM prints no pass@k of single attempts, where the lens has pass@1, which is the score', () => {
+  test('rLLM prints no pass@k for single attempts, where the lens has pass@1, which is the score', () => {
     expect(goldens.rllm.runs.find(({ set }) => set === 'one rollout')!.figures).toEqual({ score: 0, errors: 0 });
     const columns = columnsFrom(sets['one rollout']!);
     expect(metric('rllm', 'pass@{k}')!.keysFor(columns)).toEqual(['pass@1']);
     expect(valueOf(metric('rllm', 'pass@1')!.compute(columns))).toBe(0);
   });
 
-  test('each is of a version that is named', () => {
+  test('every golden names its version', () => {
     expect(Object.fromEntries(trainers.map((trainer) => [trainer, [goldens[trainer].what, goldens[trainer].commit]]))).toEqual({
       'prime-rl': ['Python 3.12.1, verifiers 0.3.1.dev59', '559b44772e471d1538537b8805cc77f3824a5e64'],
       rllm: ['Python 3.12.1', '9beb6e0f676a46d38858991fd79ac5f8e0b16d4c'],

@@ -3,9 +3,9 @@ import { min, max } from './summary.ts';
 export const HISTOGRAM_BINS = 50;
 
 /**
- * Rewards in 50 bins of equal width over [0, 2^e] or, with a negative reward, [-2^e, 2^e]; 2^e is the least power of two, from 1 up, that
- * holds every reward. A bin holds its edge away from zero: (0.98, 1] holds 1. Zero is in the first bin that is not negative.
- * Ranges of this ladder, and bins closed in this way, make merging exact: two histograms of parts are the histogram of the whole.
+ * Rewards in 50 bins of equal width over [0, 2^e] or, with a negative reward, [-2^e, 2^e]; 2^e is the least power of two from 1 up that
+ * covers every reward. A bin contains its edge away from zero: (0.98, 1] contains 1. Zero is in the first bin that is not negative.
+ * These ranges and edges make merging exact: the merged histograms of parts equal the histogram of the whole.
  */
 export interface RewardHistogram {
   low: number;
@@ -23,7 +23,7 @@ export function histogram(rewards: readonly number[]): RewardHistogram {
   let high = 1;
   while (high < Math.max(Math.abs(least), Math.abs(most))) high *= 2;
   const result = { ...emptyHistogram(), low: least < 0 ? -high : 0, high };
-  // Rewards that are sorted, as most that come here are, stand beside their equals.
+  // Most callers pass sorted rewards, so equal ones are adjacent.
   let [before, bin] = [Number.NaN, 0];
   for (const reward of rewards) {
     if (reward !== before) bin = binOf(reward, result);
@@ -41,7 +41,7 @@ export function histogramEdges({ low, high }: RewardHistogram): number[] {
 const binsAside = (range: RewardHistogram): number => (range.low < 0 ? HISTOGRAM_BINS / 2 : HISTOGRAM_BINS);
 
 function binOf(reward: number, range: RewardHistogram): number {
-  // Multiplied before it is divided by a power of two, which is exact: every range rounds alike.
+  // Division by a power of two is exact, so multiplying first makes every range round alike.
   const away = Math.max(0, Math.ceil((Math.abs(reward) * binsAside(range)) / range.high) - 1);
   return reward < 0 ? HISTOGRAM_BINS / 2 - 1 - away : HISTOGRAM_BINS - binsAside(range) + away;
 }
@@ -62,8 +62,8 @@ export function mergeHistograms(a: RewardHistogram, b: RewardHistogram): RewardH
 }
 
 /**
- * `q` in [0, 1]: the percentile (linear interpolation between closest ranks) of what was counted, each value taken to lie in its bin as if the
- * bin's values were evenly spread; at most one bin's width from the true one. null for no values. `least` and `most`: their ends, where known.
+ * The percentile (linear interpolation between closest ranks) at `q` in [0, 1], as if the values of a bin were evenly spread. It is at most one
+ * bin's width from the exact one. null for no values. `least` and `most`: the range of the values, where known.
  */
 export function percentileOfHistogram(of: RewardHistogram, q: number, least = of.low, most = of.high): number | null {
   const total = of.counts.reduce((a, b) => a + b, 0);

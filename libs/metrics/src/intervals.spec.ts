@@ -11,7 +11,7 @@ const each = (classes: readonly GroupClass[]) => classes.flatMap(({ n, c, groups
 describe('passIntervals', () => {
   const some: GroupClass[] = [0, 1, 2, 3, 4].map((c) => ({ n: 4, c, groups: 7 * (c + 1) }));
 
-  test('are the bootstrap over the groups themselves, while these are few', () => {
+  test('bootstrap the groups themselves while there are few', () => {
     const classes = [...some, { n: 2, c: 1, groups: 9 }];
     const intervals = passIntervals(classes, [1, 2, 4, 8]);
     for (const k of [1, 2, 4]) expect(intervals.get(k)).toEqual(passInterval(each(classes), k));
@@ -19,7 +19,7 @@ describe('passIntervals', () => {
     expect(passIntervals([{ n: 4, c: 1, groups: 1 }], [1]).get(1)).toBeNull();
   });
 
-  test('are the same bootstrap when they are many, the same each time and in any order of classes', () => {
+  test('are the same bootstrap for many groups, equal every time and in any order of classes', () => {
     const classes = some.map((one) => ({ ...one, groups: one.groups * 29 }));
     const many = each(classes);
     expect(many.length).toBeGreaterThan(3_000);
@@ -34,7 +34,7 @@ describe('passIntervals', () => {
     expect(passIntervals(classes.toReversed(), [1, 4])).toEqual(intervals);
   });
 
-  test('of a hundred thousand groups take no longer than of a thousand', () => {
+  test('take no longer for a hundred thousand groups than for a thousand', () => {
     const started = cpuTime();
     passIntervals(
       some.map((one) => ({ ...one, groups: one.groups * 1_000 })),
@@ -51,7 +51,7 @@ test.each([
   [60, 0.5],
   [5_000, 0.2],
   [100_000, 0.97],
-])('binomial(%d, %d) has the mean and deviation of its law', (n, p) => {
+])('binomial(%d, %d) has the mean and deviation of its distribution', (n, p) => {
   const random = uniform(7);
   const drawn = Array.from({ length: 20_000 }, () => binomial(n, p, random));
   const deviation = Math.sqrt(n * p * (1 - p));
@@ -65,7 +65,7 @@ describe('percentiles', () => {
   const values = fc.array(fc.double({ min: -9, max: 9, noNaN: true }), { minLength: 1, maxLength: 60 });
   const q = fc.constantFrom(0, 0.1, 0.25, 0.5, 0.75, 0.9, 1);
 
-  test('of counted values are those of the values', () => {
+  test('of counted values equal those of the values', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.integer({ min: -4, max: 4 }), fc.nat(5))), q, (counted, at) => {
         const all = counted.flatMap(([value, count]) => Array.from({ length: count }, () => value));
@@ -74,7 +74,7 @@ describe('percentiles', () => {
     );
   });
 
-  test('of merged histograms are at most a bin from the true ones', () => {
+  test('of merged histograms are at most one bin from the exact ones', () => {
     fc.assert(
       fc.property(values, values, q, (a, b, at) => {
         const merged = mergeHistograms(histogram(a), histogram(b));

@@ -34,10 +34,10 @@ function intervalAround(centre: number, spread: number, count: number): Interval
   return { low: centre - half, high: centre + half };
 }
 
-/** Draws of the group bootstrap, and the seed that makes it say the same every time. */
+/** Draws of the group bootstrap, and its fixed seed. */
 const DRAWS = 1000;
 const SEED = 42;
-/** Up to so many groups every draw names its groups, as NumPy would; of more it says how many of each class it holds. */
+/** Up to this number of groups each draw lists its groups, as in NumPy; above, it counts the groups of each class. */
 const MAX_NAMED_GROUPS = 1000;
 
 /** 95 % percentile interval of the mean of group values, groups drawn with replacement; null for fewer than two groups. */
@@ -49,7 +49,7 @@ export function bootstrapInterval(groupValues: readonly number[], draws = DRAWS,
 
 function namedGroupsInterval(groupValues: readonly number[], indices: Uint32Array, draws: number): Interval {
   const size = groupValues.length;
-  // Sorted, so that the order in which groups arrived does not change the interval.
+  // Sorted, so that the order of groups does not change the interval.
   const values = groupValues.toSorted((a, b) => a - b);
   const means = Array.from({ length: draws }, (_, draw) => {
     let total = 0;
@@ -61,13 +61,13 @@ function namedGroupsInterval(groupValues: readonly number[], indices: Uint32Arra
 
 const middle = (means: readonly number[]): Interval => ({ low: percentile(means, 0.025)!, high: percentile(means, 0.975)! });
 
-/** The same for pass@k, over the groups that have k samples. */
+/** The bootstrap interval of pass@k, over the groups that have k samples. */
 export function passInterval(groups: readonly { n: number; c: number }[], k: number, draws?: number, seed?: number): Interval | null {
   const values = groups.map(({ n, c }) => passAtK(n, c, k)).filter((value) => value !== null);
   return bootstrapInterval(values, draws, seed);
 }
 
-/** Groups that agree in samples and successes. */
+/** Groups with the same numbers of samples and successes. */
 export interface GroupClass {
   n: number;
   c: number;
@@ -75,13 +75,13 @@ export interface GroupClass {
 }
 
 /**
- * `passInterval` for several k. Of at most a thousand groups it is that very interval. Of more, a draw of G groups with replacement is a
- * draw of how many of each class there are, which is multinomial: the same bootstrap in time that does not grow with G.
+ * `passInterval` for several k. For more than a thousand groups it draws how many groups of each class a sample contains, which is
+ * multinomial: the same bootstrap, in time that does not grow with the number of groups.
  */
 export function passIntervals(classes: readonly GroupClass[], ks: readonly number[]): Map<number, Interval | null> {
-  // The most groups first: few binomials are left for the many small classes. Ties by content, for the same draws every time.
+  // Largest classes first, so that few binomials remain for the many small ones. Ties are ordered by content, for equal draws every time.
   const sorted = classes.toSorted((a, b) => b.groups - a.groups || a.n - b.n || a.c - b.c);
-  // Classes with k samples are the same ones for most k: how many there are says which.
+  // Most k share their eligible classes; the number of these identifies them.
   const drawn = new Map<number, Uint32Array>();
   const intervals = ks.map((k) => {
     const eligible = sorted.filter(({ n }) => n >= k);
@@ -98,7 +98,7 @@ export function passIntervals(classes: readonly GroupClass[], ks: readonly numbe
   return new Map(intervals);
 }
 
-/** Row by row how many groups of each class a draw of `size` groups holds. */
+/** For each draw of `size` groups, how many groups of each class it contains. */
 function multinomialDraws(classes: readonly GroupClass[], size: number): Uint32Array {
   const random = uniform(SEED);
   const counts = new Uint32Array(DRAWS * classes.length);

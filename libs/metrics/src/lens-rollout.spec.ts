@@ -42,7 +42,7 @@ describe('one rollout as a trainer counts it', () => {
     expect(of(lens, { reward: Number.NaN, lastReward: 0 })).toEqual(expected);
   });
 
-  test('SkyRL looks at the last step, not at the total', () => {
+  test('SkyRL counts the reward of the last step, not the total', () => {
     expect(of('skyrl', { reward: -3, lastReward: 0.1 })).toEqual([-3, true, true]);
     expect(of('skyrl', { reward: 5, lastReward: 0 })).toEqual([5, false, true]);
     expect(of('skyrl', { reward: 5, lastReward: null })).toEqual([5, null, true]);
@@ -55,25 +55,25 @@ describe('one rollout as a trainer counts it', () => {
     expect(of('prime-rl', { reward: 2 })).toEqual([2, false, true]);
   });
 
-  test('verl leaves out what the model said nothing in; without its turns nobody knows', () => {
+  test('verl leaves out rollouts without a turn of the model; unknown turns give unknown', () => {
     expect(of('verl', { assistantTurns: 0 })).toEqual([1, null, false]);
     expect(of('verl', { assistantTurns: null })).toEqual([1, null, null]);
   });
 
-  test('slime and tinker take the reward that is trained on where it is known', () => {
+  test('slime and tinker use the trained reward where it is known', () => {
     expect(of('slime', { reward: 0.4, trainedReward: 1 })).toEqual([1, true, true]);
     expect(of('slime', { reward: 0.4, trainedReward: null })).toEqual([0, false, true]);
     expect(of('slime', { reward: 0.4 })).toEqual([0.4, false, true]);
     expect(of('tinker', { reward: 0.4, trainedReward: 0.5 })).toEqual([0.5, null, true]);
   });
 
-  test('every lens says its rule, and TRL that it is the canonical one', () => {
+  test('every lens has its own rule, and TRL’s refers to the canonical one', () => {
     expect(new Set(LENSES.map(lensRolloutRule)).size).toBe(LENSES.length);
     expect(lensRolloutRule('trl')).toMatch(/^the same as canonical/);
   });
 });
 
-describe('the mean over what is counted', () => {
+describe('the mean over counted rollouts', () => {
   const figures = fc.record({
     reward: fc.option(fc.integer({ min: -8, max: 8 }).map((value) => value / 4)),
     lastReward: fc.option(fc.constantFrom(0, 1)),

@@ -6,28 +6,28 @@ import { isSuccess } from './success.ts';
 /** What a lens reads of one rollout. */
 export type LensInput = Pick<RolloutFigures, 'reward' | 'lastReward' | 'trainedReward' | 'assistantTurns' | 'failure' | 'stop'>;
 
-/** One rollout as a trainer counts it. The mean of `reward` over what is `counted` is the mean that the lens shows of these rollouts. */
+/** One rollout as a trainer counts it. The mean of `reward` over the `counted` rollouts is the mean of the lens. */
 export interface LensRollout {
-  /** null = that trainer has no number for it. */
+  /** null = the trainer has no number for it. */
   reward: number | null;
-  /** Whether it counts as solved; null = that trainer does not say it of single rollouts, or what it follows from is not known. */
+  /** Whether it counts as solved; null = the trainer does not decide it per rollout, or its inputs are not known. */
   success: boolean | null;
-  /** Whether it is in the trainer's mean; null = what that follows from is not known. */
+  /** Whether the trainer's mean contains it; null = its inputs are not known. */
   counted: boolean | null;
 }
 
 interface RolloutLens {
-  /** For people. */
+  /** The rule in words. */
   rule: string;
-  /** `success`: the rule of its run and environment (decision 14.3). */
+  /** `success`: the success rule of its run and environment. */
   of(row: LensInput, success: SuccessRule): LensRollout;
 }
 
-/** slime, miles and tinker: what they train on where the run's four settings are known, else the environment's total; null = 0. */
+/** slime, miles and tinker: the trained reward where the run's four settings are known, else the environment's total; null = 0. */
 const trained = (row: LensInput): number => (row.trainedReward !== undefined ? (row.trainedReward ?? 0) : (scoreOf(row.reward) ?? 0));
 const TRAINED = 'the total as the run’s settings reduce and clamp it, the plain total where they are not all given; null counts as 0';
 
-/** As the definitions in lenses/ count, whose sources and commits they name. */
+/** Agrees with the definitions in lenses/, which name their sources. */
 const ROLLOUT_LENSES: Record<Lens, RolloutLens> = {
   canonical: {
     rule: 'the total; unscored rollouts have none and are in no mean; solved by the success rule of the run and environment',
@@ -85,5 +85,5 @@ const ROLLOUT_LENSES: Record<Lens, RolloutLens> = {
 /** `success`: the success rule of the rollout's run and environment. */
 export const rolloutOfLens = (lens: Lens, row: LensInput, success: SuccessRule): LensRollout => ROLLOUT_LENSES[lens].of(row, success);
 
-/** What `rolloutOfLens` says, in words; of a lens that adds nothing to the canonical reward it says that. */
+/** The rule of `rolloutOfLens` in words. */
 export const lensRolloutRule = (lens: Lens): string => ROLLOUT_LENSES[lens].rule;

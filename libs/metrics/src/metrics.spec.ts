@@ -26,7 +26,7 @@ import {
 import { std } from './summary.ts';
 
 const stops = ['finished', 'max_turns', 'env_error', 'cancelled', 'parse_error', 'unknown', null] as const;
-/** Rewards in quarters, whose sums are exact, so that parts and wholes must agree to the bit. */
+/** Rewards in quarters: their sums are exact, so parts and wholes agree to the bit. */
 const quarter = fc.integer({ min: -20, max: 20 }).map((value) => value / 4);
 const rollout: fc.Arbitrary<RolloutFigures> = fc.record({
   group: fc.constantFrom('a', 'b', '__proto__', null),
@@ -94,7 +94,7 @@ describe('properties', () => {
     );
   });
 
-  test('merged histograms of any rewards are the histogram of all', () => {
+  test('merged histograms equal the histogram of all rewards', () => {
     const rewards = fc.array(fc.oneof(fc.double({ min: -1e6, max: 1e6, noNaN: true }), quarter), { maxLength: 40 });
     fc.assert(
       fc.property(rewards, rewards, (left, right) => {
@@ -105,7 +105,7 @@ describe('properties', () => {
     );
   });
 
-  test('a deviation from sums is that of the values', () => {
+  test('a deviation from sums equals the deviation of the values', () => {
     fc.assert(
       fc.property(fc.array(quarter, { minLength: 2, maxLength: 30 }), (rewards) => {
         const stats = groupStats(columnsOf(rewards.map((reward) => ({ ...base, reward })))).get('a')!;
@@ -134,7 +134,7 @@ const base: RolloutFigures = {
 };
 
 describe('canonical', () => {
-  test('pass@k of ten thousand samples neither overflows nor loses its digits', () => {
+  test('pass@k of ten thousand samples neither overflows nor loses precision', () => {
     expect(passAtKOfGroup(10_000, 1, 5000)).toBeCloseTo(0.5, 12);
     expect(passHatKOfGroup(10_000, 9999, 5000)).toBeCloseTo(0.5, 9);
   });
@@ -148,7 +148,7 @@ describe('canonical', () => {
     expect(avgInterval(columnsOf(rows.slice(0, 1)))).toBeNull();
   });
 
-  test('the bootstrap interval is the same every time, and holds the estimate', () => {
+  test('the bootstrap interval is the same every time, and contains the estimate', () => {
     const rows = Array.from({ length: 40 }, (_, i) => ({ ...base, group: `${i % 10}`, reward: i % 3 === 0 ? 1 : 0 }));
     const interval = passAtKInterval(columnsOf(rows), 2)!;
     expect(passAtKInterval(columnsOf(rows.toReversed()), 2)).toEqual(interval);
@@ -158,7 +158,7 @@ describe('canonical', () => {
     expect(interval.high).toBeGreaterThan(passAtK(columnsOf(rows), 2).value!);
   });
 
-  test('advantages: centred, and over the deviation', () => {
+  test('advantages are centred, and divided by the deviation', () => {
     const { centred, normalised } = advantages([0, 1])[1]!;
     expect(centred).toBe(0.5);
     expect(normalised).toBeCloseTo(0.5 / (Math.SQRT1_2 + 1e-6), 12);
@@ -166,7 +166,7 @@ describe('canonical', () => {
     expect(advantages([null, 1])[0]).toBeNull();
   });
 
-  test('a rule an environment, inferred from its own rewards', () => {
+  test('each environment has a success rule, inferred from its rewards', () => {
     const rows = [
       { ...base, reward: 0.5 },
       { ...base, environment: 'x', reward: 2 },
@@ -176,7 +176,7 @@ describe('canonical', () => {
     expect(groupStats(columnsOf(rows), { success: { threshold: 0.5, strict: false } }).get('a')!.c).toBe(3);
   });
 
-  test('the edges of a histogram, and where 0 and 1 are', () => {
+  test('histograms have 51 edges, and known bins for 0 and 1', () => {
     const unit = histogram([0, 1, 1]);
     expect(histogramEdges(unit)).toHaveLength(51);
     expect([unit.counts[0], unit.counts[49]]).toEqual([1, 2]);
@@ -186,7 +186,7 @@ describe('canonical', () => {
 });
 
 describe('catalogue', () => {
-  test('every lens lists metrics with formula and source, no key twice, and each is found by its key', () => {
+  test('every lens lists metrics with formula and source, under unique keys that resolve', () => {
     for (const lens of LENSES) {
       const keys = listMetrics(lens).map(({ key }) => key);
       expect(new Set(keys).size).toBe(keys.length);
@@ -197,7 +197,7 @@ describe('catalogue', () => {
     }
   });
 
-  test('what the upload cannot give says so under the trainer’s own name', () => {
+  test('metrics that need more than the upload say so under the trainer’s name', () => {
     for (const [lens, key] of [
       ['skyrl', 'generate/avg_num_tokens'],
       ['verl', 'critic/rewards/mean'],
@@ -229,7 +229,7 @@ describe('catalogue', () => {
     expect(resolveMetricName(name, lens).matches[0]).toEqual({ lens: expectedLens, key });
   });
 
-  test('an unknown name gets the nearest one, nonsense gets none', () => {
+  test('an unknown name gets the nearest key, nonsense gets none', () => {
     expect(resolveMetricName('rewrd_mean')).toEqual({ matches: [], suggestion: 'reward_mean' });
     expect(resolveMetricName('reward/avg_pass_8')).toEqual({ matches: [], suggestion: 'reward/avg_pass_at_8' });
     expect(resolveMetricName('x'.repeat(10_000))).toEqual({ matches: [], suggestion: null });

@@ -26,7 +26,7 @@ export function uniform(seed: number): () => number {
   return () => ((word() >>> 5) * 67_108_864 + (word() >>> 6)) / 9_007_199_254_740_992;
 }
 
-/** How many of `n` tries succeed, each with probability `p`: drawn exactly, in time that does not grow with n. */
+/** Draws how many of `n` trials succeed, each with probability `p`, in time that does not grow with n. */
 export function binomial(n: number, p: number, random: () => number): number {
   if (n === 0 || p <= 0) return 0;
   if (p >= 1) return n;

@@ -1,6 +1,4 @@
-/**
- * Sum in NumPy's order (pairwise, eight lanes), so that a mean or "the deviation is exactly 0" agrees with the trainers bit by bit.
- */
+/** Sums in NumPy's order (pairwise, eight lanes), so that means and zero deviations agree with the trainers bit by bit. */
 export function sum(values: readonly number[]): number {
   return pairwise(values, 0, values.length);
 }
@@ -15,7 +13,7 @@ function pairwise(values: readonly number[], from: number, count: number): numbe
     const half = Math.floor(count / 2) - (Math.floor(count / 2) % 8);
     return pairwise(values, from, half) + pairwise(values, from + half, count - half);
   }
-  // Eight variables: an array of lanes for each of these blocks takes several times as long.
+  // Eight variables are several times faster than an array of lanes.
   let a = values[from]!;
   let b = values[from + 1]!;
   let c = values[from + 2]!;
@@ -40,7 +38,7 @@ function pairwise(values: readonly number[], from: number, count: number): numbe
   return total;
 }
 
-/** Python's `sum` from 3.12 on (Neumaier): what it loses is added at the end, so that 0.1 + 0.2 - 0.1 - 0.2 is 0. */
+/** Python's `sum` from 3.12 on (Neumaier): it adds lost digits at the end, so that 0.1 + 0.2 - 0.1 - 0.2 is 0. */
 export function compensatedSum(values: readonly number[]): number {
   let [total, lost] = [0, 0];
   for (const value of values) {
@@ -71,7 +69,7 @@ export function percentile(values: readonly number[], q: number): number | null 
   return percentileOfSorted(ascending(values), q);
 }
 
-/** The same of values that are ascending already. */
+/** The percentile of values in ascending order. */
 export function percentileOfSorted(sorted: readonly number[], q: number): number | null {
   if (sorted.length === 0) return null;
   const rank = q * (sorted.length - 1);
@@ -80,7 +78,7 @@ export function percentileOfSorted(sorted: readonly number[], q: number): number
   return sorted[low]! + (sorted[high]! - sorted[low]!) * (rank - low);
 }
 
-/** The same of values that are given with how many there are of each. Bit for bit `percentile` of them all. */
+/** The percentile of counted values, bit for bit equal to `percentile` of all of them. */
 export function percentileOfCounts(counted: readonly (readonly [value: number, count: number])[], q: number): number | null {
   const sorted = counted.filter(([, count]) => count > 0).toSorted(([a], [b]) => a - b);
   const total = sorted.reduce((sum, [, count]) => sum + count, 0);
@@ -97,7 +95,7 @@ function valueAt(sorted: readonly (readonly [value: number, count: number])[], r
   return sorted.at(-1)![0];
 }
 
-/** Not `Math.min(...values)`, which fails on 100 000 of them. */
+/** `Math.min(...values)` fails on 100 000 values. */
 export function min(values: readonly number[]): number | null {
   if (values.length === 0) return null;
   let least = values[0]!;

@@ -213,7 +213,7 @@ describe('test vectors', () => {
   test('18: Infinity is not scored', () =>
     expect(answer('canonical', 'reward_mean', groups({ a: [1, Number.POSITIVE_INFINITY] }))).toEqual({ value: 1, denominator: 1, of: 2 }));
 
-  test('truncation knows what it does not know', () => {
+  test('the truncation rate leaves out unknown stops', () => {
     const rows = [row({ stop: 'max_turns' }), row({ stop: null }), row({ stop: 'unknown' }), row()];
     expect(truncatedRate(columnsOf(rows))).toEqual({ value: 0.5, denominator: 2, of: 4 });
   });

@@ -22,7 +22,7 @@ const get = (url: string, headers = {}) => server.request('GET', url, { headers 
 const list = (names: readonly string[]) => names.map((name) => `runs=${encodeURIComponent(name)}`).join('&');
 const tasksOf = async (query: string) => (await get(`/v1/compare/tasks?${query}`)).body;
 
-/** Mean reward of the scored rollouts of each task, slowly. */
+/** The mean reward of the scored rollouts of each task, computed directly. */
 function meansOf(
   name: string,
   keep: (one: Seeded) => boolean = () => true,
@@ -62,8 +62,8 @@ afterAll(async () => {
   await server.close();
 });
 
-describe('tasks of runs beside each other', () => {
-  it('are refused without a key, of others, for one run, for five, and for a run beside none', async () => {
+describe('comparing runs by task', () => {
+  it('rejects a missing key, runs of others, one run, five runs, and an `against` without a run', async () => {
     const url = `/v1/compare/tasks?${list([A, B])}`;
     expect(await get(url, { 'x-api-key': '' })).toMatchObject({ status: 401, body: { code: 'unauthorized' } });
     expect(await get(url, stranger)).toMatchObject({ status: 404, body: { code: 'run_not_found' } });
@@ -74,7 +74,7 @@ describe('tasks of runs beside each other', () => {
     expect(await get(`${url}&cursor=x`)).toMatchObject({ status: 400, body: { code: 'invalid_cursor' } });
   });
 
-  it('are those that all of them scored, with paired differences and their interval', async () => {
+  it('returns the tasks that all runs scored, with paired differences and their interval', async () => {
     const names = [A, B, C];
     const answer = await tasksOf(list(names));
     const means = names.map((name) => meansOf(name));
@@ -101,7 +101,7 @@ describe('tasks of runs beside each other', () => {
     }
   });
 
-  it('keep to a range of steps, and to a phase', async () => {
+  it('filters by steps and by phase', async () => {
     const { tasks } = await tasksOf(`${list([A, B])}&steps=2..3`);
     const late = meansOf(A, ({ step }) => step >= 2);
     expect(tasks.length).toBeGreaterThan(0);
@@ -114,7 +114,7 @@ describe('tasks of runs beside each other', () => {
     });
   });
 
-  it('count what the denominator says, and keep to an environment', async () => {
+  it('counts by denominator, and filters by environment', async () => {
     const other = 'acme/other';
     const one = (task: number, more: object, reward: number | null) => {
       const rollout = randomUUID();
@@ -140,7 +140,7 @@ describe('tasks of runs beside each other', () => {
     expect(await cells('den=effective')).toEqual({ 0: [1, 1, 1], 2: [1, 1, 1], 3: [0, 1, 0] });
     expect(await cells(`env=${other}`)).toEqual({ 2: [1, 1, 1] });
     expect(await cells('env=acme/math&den=effective')).toEqual({ 0: [1, 1, 1], 3: [0, 1, 0] });
-    // Another threshold: all are successes, or none.
+    // With another threshold all rollouts succeed, or none.
     for (const [successThreshold, all] of [
       [0, true],
       [2, false],
@@ -153,7 +153,7 @@ describe('tasks of runs beside each other', () => {
     expect(await get(`/v1/compare/tasks?${list([A, B])}&den=some`)).toMatchObject({ status: 422 });
   });
 
-  it.each(['size', 'delta', 'first', 'other'])('come in the order of %s, page by page, none twice', async (sort) => {
+  it.each(['size', 'delta', 'first', 'other'])('sorts by %s over pages without repeats', async (sort) => {
     const of = (cells: { mean: number }[]) =>
       ({
         size: Math.abs(cells[2]!.mean - cells[0]!.mean),
@@ -177,10 +177,10 @@ describe('tasks of runs beside each other', () => {
   });
 });
 
-describe('one tool', () => {
+describe('one tool of a run', () => {
   const path = (rest: string, run: string = A) => `/v1/runs/${encodeURIComponent(run)}/tools${rest}`;
 
-  it('is refused without a key, of others, and without a name', async () => {
+  it('rejects a missing key, a run of others and a missing name', async () => {
     for (const route of ['/steps', '/check']) {
       expect(await get(path(`${route}?tool=add`), { 'x-api-key': '' })).toMatchObject({ status: 401 });
       expect(await get(path(`${route}?tool=add`), stranger)).toMatchObject({ status: 404, body: { code: 'run_not_found' } });
@@ -188,7 +188,7 @@ describe('one tool', () => {
     }
   });
 
-  it('is counted at every step', async () => {
+  it('has counts by step', async () => {
     const { body } = await get(path('/steps?tool=add'));
     const at = (step: number) => runs[A]!.filter((one) => one.step === step);
     expect(body).toMatchObject({ tool: 'add', step: [0, 1, 2, 3], unknown_step: 0, timed: [0, 0, 0, 0], p50_ms: [null, null, null, null] });
@@ -199,7 +199,7 @@ describe('one tool', () => {
     expect((await get(path('/steps?tool=nobody'))).body).toMatchObject({ step: [], calls: [] });
   });
 
-  it('is held against the schema that its environment publishes, newest calls first', async () => {
+  it('checks the newest calls against the schema that the environment publishes', async () => {
     const { body } = await get(path('/check?tool=add'));
     const broken = runs[A]!.filter(({ task }) => task > 2);
     expect(body).toMatchObject({
@@ -219,7 +219,7 @@ describe('one tool', () => {
     expect((await get(path('/check?tool=add&calls=10'))).body).toMatchObject({ calls: 10, checked: 10 });
   });
 
-  it('is marked where its environment publishes no such tool, and cannot be checked there', async () => {
+  it('marks a tool that the environment does not publish, and does not check it', async () => {
     const id = randomUUID();
     const message = (index: number, more: object) => ({
       eventType: 'message',

@@ -12,7 +12,7 @@ afterAll(() => world?.close());
 
 interface Answer {
   compiled: CompiledQuery;
-  /** Numbers of the rollouts that the SQL lets through, and of those that the post filter leaves. */
+  /** `seq` of the rollouts that the SQL selects, and of those that the post filter keeps. */
   candidates: number[];
   found: number[];
   naive: number[];
@@ -32,7 +32,7 @@ async function ask(text: string): Promise<Answer> {
   return { compiled, candidates, found, naive };
 }
 
-/** Each finds some and not all of the rollouts, so that an empty answer cannot pass for a right one. */
+/** Each query finds some but not all rollouts, so that an empty or full answer fails the test. */
 const queries = [
   'name:whodunit-train-0,whodunit-test-1',
   '-name:whodunit-train-0',
@@ -160,7 +160,7 @@ const queries = [
   'step:100..130 reward:<0.6 tool:search,accuse -stop:finished',
 ];
 
-describe('a compiled query finds what its meaning says', () => {
+describe('a compiled query finds the rollouts that match in memory', () => {
   test.each(queries)('%s', async (text) => {
     const { found, naive } = await ask(text);
     expect(found).toEqual(naive);
@@ -168,12 +168,12 @@ describe('a compiled query finds what its meaning says', () => {
     expect(found.length).toBeLessThan(world.rows.length);
   });
 
-  test('every key is among the queries', () => {
+  test('the queries cover every key', () => {
     const missing = QUERY_KEYS.filter(({ key }) => !queries.some((query) => query.includes(`${key}:`)));
     expect(missing.map(({ key }) => key)).toEqual(['id', 'prov.phase']);
   });
 
-  test('an id, the empty query, and what nothing can match', async () => {
+  test('an id, the empty query, and a query without matches', async () => {
     expect((await ask(`id:${world.rows[7]!.id.toUpperCase()}`)).found).toEqual([7]);
     expect((await ask('')).found).toHaveLength(world.rows.length);
     expect((await ask('prov.phase:unknown')).found).toHaveLength(world.rows.length);
@@ -183,7 +183,7 @@ describe('a compiled query finds what its meaning says', () => {
     }
   });
 
-  test('the answers are the right ones', async () => {
+  test('some answers, checked by hand', async () => {
     expect((await ask('reward:0')).found).toEqual([0, 8, 24, 32]);
     expect((await ask('-reward:0')).found).toHaveLength(32);
     expect((await ask('group.std:0')).found).toEqual([16, 17, 18, 19]);
@@ -194,7 +194,7 @@ describe('a compiled query finds what its meaning says', () => {
   });
 });
 
-test('random combinations mean the same to PostgreSQL and in memory', async () => {
+test('random combinations find the same rollouts in PostgreSQL and in memory', async () => {
   const leaf = fc.constantFrom(...queries.filter((query) => !query.includes('in:') && !query.includes(' ')));
   const clause = fc.tuple(fc.boolean(), leaf).map(([negated, text]) => (negated && !text.startsWith('-') ? `-${text}` : text));
   const group = fc
@@ -218,7 +218,7 @@ test('random combinations mean the same to PostgreSQL and in memory', async () =
   expect(some).toBeGreaterThan(100);
 });
 
-describe('a query cannot leave its parameters', () => {
+describe('text of a query stays in its parameters', () => {
   const attacks = [
     `'; DROP TABLE rollouts; --`,
     `") OR 1=1 --`,
@@ -247,14 +247,14 @@ describe('a query cannot leave its parameters', () => {
     expect((await world.client.query('SELECT count(*)::int AS n FROM rollouts')).rows[0].n).toBe(world.rows.length);
   });
 
-  test('text in place of numbers, dates, ids and codes is refused', () => {
+  test('rejects text in place of numbers, dates, ids and codes', () => {
     for (const key of QUERY_KEYS.filter(({ kind }) => kind !== 'text'))
       for (const attack of [`1;--`, `1'`, `"1 OR 1=1"`, `NaN`, `Infinity`, `0x10`, `1..2..3`, `2026-11-20';--`])
         expect(() => parseQuery(`${key.key}:${attack}`)).toThrow(QueryError);
   });
 });
 
-test('a regex never reaches PostgreSQL, only the letters that it must contain', async () => {
+test('PostgreSQL gets only the letters that a regex must contain, never the regex', async () => {
   const { compiled, candidates, found } = await ask('in:assistant /Trace(back)+ .*line \\d/ tool:/^ac.use$/ step:>=100');
   expect(compiled.values).toEqual([['assistant_message'], '%Trace%', '%use%', 100]);
   expect(compiled.where).not.toContain('~');
@@ -266,7 +266,7 @@ test('a regex never reaches PostgreSQL, only the letters that it must contain', 
   expect(candidates.length).toBeGreaterThanOrEqual(found.length);
   expect(needsMessages(compiled.postFilter!.query)).toBe(true);
   const hostile = compileQuery(parseQuery('/(a+)+$/'), defaultSchema, { now: NOW }).postFilter!.regexes[0]!;
-  // Time of this process: other processes may keep it waiting.
+  // CPU time of this process, because other processes can delay it.
   const started = process.cpuUsage();
   expect(hostile.test(`${'a'.repeat(200_000)}b`)).toBe(false);
   expect(process.cpuUsage(started).user).toBeLessThan(2_000_000);

@@ -5,7 +5,7 @@ import pg from 'pg';
 import { inject } from 'vitest';
 import { defaultSchema } from '../../../libs/query/src/schema.fixture.ts';
 
-/** Thirty-six varied rollouts, as rows in memory and in the tables that the default schema names, in a schema of their own. */
+/** Thirty-six varied rollouts, in memory and in the tables of a separate PostgreSQL schema. */
 export const NOW = Date.parse('2026-11-20T12:00:00Z');
 const HOUR = 3_600_000;
 
@@ -104,7 +104,7 @@ function groupOf(members: QueryRow[], nExpected: number | null): QueryGroup {
 
 export function makeRows(): QueryRow[] {
   const rows = Array.from({ length: 36 }, (_, index) => baseRow(index));
-  // A group that is all alike, of which sums of 0.1 leave a remainder, and one without a single score.
+  // A group of equal rewards, whose sums of 0.1 leave a remainder, and a group without a score.
   for (const index of [16, 17, 18]) rows[index]!.reward = 0.1;
   rows[19]!.reward = 0.1 + 5e-7;
   for (const index of [20, 21, 22, 23]) rows[index]!.reward = null;

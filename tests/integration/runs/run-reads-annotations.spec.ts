@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 describe('annotations', () => {
-  it('are refused without a key, for others’ rollouts, and when they say nothing or too much', async () => {
+  it('reject a missing key, rollouts of others, and empty or too long ones', async () => {
     expect(await ask('POST', '/v1/annotations', { rollout: first, tag: 'x' }, { 'x-api-key': '' })).toMatchObject({ status: 401 });
     expect(await ask('POST', '/v1/annotations', { rollout: first, tag: 'x' }, stranger)).toMatchObject({
       status: 404,
@@ -35,7 +35,7 @@ describe('annotations', () => {
     expect(await ask('DELETE', `/v1/annotations/${randomUUID()}`)).toMatchObject({ status: 404, body: { code: 'annotation_not_found' } });
   });
 
-  it('are of a range of messages, filter rollouts, and can be taken back', async () => {
+  it('cover a range of messages, filter rollouts, and can be deleted', async () => {
     const made = await ask('POST', '/v1/annotations', {
       rollout: first,
       from_index: 1,
@@ -71,7 +71,7 @@ describe('annotations', () => {
 });
 
 describe('saved views', () => {
-  it('keep a valid query in its canonical spelling', async () => {
+  it('store a valid query in its canonical spelling', async () => {
     expect(await ask('POST', '/v1/views', { name: 'x', query: 'rewrad:1' })).toMatchObject({
       status: 422,
       body: { code: 'invalid_query' },
@@ -102,7 +102,7 @@ describe('saved views', () => {
 });
 
 describe('PATCH /v1/runs/{id}', () => {
-  it('refuses settings that are none, and others’ runs', async () => {
+  it('rejects invalid settings, and runs of others', async () => {
     for (const bad of [
       { settings: { nmae: 1 } },
       { settings: { nameRegex: '(?=x)' } },
@@ -114,7 +114,7 @@ describe('PATCH /v1/runs/{id}', () => {
     expect(await ask('PATCH', `/v1/runs/${RUN}`, { tags: ['x'] }, stranger)).toMatchObject({ status: 404 });
   });
 
-  it('normalises everything again under new settings', async () => {
+  it('normalises all rollouts again under new settings', async () => {
     const before = (await ask('GET', `/v1/runs/${RUN}`)).body;
     const changed = await ask('PATCH', `/v1/runs/${RUN}`, {
       settings: { rewardReduce: 'max', maxTurns: 2 },
@@ -130,7 +130,7 @@ describe('PATCH /v1/runs/{id}', () => {
   });
 });
 
-/** Events of a stream until `enough`, with their ids. */
+/** The events of a stream until `enough`, with their ids. */
 async function listen(
   headers: Record<string, string>,
   enough: (events: { event: string; id: string | null; data: any }[]) => boolean,
@@ -165,12 +165,12 @@ async function listen(
 }
 
 describe('GET /v1/stream?run=', () => {
-  it('refuses runs of others before it begins', async () => {
+  it('rejects runs of others before the stream begins', async () => {
     expect(await ask('GET', '/v1/stream?run=nobody')).toMatchObject({ status: 404, body: { code: 'run_not_found' } });
     expect(await ask('GET', `/v1/stream?run=${RUN}`, undefined, stranger)).toMatchObject({ status: 404 });
   });
 
-  it('tells counters and changed steps, under a version by which it goes on', async () => {
+  it('sends counters and changed steps with a version, and resumes from it', async () => {
     const other = { ...seeded('late')[0]!, step: 1 };
     const has = (name: string, events: { event: string }[]) => events.some(({ event }) => event === name);
     const events = await listen(
@@ -178,11 +178,11 @@ describe('GET /v1/stream?run=', () => {
       (all) => has('dirty', all) && all.some(({ event, data }) => event === 'counters' && data.rollouts === 9),
       () => upload(server, RUN, [other]),
     );
-    // News of what was done before may still come, and does not wait for the first counters.
+    // Earlier changes may still arrive, before the first counters.
     expect(events.find(({ event }) => event === 'counters')).toMatchObject({ data: { rollouts: 8, messages: 32 } });
     const dirty = events.find(({ event }) => event === 'dirty')!;
     expect(dirty.data.steps).toContain(1);
-    // It never goes back, also when news of an older version come late.
+    // The id never decreases, even when a change of an older version arrives late.
     expect(BigInt(dirty.id!)).toBeGreaterThanOrEqual(BigInt(dirty.data.v));
     const [begun, ...later] = events.filter(({ id }) => id !== null);
     const missed = await listen({ 'last-event-id': begun!.id! }, (all) => has('dirty', all));
@@ -191,7 +191,7 @@ describe('GET /v1/stream?run=', () => {
     expect(later.filter(({ event }) => event !== 'dirty')).toEqual([]);
   });
 
-  it.each(['999999999999', 'x', '-5'])('begins anew after %s, which it cannot go on from', async (id) => {
+  it.each(['999999999999', 'x', '-5'])('starts over after %s, from which it cannot resume', async (id) => {
     const events = await listen({ 'last-event-id': id }, (all) => all.some(({ event }) => event === 'reset'));
     expect(events.filter(({ id }) => id !== null)[0]).toMatchObject({ event: 'reset' });
   });

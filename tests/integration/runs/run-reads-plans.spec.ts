@@ -4,7 +4,7 @@ import { startServer, type TestServer } from '../../support/server.ts';
 import { NORMALISER_VERSION } from '../../../libs/rollouts/src/index.ts';
 import { seeded, upload } from './run-reads.world.ts';
 
-/** Plans of what the read routes really ask, on tables of 40 000 rows in eight runs. */
+/** Plans of the statements of the read routes, on tables of 40 000 rows in eight runs. */
 const ROWS = 40_000;
 const RUNS = 8;
 const WATCHED = ['rollouts', 'rollout_messages', 'rollout_search', 'rollout_groups', 'step_rollups', 'tool_rollups', 'annotations'];
@@ -57,11 +57,11 @@ beforeAll(async () => {
   await pool.query(
     `INSERT INTO annotations (org_id, rollout_seq, run_seq, tag, author) SELECT u.org_id, r.seq, r.run_seq, 'x', 'me' FROM rollouts r JOIN runs u ON u.seq = r.run_seq`,
   );
-  // Tools enough that to read those of all runs is more work than to find those of one.
+  // Enough tools that reading those of all runs costs more than finding those of one.
   await pool.query(
     `INSERT INTO tool_rollups (run_seq, phase, step, env_id, tool, figures) SELECT run_seq, phase, step, env_id, tool || n, figures FROM tool_rollups, generate_series(1, 9) n`,
   );
-  // Also empties the lists of words that wait to be sorted into their index, as the autovacuum does.
+  // VACUUM also empties the pending lists of GIN indexes, as autovacuum does.
   await pool.query('VACUUM ANALYZE');
   group = (await get('/v1/runs/run%203/groups?limit=1')).groups[0];
   rollout = (await get('/v1/runs/run%203/rollouts?limit=1&offset=2500')).rollouts[0].id;
@@ -73,7 +73,7 @@ interface Asked {
   values: unknown[];
 }
 
-/** The statements of one request, as the pool got them. */
+/** The statements that one request sent to the pool. */
 async function statementsOf(url: string): Promise<Asked[]> {
   const { pool } = server.serviceDatabase;
   const asked: Asked[] = [];
@@ -92,7 +92,7 @@ async function statementsOf(url: string): Promise<Asked[]> {
   return asked.filter(({ text }) => WATCHED.some((table) => text.includes(table)));
 }
 
-/** Tables that a plan reads from the first row to the last. */
+/** Tables that a plan reads sequentially. */
 async function scannedBy({ text, values }: Asked): Promise<string[]> {
   const { rows } = await server.database.pool.query(`EXPLAIN (FORMAT JSON) ${text}`, values);
   const found: string[] = [];
@@ -101,7 +101,7 @@ async function scannedBy({ text, values }: Asked): Promise<string[]> {
     for (const child of node.Plans ?? []) visit(child);
   };
   visit(rows[0]['QUERY PLAN'][0].Plan);
-  // A partition without a row is read faster than its index.
+  // PostgreSQL reads an empty partition rather than its index.
   const { rows: sizes } = await server.database.pool.query(
     'SELECT c FROM unnest($1::text[]) AS c WHERE pg_relation_size(c::regclass) > 0',
     [found],
@@ -110,7 +110,7 @@ async function scannedBy({ text, values }: Asked): Promise<string[]> {
 }
 
 const RUN = '/v1/runs/run%203';
-/** Of which one step is known, and five thousand rollouts have none. */
+/** A run with one known step and five thousand rollouts without a step. */
 const UNKNOWN = '/v1/runs/run%207';
 const routes = [
   `${RUN}/rollouts`,
@@ -156,7 +156,7 @@ const routes = [
   '/v1/annotations?run=run%203',
 ];
 
-describe('no table is read whole by', () => {
+describe('no sequential scan for', () => {
   it.each(routes)('%s', async (route) => {
     const url = route.replace('{rollout}', rollout).replace('{group}', group.key).replace('{task}', group.task.id);
     const statements = await statementsOf(url);
@@ -165,14 +165,14 @@ describe('no table is read whole by', () => {
       expect({ scans: await scannedBy(statement), statement: statement.text }).toMatchObject({ scans: [] });
   });
 
-  it('what the check would see: a statement without an index', async () => {
+  it('the check finds a statement without an index', async () => {
     expect(await scannedBy({ text: 'SELECT count(*) FROM rollouts WHERE bytes > $1', values: [5] })).toEqual(['rollouts']);
   });
 });
 
-describe('pages of rollouts while rollouts come', () => {
+describe('pages of rollouts while rollouts arrive', () => {
   it.each(['sort=created_at&order=desc', 'sort=created_at&order=asc', 'sort=step&order=desc', 'sort=reward&order=asc'])(
-    'by %s hold each once',
+    'sorted by %s contain each rollout once',
     async (sort) => {
       const run = `busy ${sort}`;
       const stored = seeded(run, { steps: 5, tasks: 4, n: 4 });
@@ -184,7 +184,7 @@ describe('pages of rollouts while rollouts come', () => {
         const body: any = await get(`${url}${cursor && `&cursor=${cursor}`}`);
         seen.push(...body.rollouts.map(({ id }: { id: string }) => id));
         cursor = body.next;
-        // Others come between the pages, before and behind the place.
+        // Others arrive between the pages, before and after the cursor.
         if (page < 6) await upload(server, run, seeded(`${run}/${page}`, { steps: 3, tasks: 1, n: 2 }));
       }
       expect(new Set(seen).size).toBe(seen.length);

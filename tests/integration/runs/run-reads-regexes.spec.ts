@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 import { seeded, upload } from './run-reads.world.ts';
 
-/** Queries of which the database decides one half and the service the other. */
+/** Queries that the database and the service evaluate together. */
 const RUN = 'by regex';
 const rollouts = seeded(RUN);
 
@@ -46,7 +46,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-it('a list by a regex has pages by offset', async () => {
+it('a list filtered by a regex has pages by offset', async () => {
   const q = 'name:/^math-[01]$/';
   const whole = await listed(q);
   expect(whole).toHaveLength(rollouts.filter(({ task }) => task < 2).length);
@@ -54,7 +54,7 @@ it('a list by a regex has pages by offset', async () => {
   expect(await listed(q, `&limit=5&offset=${whole.length}`)).toEqual([]);
 });
 
-describe('a query with a regex finds what the same one without it does', () => {
+describe('a query with a regex finds the same rollouts as its equivalent without one', () => {
   it.each([
     ['tag:/^to re/', 'tag:"to review 0","to review 1"'],
     ['note:/^look/', 'note:"looks odd"'],

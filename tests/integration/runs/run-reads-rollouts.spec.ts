@@ -28,9 +28,9 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-describe('reads of a rollout refuse', () => {
+describe('reads of a rollout reject', () => {
   it.each(['header', 'outline', 'calls', 'beside?sort=reward', 'messages', 'messages/0/body', `objects/${'0'.repeat(64)}.png`])(
-    '%s without a key, and to others',
+    '%s without a key, and for other organisations',
     async (route) => {
       expect(await get(`/v1/rollouts/${middle.id}/${route}`, { 'x-api-key': '' })).toMatchObject({ status: 401 });
       for (const [id, headers] of [
@@ -42,7 +42,7 @@ describe('reads of a rollout refuse', () => {
     },
   );
 
-  it('messages, objects and ranges that are not there', async () => {
+  it('messages, objects and ranges that do not exist', async () => {
     const url = `/v1/rollouts/${middle.id}`;
     expect(await get(`${url}/messages/77/body`)).toMatchObject({ status: 404, body: { code: 'message_not_found' } });
     expect(await get(`${url}/messages/-1/body`)).toMatchObject({ status: 404, body: { code: 'message_not_found' } });
@@ -57,7 +57,7 @@ describe('reads of a rollout refuse', () => {
 });
 
 describe('a rollout', () => {
-  it('knows its neighbours in group and over steps', async () => {
+  it('has its neighbours in the group and over steps', async () => {
     const { body } = await get(`/v1/rollouts/${middle.id}/header`);
     const id = (step: number, sample: number) => ({ id: at(step, 1, sample).id });
     expect(body).toMatchObject({ id: middle.id, time_kind: 'upload', missing_indexes: [], run: { name: RUN } });
@@ -94,14 +94,14 @@ describe('a rollout', () => {
     expect(walked.every(({ incomplete }) => incomplete === false)).toBe(true);
   });
 
-  it('has those beside it in a list that it is not in itself', async () => {
+  it('has neighbours in a list that does not contain it', async () => {
     const { body } = await get(`/v1/rollouts/${middle.id}/beside?q=${encodeURIComponent('-step:1')}&sort=step&order=asc`);
     expect([body.previous.step, body.next.step]).toEqual([0, 2]);
     const wrong = await get(`/v1/rollouts/${middle.id}/beside?q=${encodeURIComponent('stepp:1')}`);
     expect(wrong).toMatchObject({ status: 422, body: { code: 'invalid_query' } });
   });
 
-  it('has an outline of columns', async () => {
+  it('has an outline by column', async () => {
     const { body } = await get(`/v1/rollouts/${middle.id}/outline`);
     expect(body).toMatchObject({
       total: 4,
@@ -114,7 +114,7 @@ describe('a rollout', () => {
     expect(body.type.map((code: number) => body.types[code])).toEqual(['user_message', 'tool_call', 'tool_result', 'assistant_message']);
   });
 
-  it('cuts large bodies only when asked to, and gives them whole or in part', async () => {
+  it('cuts large bodies only on request, and returns them whole or in part', async () => {
     const url = `/v1/rollouts/${big.id}/messages`;
     const content = 'ü'.repeat(10_000);
     expect((await get(`${url}?from=4&limit=1`)).body.messages[0]).toMatchObject({ content });
@@ -131,7 +131,7 @@ describe('a rollout', () => {
     expect(await (await raw(`${url}/4/body`, { range: 'bytes=-2' })).text()).toBe('ü');
   });
 
-  it('shows its images, and nothing as a page', async () => {
+  it('serves its images, and nothing as a page', async () => {
     const { messages } = (await get(`/v1/rollouts/${big.id}/messages?from=5`)).body;
     const name = /palestra-object:([0-9a-f]{64}\.png)/.exec(messages[0].content)![1]!;
     const image = await raw(`/v1/rollouts/${big.id}/objects/${name}`);
@@ -144,7 +144,7 @@ describe('a rollout', () => {
     expect((await raw(`/v1/rollouts/${middle.id}/objects/${name}`)).status).toBe(404);
   });
 
-  it('is compared with another by what both did', async () => {
+  it('is compared with another by the calls of both', async () => {
     const other = at(1, 1, 2);
     const { body } = await get(`/v1/diff?a=${middle.id}&b=${other.id}`);
     expect(body).toMatchObject({ a: { id: middle.id }, b: { id: other.id }, first_divergence: 0, same: 1, truncated: false });

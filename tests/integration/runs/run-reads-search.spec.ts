@@ -5,7 +5,7 @@ import { seeded, strangerOf, upload } from './run-reads.world.ts';
 
 const RUN = 'searched';
 const rollouts = seeded(RUN);
-/** Whose tool result holds the text; the others' is an error. */
+/** Rollouts whose tool result contains the text; those of the others are errors. */
 const holders = rollouts.filter(({ failed }) => !failed);
 
 let server: TestServer;
@@ -37,8 +37,8 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-describe('search refuses', () => {
-  it('no words, a regex of another language, a bad query and a cursor of another list', async () => {
+describe('search rejects', () => {
+  it('an empty text, an unsupported regex, a bad query and a cursor of another list', async () => {
     expect(await search({ q: '' })).toMatchObject({ status: 422, body: { code: 'invalid_body' } });
     expect(await search({ q: '(?=x)', mode: 'regex' })).toMatchObject({ status: 422, body: { code: 'invalid_query' } });
     expect(await search({ q: 'x'.repeat(300), mode: 'regex' })).toMatchObject({ status: 422, body: { code: 'invalid_query' } });
@@ -49,14 +49,14 @@ describe('search refuses', () => {
     expect(await search({ q: 'fox', cursor: 'AAAA' })).toMatchObject({ status: 400, body: { code: 'invalid_cursor' } });
   });
 
-  it('to show one organisation to another', async () => {
+  it('runs of another organisation', async () => {
     expect(await search({ q: 'fox' }, 'nobody')).toMatchObject({ status: 404 });
     expect((await get('/v1/search?q=fox', stranger)).body).toMatchObject({ hits: [], steps: [] });
   });
 });
 
 describe('search', () => {
-  it('finds every message once, with its place, on pages of any size', async () => {
+  it('finds every message once, with its position, on pages of any size', async () => {
     for (const limit of ['7', '100']) {
       const hits = await all({ q: 'Quick brown', limit });
       expect(hits).toHaveLength(holders.length);
@@ -68,14 +68,14 @@ describe('search', () => {
     }
   });
 
-  it('counts hits by step and stays within a query', async () => {
+  it('counts hits by step, within a query', async () => {
     const { body } = await search({ q: 'fox', within: 'step:1..2' });
     const at = (step: number) => holders.filter((one) => one.step === step).length;
     expect(body.steps).toEqual([1, 2].map((step) => ({ step, hits: at(step) })));
     expect(body.query).toBe('step:1..2');
   });
 
-  it('finds by a regex, over all pages, whatever stands in it', async () => {
+  it('finds by a regex over all pages, whatever characters it has', async () => {
     const hits = await all({ q: 'br[o]wn\\s+f(o)x', mode: 'regex', limit: '10' });
     expect(hits).toHaveLength(holders.length);
     expect(new Set(hits.map(({ rollout }) => rollout))).toEqual(new Set(holders.map(({ id }) => id)));
@@ -85,7 +85,7 @@ describe('search', () => {
     expect((await search({ q: '(a+)+$', mode: 'regex' })).status).toBe(200);
   });
 
-  it('finds by a regex within a query, which may have one too', async () => {
+  it('finds by a regex within a query, which may contain a regex too', async () => {
     const steps = async (within: string) => {
       const hits = await all({ q: 'quick', mode: 'regex', within });
       return [...new Set(hits.map(({ step }) => step))].toSorted((a, b) => a - b);
@@ -98,7 +98,7 @@ describe('search', () => {
     expect((await search({ q: 'x', mode: 'regex', within: ' ' })).body.query).toBeNull();
   });
 
-  it('takes a regex as it is, and says what is wrong with one', async () => {
+  it('uses a regex unchanged, and explains an invalid one', async () => {
     const found = async (q: string) => (await all({ q, mode: 'regex' })).length;
     expect(await found(' bro')).toBe(holders.length);
     expect(await found('"|bro')).toBeGreaterThanOrEqual(holders.length);
@@ -116,7 +116,7 @@ describe('search', () => {
     expect(await found('("???" OR step:1)')).toBe(rollouts.filter(({ step }) => step === 1).length);
   });
 
-  it('finds both of two messages of one index, whichever came later', async () => {
+  it('finds both of two messages with one index, in any order of arrival', async () => {
     const twice = seeded('twice', { steps: 1, tasks: 1, n: 1 });
     const message = { eventType: 'message', rolloutEventId: twice[0]!.id, timestamp: 1, index: 1, type: 'assistant_message', metadata: {} };
     const found = async (q: string) => {

@@ -14,7 +14,7 @@ interface Told {
 
 let database: Awaited<ReturnType<typeof createDatabase>>;
 let writer: TestServer;
-/** Another process of the same database: what it tells came by NOTIFY. */
+/** Another process on the same database, which learns of changes by NOTIFY. */
 let reader: TestServer;
 beforeAll(async () => {
   database = await createDatabase();
@@ -27,7 +27,7 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** Follows a stream of the second process until the test is over. */
+/** Follows a stream of the second process until the test ends. */
 async function follow(query: string) {
   const aborted = new AbortController();
   onTestFinished(() => aborted.abort());
@@ -49,7 +49,7 @@ async function follow(query: string) {
 
 const open: Seeded = { ...seeded('open')[0]!, step: 1, task: 9, reward: 1 };
 const post = async (events: object[]) => expect((await writer.request('POST', '/v1/rollouts', { body: { events } })).status).toBe(200);
-/** As of a rollout that goes on for long: nothing of it is finished. */
+/** Events of a long rollout: none of them is finished. */
 const talk = (index: number) => ({
   eventType: 'message',
   eventId: crypto.randomUUID(),
@@ -61,11 +61,11 @@ const talk = (index: number) => ({
   isFinished: false,
   metadata: {},
 });
-/** No more than one a second, as far as a reader can see: one that comes late is nearer to the next. */
+/** At most one per second as a reader sees it; a late event is nearer to the next one. */
 const calm = (told: Told[]) => told.length < 2 || told.length - 1 <= (told.at(-1)!.at - told[0]!.at + 1_500) / 1_000;
 
 describe('GET /v1/stream', () => {
-  it('refuses a rollout that is nobody’s, another organisation’s or no id', async () => {
+  it('rejects an unknown rollout, one of another organisation and an invalid id', async () => {
     const stranger = await strangerOf(writer);
     for (const [id, headers] of [
       [rollouts[0]!.id, stranger],
@@ -80,7 +80,7 @@ describe('GET /v1/stream', () => {
       });
   });
 
-  it('tells how far the open rollout is, and no other, from another process, once a second, until it falls quiet', async () => {
+  it('sends the state of the shown rollout only, from another process, once a second, until it is idle', async () => {
     await post([eventsOf(RUN, open)[0]!]);
     const { of } = await follow(`run=${RUN}&rollout=${open.id}`);
     const alone = await follow(`rollout=${open.id}`);
@@ -91,19 +91,19 @@ describe('GET /v1/stream', () => {
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
     await expect.poll(() => of('rollout').at(-1)?.data, { timeout: 9_000 }).toEqual({ id: open.id, msgs: 30, state: 'live' });
-    // Ten seconds after its last message, without any news.
+    // Ten seconds after its last message, without any change.
     await expect.poll(() => of('rollout').at(-1)?.data, { timeout: 40_000 }).toEqual({ id: open.id, msgs: 30, state: 'complete' });
     expect(calm(of('rollout'))).toBe(true);
     await expect.poll(() => alone.of('rollout').at(-1)?.data).toEqual({ id: open.id, msgs: 30, state: 'complete' });
     expect(unopened.of('rollout')).toEqual([]);
   }, 150_000);
 
-  it('tells a run’s advisories when they change, as its summary does, from another process, once a second', async () => {
+  it('sends changed advisories, equal to those of the summary, from another process, once a second', async () => {
     const { of } = await follow(`run=${RUN}`);
     await expect.poll(() => of('advisory').length).toBe(1);
     const rules = (told: Told | undefined) => told?.data.advisories.map(({ rule }: { rule: string }) => rule) ?? [];
     expect(rules(of('advisory')[0])).not.toContain('tool_error');
-    // Errors of tools, one rollout after the other.
+    // Tool errors, one rollout after the other.
     for (const one of seeded('failing', { steps: 1, tasks: 3 })) {
       await upload(writer, RUN, [{ ...one, failed: true }]);
       await new Promise((resolve) => setTimeout(resolve, 150));
@@ -126,7 +126,7 @@ describe('GET /v1/stream', () => {
     expect(of('advisory').every(({ data }) => /^\d+$/.test(data.v))).toBe(true);
   }, 150_000);
 
-  it('tells nothing again that has not changed', async () => {
+  it('does not repeat unchanged content', async () => {
     const { of } = await follow(`run=${RUN}&rollout=${rollouts[0]!.id}`);
     await expect.poll(() => of('rollout').length).toBe(1);
     await upload(writer, RUN, [{ ...seeded('one more')[0]!, failed: false }]);

@@ -18,7 +18,7 @@ const success = { threshold: 1, strict: false };
 const FEW = 'few rewards';
 const MANY = 'many rewards';
 const few = seeded(FEW, { steps: 5, tasks: 5 });
-/** As many different rewards as rollouts: between 0 and 1, none of them equal. */
+/** Rewards between 0 and 1 that all differ. */
 const many = seeded(MANY, { steps: 3, tasks: 15 }).map((one, at) => ({
   ...one,
   reward: one.reward === null ? null : ((at * 37) % 180) / 181,
@@ -36,7 +36,7 @@ beforeAll(async () => {
   server = await sharedServer();
   await upload(server, FEW, few);
   await upload(server, MANY, many);
-  // What is left out of `effective`: stopped by no fault of the policy.
+  // Rollouts that `effective` leaves out: the policy did not cause their stop.
   const cancelled = few.filter(({ sample }) => sample === 3).slice(0, 4);
   const events = cancelled.map((one) => {
     const [start] = eventsOf(MANY, { ...one, id: one.id.replace(/^......../, 'cafecafe'), reward: 0.9 }) as [Record<string, unknown>];
@@ -81,7 +81,7 @@ describe('summary of several steps', () => {
     },
   );
 
-  it('reads them from the rollouts where a step holds none of its own', async () => {
+  it('reads percentiles from the rollouts where a rollup does not count its rewards', async () => {
     const ofOrg = `(SELECT u.seq FROM runs u JOIN organisations o ON o.id = u.org_id WHERE o.name = $1)`;
     const { pool } = server.database;
     const updated = await pool.query(`UPDATE step_rollups SET figures = figures - 'rewards' WHERE run_seq IN ${ofOrg}`, [server.orgName]);
@@ -92,7 +92,7 @@ describe('summary of several steps', () => {
       expect(kpis.get(`reward_p${p}`)!.value).toBeCloseTo(rewardPercentile(columnsOf(within(few, 1, 3)), p / 100).value!, 12);
   });
 
-  it('has the interval of pass@k: the group bootstrap of their groups', async () => {
+  it('has the interval of pass@k by bootstrap over the groups', async () => {
     for (const [from, to] of [
       [0, 4],
       [1, 3],

@@ -54,7 +54,7 @@ const uploads = [
   rollout('three turns', 0, threeTurns),
   rollout('single turn', 0, [user, word]),
   rollout('calls side by side', 0, [user, call('a'), call('b'), result('a'), result('b'), thought, word], { num_turns: 2 }),
-  // Step 1: a message is missing. Step 2: more turns than were uploaded. Step 3: nothing was said.
+  // Step 1: a message is missing. Step 2: more turns than messages. Step 3: no turn of the model.
   rollout('three turns again', 1, threeTurns),
   rollout('with a gap', 1, [user, call('a'), null, word]),
   rollout('turns that were not uploaded', 2, threeTurns, { num_turns: 4 }),
@@ -82,20 +82,20 @@ afterAll(async () => {
 });
 
 describe('verl’s turns', () => {
-  it('are those of the model and of tools and users between them, and one more; none where messages are missing', async () => {
+  it('count turns of the model, turns of tools and users between them, and one more; null where messages are missing', async () => {
     expect(await figures('num_turns/max')).toEqual([6, null, null, null]);
     expect(await figures('num_turns/min')).toEqual([2, null, null, null]);
     // 6 of three turns, 2 of a single one, 4 of two turns with two calls in the first.
     expect(await figures('num_turns/mean')).toEqual([4, null, null, null]);
   });
 
-  it('say who answered: scores are there wherever turns of the model are known', async () => {
+  it('give scores wherever turns of the model are known', async () => {
     const scores = await figures('critic/score/mean');
     expect(scores.slice(0, 3)).toEqual([(2 + 0 + 2) / 3, 1, 2]);
     expect(scores[3]).toBeNull();
   });
 
-  it('are made for what an older version had normalised', async () => {
+  it('are computed for rollouts that an older version normalised', async () => {
     await server.database.pool.query('UPDATE rollouts SET tool_turns = NULL, normaliser = 1');
     await server.database.pool.query(
       `INSERT INTO dirty_steps (run_seq, phase, step) SELECT DISTINCT run_seq, phase, step FROM rollouts ON CONFLICT DO NOTHING`,

@@ -5,15 +5,15 @@ import { settled } from '../../support/derived-rows.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 import { columnsFrom, eventsOf, figuresOf, seeded, type Seeded, upload } from './run-reads.world.ts';
 
-/** An asynchronous trainer that tells no step: rollouts come one after the other, tasks as they please. */
+/** An asynchronous trainer that uploads no step: rollouts arrive one after the other, in any order of tasks. */
 const ASYNC = 'steps unknown';
 const BY_HAND = 'without steps';
 const MIXED = 'some steps';
-/** 120 rollouts in six hours: about nine in each. */
+/** 120 rollouts in six hours: about nine in each window. */
 const WIDTH = 1_800_000;
 const began = Date.UTC(2026, 0, 5, 10, 20);
 const rollouts = seeded(ASYNC, { steps: 8, tasks: 5, n: 3 }).map((one, at) => ({ ...one, task: (at * at) % 7, sample: at, failed: false }));
-/** One every three minutes, so that nothing tells where a step ends. */
+/** One every three minutes, so that no gap shows where a step ends. */
 const arrivedAt = (at: number) => began + at * 180_000;
 
 let server: TestServer;
@@ -23,7 +23,7 @@ const get = async (run: string, rest: string) => {
   return body;
 };
 
-/** As slime uploads: no step, no group. */
+/** Like slime's uploads: no step, no group. */
 function withoutStep(run: string, one: Seeded, framework: string): object[] {
   const [start, ...messages] = eventsOf(run, one) as Record<string, unknown>[];
   const { step: _step, metadata: _metadata, ...rest } = start!;
@@ -48,12 +48,12 @@ beforeAll(async () => {
      FROM unnest($1::uuid[], $2::float8[]) AS n(id, at) WHERE h.id = n.id`,
     [rollouts.map(({ id }) => id), rollouts.map((_one, at) => arrivedAt(at))],
   );
-  // What has no step may hold a whole run, and is made again in a twentieth of the time.
+  // The unknown step may hold a whole run, so it is rebuilt in a twentieth of the time.
   await settled(server.database.pool, server.orgName);
 });
 afterAll(() => server?.close());
 
-/** By the beginning of the window of `width` in which they came. */
+/** Rollouts by the start of their window of `width`. */
 function byWindow(width: number): Map<number, Seeded[]> {
   const found = new Map<number, Seeded[]>();
   rollouts.forEach((one, at) => {
@@ -63,8 +63,8 @@ function byWindow(width: number): Map<number, Seeded[]> {
   return found;
 }
 
-describe('a run whose steps nobody knows', () => {
-  it('has curves over windows of arrival, and says that these are no steps', async () => {
+describe('a run without known steps', () => {
+  it('has curves over arrival windows, and labels the axis so', async () => {
     const { inference } = (await get(ASYNC, 'config')) as { inference: { confidence: number } };
     expect(inference.confidence).toBeLessThan(0.8);
     const answer = await get(ASYNC, 'series?m=reward_mean&x=step');
@@ -84,7 +84,7 @@ describe('a run whose steps nobody knows', () => {
     expect(new Set(series.provenance)).toEqual(new Set(['unknown']));
   });
 
-  it('has them in every lens and denominator, and keeps what was made', async () => {
+  it('has curves in every lens and denominator, and stores them', async () => {
     for (let round = 0; round < 2; round += 1) {
       const { series } = await get(ASYNC, `series?m=${encodeURIComponent('critic/score/mean')}&m=num_turns/mean`);
       const expected = [...byWindow(WIDTH).values()];
@@ -104,7 +104,7 @@ describe('a run whose steps nobody knows', () => {
     expect(Object.keys(rows[0].lenses).toSorted()).toEqual(['canonical/all', 'canonical/effective', 'verl/scored']);
   });
 
-  it('is drawn over time, rollouts and environments, too', async () => {
+  it('has curves over time and rollouts, and by environment', async () => {
     const from = [...byWindow(WIDTH).keys()];
     expect((await get(ASYNC, 'series?x=time')).series[0]).toMatchObject({ axis: 'time', x: from });
     const counted = await get(ASYNC, 'series?x=count');
@@ -112,11 +112,11 @@ describe('a run whose steps nobody knows', () => {
     expect(counted.series[0].x.at(-1)).toBe(120);
     const { series } = await get(ASYNC, 'series?by=env');
     expect(series).toMatchObject([{ env: 'acme/math', axis: 'window', x: from }]);
-    // A range of steps holds nothing of it.
+    // A range of steps excludes them.
     expect((await get(ASYNC, 'series?steps=0..5')).series).toEqual([]);
   });
 
-  it.each(['reward', 'turns'])('has a heatmap of %s over them that holds every rollout', async (y) => {
+  it.each(['reward', 'turns'])('has a heatmap of %s by window that counts every rollout', async (y) => {
     const heatmap = await get(ASYNC, `heatmap?y=${y}`);
     const expected = [...byWindow(WIDTH)];
     expect(heatmap).toMatchObject({
@@ -141,7 +141,7 @@ describe('a run whose steps nobody knows', () => {
     expect(stopped.reduce((a: number, b: number) => a + b, 0)).toBe(rollouts.length);
   });
 
-  it('has a summary of everything, and says where its charts begin and end', async () => {
+  it('has a summary of all rollouts with the range of its windows', async () => {
     const summary = await get(ASYNC, 'summary');
     expect(summary).toMatchObject({
       rollouts: 120,
@@ -155,7 +155,7 @@ describe('a run whose steps nobody knows', () => {
     );
   });
 
-  it('goes on in the window of what comes later', async () => {
+  it('adds later rollouts to their windows', async () => {
     const { series } = await get(BY_HAND, 'series?m=reward_mean&m=pass@1');
     expect(series[0]).toMatchObject({ axis: 'window', denominator: [expect.any(Number)] });
     const own = seeded(BY_HAND, { steps: 1 });

@@ -26,16 +26,16 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-describe('reads of a run refuse', () => {
+describe('reads of a run reject', () => {
   const routes = ['series', 'summary', 'heatmap', 'facets', 'groups', 'tasks', 'tools', 'failures', 'config', 'search?q=fox', 'rollouts'];
 
-  it.each(routes)('%s without a key, and of another organisation or nobody', async (route) => {
+  it.each(routes)('%s without a key, and for unknown runs and runs of others', async (route) => {
     expect(await get(path(route), { 'x-api-key': '' })).toMatchObject({ status: 401, body: { code: 'unauthorized' } });
     expect(await get(path(route), stranger)).toMatchObject({ status: 404, body: { code: 'run_not_found' } });
     expect(await get(path(route, 'nobody'))).toMatchObject({ status: 404, body: { code: 'run_not_found' } });
   });
 
-  it('names that no metric has, with the nearest one, and what is no range, environment or number', async () => {
+  it('unknown metrics, with the nearest one, and invalid ranges, environments and numbers', async () => {
     expect(await get(path('series?m=reward_maen'))).toMatchObject({
       status: 422,
       body: { code: 'invalid_query', detail: [{ suggestion: 'reward_mean' }] },
@@ -62,7 +62,7 @@ describe('series', () => {
     expect(series.provenance).toEqual(Array.from({ length: 4 }, () => expect.stringMatching(/^(parsed|reported|unknown)$/)));
   });
 
-  it.each(['all', 'effective'] as Denominator[])('count %s when asked, and say when null is 0', async (denominator) => {
+  it.each(['all', 'effective'] as Denominator[])('count %s on request, and note null as 0', async (denominator) => {
     for (let round = 0; round < 2; round += 1) {
       const [series] = await curve(`m=reward_mean&den=${denominator}`);
       expect(series.value).toEqual([0, 1, 2, 3].map((step) => rewardMean(ofStep(step), { success, denominator }).value));
@@ -70,7 +70,7 @@ describe('series', () => {
     }
   });
 
-  it('take trainers’ names and any k, which are kept until the step changes', async () => {
+  it('accept trainers’ names and any k, and store the figures until the step changes', async () => {
     const names = ['reward/avg_raw_reward', 'pass@3', 'pass@{k}'];
     const series = await curve(names.map((m) => `m=${encodeURIComponent(m)}`).join('&'));
     const skyrl = metric('skyrl', 'reward/avg_raw_reward')!;
@@ -85,7 +85,7 @@ describe('series', () => {
     expect(Object.keys(kept[0].lenses)).toEqual(expect.arrayContaining(['skyrl/scored', 'canonical/scored']));
   });
 
-  it('are made anew where they were kept by an earlier revision of a lens', async () => {
+  it('are recomputed where an earlier revision of a lens stored them', async () => {
     const key = 'all/solved_none';
     await server.database.pool.query(
       `UPDATE step_rollups SET figures = figures || jsonb_build_object('lenses', COALESCE(figures->'lenses', '{}') || $2::jsonb)
@@ -97,7 +97,7 @@ describe('series', () => {
     expect(series.value).toEqual([0, 1, 2, 3].map((step) => (definition.compute(ofStep(step)) as { value: number }).value));
   });
 
-  it('are drawn over time and rollouts, by environment, and in few points', async () => {
+  it('have points over time and rollouts, by environment, and by range of steps', async () => {
     expect((await curve('x=count'))[0].x).toEqual([12, 24, 36, 48]);
     expect((await curve('x=time'))[0].x.every((at: number) => Math.abs(at - Date.now()) < 300_000)).toBe(true);
     expect((await curve('by=env')).map(({ env }: { env: string }) => env)).toEqual(['acme/math']);
@@ -119,7 +119,7 @@ describe('summary', () => {
     expect(kpi('avg@n').high).toBeCloseTo(high, 9);
   });
 
-  it('names what is odd, with the query that shows it', async () => {
+  it('has advisories with the query for their rollouts', async () => {
     const { advisories } = (await get(path('summary'))).body;
     const errors = rollouts.filter(({ failed }) => failed).length;
     const found = advisories.find(({ rule }: { rule: string }) => rule === 'tool_error');
@@ -127,7 +127,7 @@ describe('summary', () => {
     expect((await get(path(`rollouts?q=${encodeURIComponent(found.q)}`))).body.total).toBe(errors);
   });
 
-  it('is told in another lens by what it printed at each step', async () => {
+  it('has the figures of another lens, from what it prints at each step', async () => {
     const { body } = await get(path('summary?lens=trl&steps=2'));
     const expected = metric('trl', 'reward')!.compute(ofStep(2)) as { value: number };
     expect(body.kpis.find(({ key }: { key: string }) => key === 'reward')).toMatchObject({ value: expected.value, steps: 1 });
@@ -135,7 +135,7 @@ describe('summary', () => {
 });
 
 describe('heatmap', () => {
-  it.each(['reward', 'turns', 'tokens'])('of %s counts every rollout that has it', async (y) => {
+  it.each(['reward', 'turns', 'tokens'])('of %s counts every rollout with a value', async (y) => {
     const { body } = await get(path(`heatmap?y=${y}&bins=25`));
     expect(body.from).toEqual([0, 1, 2, 3]);
     expect(body.edges).toHaveLength(26);
@@ -146,7 +146,7 @@ describe('heatmap', () => {
 });
 
 describe('groups and tasks', () => {
-  it('hold the rollouts of one task at one step, with both advantages', async () => {
+  it('contain the rollouts of one task at one step, with both advantages', async () => {
     const { groups } = (await get(path('groups?steps=2'))).body;
     expect(groups).toHaveLength(3);
     for (const group of groups) {
@@ -165,7 +165,7 @@ describe('groups and tasks', () => {
     expect(await get(path('groups/x'))).toMatchObject({ status: 404, body: { code: 'group_not_found' } });
   });
 
-  it.each(['step', 'mean', 'std', 'n'])('page by %s without duplicates or holes', async (sort) => {
+  it.each(['step', 'mean', 'std', 'n'])('sorted by %s have pages without duplicates or gaps', async (sort) => {
     const seen: string[] = [];
     let cursor = '';
     for (let page = 0; page < 10; page += 1) {
@@ -179,7 +179,7 @@ describe('groups and tasks', () => {
     expect(await get(path(`groups?sort=${sort}&cursor=AAAA`))).toMatchObject({ status: 400, body: { code: 'invalid_cursor' } });
   });
 
-  it('are found by their rollouts, and refuse what is no query', async () => {
+  it('are found by a query for their rollouts, and reject an invalid query', async () => {
     const failed = new Set(rollouts.filter(({ failed: is }) => is).map(({ step, task }) => `${step}-${task}`));
     expect((await get(path('groups?q=has%3Aerror'))).body.groups).toHaveLength(failed.size);
     expect(await get(path('groups?q=rewrad%3A1'))).toMatchObject({
@@ -188,7 +188,7 @@ describe('groups and tasks', () => {
     });
   });
 
-  it('show how each task went', async () => {
+  it('show the solve rates of each task', async () => {
     const { tasks, next } = (await get(path('tasks?limit=2'))).body;
     expect(tasks).toHaveLength(2);
     const rest = (await get(path(`tasks?limit=2&cursor=${next}`))).body;
@@ -208,7 +208,7 @@ describe('groups and tasks', () => {
 describe('tools, failures, facets and ingest', () => {
   const errors = rollouts.filter(({ failed }) => failed);
 
-  it('count what was called and what went wrong', async () => {
+  it('count calls and failures', async () => {
     const { tools } = (await get(path('tools'))).body;
     expect(tools).toMatchObject([{ tool: 'add', rollouts: 48, calls: 48, errors: errors.length, latency: { timed: 0, coverage: 0 } }]);
     const { failures, looked_at, read } = (await get(path('failures'))).body;
@@ -218,10 +218,10 @@ describe('tools, failures, facets and ingest', () => {
     expect(errors.map(({ id }) => id)).toEqual(expect.arrayContaining(cluster.rollouts));
   });
 
-  it('never have more failed results than results, whoever called', async () => {
+  it('never have more failed results than results', async () => {
     const id = randomUUID();
     const message = { eventType: 'message', rolloutEventId: id, timestamp: 1, metadata: { is_error: true } };
-    // Of two calls of one turn a client that keeps one event a message has sent the first.
+    // A client with one event per message sends only the first of two calls of a turn.
     const said = [
       { type: 'tool_call', name: 'add', callId: 'a', content: '{}', metadata: {} },
       { type: 'tool_result', callId: 'a', content: 'Error' },
@@ -235,7 +235,7 @@ describe('tools, failures, facets and ingest', () => {
     expect((await get(path('rollouts?q=calls:2', 'half told'))).body).toMatchObject({ total: 1, rollouts: [{ id }] });
   });
 
-  it('count values of a query', async () => {
+  it('count the values of a query’s rollouts', async () => {
     const all = (await get(path('facets'))).body;
     expect(all).toMatchObject({
       total: 48,
@@ -251,7 +251,7 @@ describe('tools, failures, facets and ingest', () => {
     expect(all.policy_step).toEqual({ min: null, max: null });
   });
 
-  it('count phases that a query can name, also the one that is not known', async () => {
+  it('count phases under names that a query accepts, including the unknown one', async () => {
     const events = [...PHASES, 'unknown'].map((phase) => {
       const metadata = phase === 'unknown' ? {} : { phase };
       return { eventType: 'rollout', eventId: randomUUID(), timestamp: 1, runName: 'phases', environment: 'acme/math', step: 1, metadata };
@@ -269,7 +269,7 @@ describe('tools, failures, facets and ingest', () => {
     ).toHaveLength(2);
   });
 
-  it('count rewards in bins whose edges a query can name', async () => {
+  it('count rewards in bins whose edges a query accepts', async () => {
     const { reward } = (await get(path('facets'))).body;
     const known = rollouts.flatMap((row) => (row.reward === null ? [] : [row.reward]));
     expect(new Set(known).size).toBeGreaterThan(1);
@@ -284,7 +284,7 @@ describe('tools, failures, facets and ingest', () => {
     expect(one.reward).toMatchObject({ min: known[0], max: known[0], bins: [] });
   });
 
-  it('say what came and how it is known', async () => {
+  it('report ingest and provenance', async () => {
     const { body } = await get(path('config'));
     expect(body).toMatchObject({
       rollouts: 48,
@@ -299,12 +299,12 @@ describe('tools, failures, facets and ingest', () => {
 });
 
 describe('freshness', () => {
-  it('is a weak ETag that holds until something comes', async () => {
+  it('is a weak ETag that is valid until an event arrives', async () => {
     const first = await get(path('summary'));
     const tag = first.headers.get('etag')!;
     expect(tag).toMatch(/^W\/"/);
     expect(Date.parse(first.headers.get('x-data-as-of')!)).toBeGreaterThan(Date.now() - 300_000);
-    // Ages of ten seconds are part of it: the second try cannot cross another one.
+    // The answer depends on ages of ten seconds; the second attempt cannot cross the limit again.
     const again = async () => {
       const { headers } = await get(path('summary'));
       return (await get(path('summary'), { 'if-none-match': headers.get('etag')! })).status;

@@ -31,7 +31,7 @@ export function seeded(name: string, { steps = 4, tasks = 3, n = 4 } = {}): Seed
   return rollouts;
 }
 
-/** The events of one rollout: a prompt, a call, its result, a last word. */
+/** The events of one rollout: a prompt, a call, its result, an answer. */
 export function eventsOf(runName: string, { id, step, task, sample, reward, failed }: Seeded, text = 'the quick brown fox'): object[] {
   const message = (index: number, more: object) => ({
     eventType: 'message',

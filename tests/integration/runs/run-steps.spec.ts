@@ -5,7 +5,7 @@ import { sharedServer, type TestServer } from '../../support/server.ts';
 const stops = ['finished', 'max_turns', 'infra_error', 'finished', 'finished'];
 let server: TestServer;
 
-/** One rollout a stop, of step `i % 3`. */
+/** One rollout per stop, at step `i % 3`. */
 async function upload(runName: string): Promise<void> {
   const events = stops.flatMap((stop, i) => {
     const id = randomUUID();
@@ -38,12 +38,12 @@ afterAll(() => server.close());
 const steps = (run: string, query = '') => server.request('GET', `/v1/runs/${encodeURIComponent(run)}/steps${query}`);
 
 describe('counts by step', () => {
-  it('refuses a range that is none, and a run that is none', async () => {
+  it('reject an invalid range and an unknown run', async () => {
     expect(await steps('with steps', '?steps=many')).toMatchObject({ status: 422 });
     expect(await steps('nobody’s')).toMatchObject({ status: 404, body: { code: 'run_not_found' } });
   });
 
-  it('are those of the rollouts, with their stop reasons, the most frequent first', async () => {
+  it('equal those of the rollouts, with stop reasons, most frequent first', async () => {
     expect((await steps('with steps')).body).toEqual({
       phase: 'train',
       from: [0, 1, 2],
@@ -63,7 +63,7 @@ describe('counts by step', () => {
     });
   });
 
-  it('add up where there are more steps than columns, and keep to a range', async () => {
+  it('add up where there are more steps than columns, within a range', async () => {
     expect((await steps('with steps', '?max=2')).body).toMatchObject({ from: [0, 2], to: [1, 2], rollouts: [4, 1] });
     expect((await steps('with steps', '?steps=1..')).body).toMatchObject({ from: [1, 2], rollouts: [2, 1] });
   });

@@ -36,7 +36,7 @@ beforeAll(async () => {
       ];
     });
     await server.request('POST', '/v1/rollouts', { body: { events } });
-    // Activity is noted some moments later, that of all runs at once: of two in one moment neither is newer.
+    // Activity is stored a moment later, for all runs at once: two runs of one moment have the same time.
     posted += 1;
     const noted = async () =>
       (
@@ -47,13 +47,13 @@ beforeAll(async () => {
       ).rows[0].runs as number;
     await eventually(async () => (await noted()) === posted || null);
   }
-  // Reads wait for what was acknowledged, but not for as long as a busy machine takes.
+  // Reads wait for acknowledged events, but not as long as a busy machine may take.
   await settled(server.database.pool, server.orgName);
 });
 afterAll(() => server.close());
 
 describe('runs', () => {
-  it('refuses bad pages, unknown ids and ids of the wrong form', async () => {
+  it('rejects bad pages, unknown ids and ids of the wrong form', async () => {
     expect(await server.request('GET', '/v1/runs?limit=0')).toMatchObject({ status: 422, body: { code: 'invalid_body' } });
     expect(await server.request('GET', `/v1/runs/${randomUUID()}`)).toMatchObject({ status: 404, body: { code: 'run_not_found' } });
     expect(await server.request('GET', '/v1/runs/not-an-id/rollouts')).toMatchObject({ status: 404 });
@@ -86,7 +86,7 @@ describe('runs', () => {
     expect((await server.request('GET', '/v1/runs?offset=10')).body).toEqual({ runs: [], total: 2, next: null });
   });
 
-  it('says how each run does at its newest steps, from what its steps were rolled up to', async () => {
+  it('has figures of each run’s newest steps, from rollups', async () => {
     const rewardOf = (step: number, sample: number) => (step < 4 ? 0 : sample === 0 ? 1 : step % 2);
     const events = Array.from({ length: 14 }, (_, step) => step).flatMap((step) =>
       [0, 1].flatMap((sample) => {
@@ -116,7 +116,7 @@ describe('runs', () => {
     );
     for (const batch of [events.slice(0, -4), events.slice(-4)]) await server.request('POST', '/v1/rollouts', { body: { events: batch } });
     const { runs } = (await server.request('GET', '/v1/runs?name=gamma')).body;
-    // Steps 4 to 13; of the ten before them there are only four, too few to compare with.
+    // Steps 4 to 13; only four of the ten steps before them exist, too few for a comparison.
     expect(runs[0].recent).toMatchObject({
       steps: 10,
       rollouts: 20,
@@ -131,7 +131,7 @@ describe('runs', () => {
     expect(runs[0].phases).toEqual(['train']);
   });
 
-  it('says the same of a run without steps as its Overview does', async () => {
+  it('has the same figures as the Overview for a run without steps', async () => {
     const events = ['finished', 'infra_error', 'timeout', 'finished'].flatMap((stop_reason, sample) => {
       const rollout = randomUUID();
       const message = { type: 'assistant_message', content: 'x'.repeat(40), isFinished: false, metadata: {} };
@@ -164,7 +164,7 @@ describe('runs', () => {
     expect(page.body.rollouts).toMatchObject([{ reward: 0 }]);
   });
 
-  it('streams news of a run after a post', async () => {
+  it('streams a change of a run after an upload', async () => {
     const controller = new AbortController();
     const answer = await fetch(`${server.url}/v1/stream`, { headers: { 'x-api-key': server.apiKey }, signal: controller.signal });
     const { runs } = (await server.request('GET', '/v1/runs?name=alpha')).body;

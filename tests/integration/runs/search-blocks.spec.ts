@@ -4,7 +4,7 @@ import { BLOCKS, hitsSql } from '../../../apps/api/src/runs/search/search.sql.ts
 import { createOrganisation } from '../../support/organisation.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
-/** Search answers what a scan of all messages would, whatever became of them; and its plans do not depend on the words. */
+/** Search finds the same messages as a scan of all, after any change, and its plans do not depend on the words. */
 
 interface Message {
   rollout: string;
@@ -14,7 +14,7 @@ interface Message {
 
 let server: TestServer;
 const headersOf = new Map<string, Record<string, string>>();
-/** What is stored, by organisation and run. */
+/** The stored messages, by organisation and run. */
 const stored = new Map<string, Message[]>();
 
 const start = (runName: string, id: string) => ({
@@ -43,7 +43,7 @@ async function post(org: string, events: object[]): Promise<void> {
   expect(answer).toMatchObject({ status: 200 });
 }
 
-/** Rollouts of three messages; `textOf` tells what they say. */
+/** Rollouts of three messages; `textOf` returns their text. */
 async function add(org: string, run: string, rollouts: number, textOf: (n: number) => string): Promise<void> {
   const messages = stored.get(`${org} ${run}`) ?? [];
   stored.set(`${org} ${run}`, messages);
@@ -119,9 +119,9 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 describe('search equals a scan of all messages', () => {
-  it('of rare, common and absent words, in runs and organisations', expectAsScanned, 60_000);
+  it('for rare, common and absent words, in runs and organisations', expectAsScanned, 60_000);
 
-  it('after messages of searchable rollouts came late', async () => {
+  it('after late messages of indexed rollouts', async () => {
     const messages = stored.get('ours one')!;
     const late = [2, 300, 800].map((at) => ({ rollout: messages[at]!.rollout, index: 7, text: `rare changed ${at}` }));
     await post('ours', late.map(message));
@@ -130,7 +130,7 @@ describe('search equals a scan of all messages', () => {
     await expectAsScanned();
   }, 60_000);
 
-  it('after rollouts were erased, whose words are in no block any more', async () => {
+  it('after rollouts are erased, whose words leave the blocks', async () => {
     const messages = stored.get('ours one')!;
     const gone = new Set([7, 50, 407, 899].map((at) => messages[at]!.rollout));
     for (const id of gone)
@@ -148,7 +148,7 @@ describe('search equals a scan of all messages', () => {
     expect(rows[0]).toEqual({ empty: 0, words: 0 });
   }, 60_000);
 
-  it('in blocks of at most 256 messages of one run, with one row once they are full', async () => {
+  it('with blocks of at most 256 messages of one run, and one row per full block', async () => {
     const { rows } = await server.database.pool.query(
       `SELECT s.block >> 32 AS run, s.block & 4294967295 AS number, count(*)::int AS messages, count(DISTINCT h.run_seq)::int AS runs, min(h.run_seq) AS run_seq,
          (SELECT count(*)::int FROM rollout_search_blocks b WHERE b.block = s.block) AS rows
@@ -220,7 +220,7 @@ describe('plans of search', () => {
     expect(plan).toEqual({ nodes: ['rollout_search_blocks_words_idx'], rows: blocks });
   });
 
-  it.each(['frequent', 'word7', 'absent'])('messages of blocks that may have "%s" are read block by block', async (word) => {
+  it.each(['frequent', 'word7', 'absent'])('messages of blocks that can contain "%s" are read block by block', async (word) => {
     const blocks = Array.from({ length: 64 }, (_none, n) => String((BigInt(run) << 32n) + 1000n + BigInt(n)));
     const plan = await scansOf(hitsSql(null), [`'\u0001r${run}'`, word, blocks, '0', '0', 0]);
     expect(plan.nodes).toEqual(['rollout_search_block_idx']);

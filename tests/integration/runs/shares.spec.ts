@@ -26,11 +26,11 @@ async function open(url: string) {
       headers: { 'x-api-key': '', cookie, 'sec-fetch-site': 'same-origin' },
       ...(body !== undefined && { body }),
     });
-  // `request` of the test server adds its key; an empty one is none.
+  // `request` of the test server adds its key, unless the header is empty.
   return { answer, html, read };
 }
 
-it('a link names task and reward to other sites, and leads a browser to the message', async () => {
+it('a link shows task and reward in previews, and opens the message in a browser', async () => {
   const { url } = await share();
   const { answer, html } = await open(url);
   expect(answer.headers.get('content-type')).toContain('text/html');
@@ -40,7 +40,7 @@ it('a link names task and reward to other sites, and leads a browser to the mess
   expect(html).not.toContain('<script');
 });
 
-it('whoever has it reads that rollout, all of it, and nothing else', async () => {
+it('a link gives access to the whole rollout, and to nothing else', async () => {
   const { read } = await open((await share()).url);
   for (const path of ['', '/header', '/outline', '/messages', '/calls', '/messages/0/body'])
     expect([path, (await read('GET', `/v1/rollouts/${shown}${path}`)).status]).toEqual([path, 200]);
@@ -51,7 +51,7 @@ it('whoever has it reads that rollout, all of it, and nothing else', async () =>
   expect(await read('POST', '/v1/annotations', { rollout: shown, verdict: 'bad' })).toMatchObject({ status: 401 });
 });
 
-it('ends when it is taken back, or when its time is over', async () => {
+it('a link ends when it is deleted or expires', async () => {
   const { id, url } = await share();
   const { read } = await open(url);
   const { body: list } = await server.request('GET', `/v1/shares?rollout=${shown}`);
@@ -66,7 +66,7 @@ it('ends when it is taken back, or when its time is over', async () => {
   expect((await open(late.url)).answer.status).toBe(404);
 });
 
-it('is made by the organisation of the rollout, and taken back by it alone', async () => {
+it('only the organisation of the rollout creates and deletes its links', async () => {
   const stranger = await strangerOf(server);
   expect(await server.request('POST', '/v1/shares', { headers: stranger, body: { rollout: shown } })).toMatchObject({
     status: 404,
@@ -76,7 +76,7 @@ it('is made by the organisation of the rollout, and taken back by it alone', asy
   expect(await server.request('POST', '/v1/shares', { body: { rollout: randomUUID() } })).toMatchObject({ status: 404 });
 });
 
-it('ends with its rollout, also when another one is uploaded under its id', async () => {
+it('a link ends with its rollout, even when another one gets its id', async () => {
   const again = seeded('shared again', { steps: 1, tasks: 1, n: 1 });
   const id = again[0]!.id;
   await upload(server, 'shared run', again);
@@ -94,7 +94,7 @@ it('ends with its rollout, also when another one is uploaded under its id', asyn
   await gone();
 });
 
-it('says that it has ended while the run of its rollout is being erased', async () => {
+it('a link has ended while the run of its rollout is being erased', async () => {
   const hiding = seeded('hidden', { steps: 1, tasks: 1, n: 1 });
   await upload(server, 'hidden run', hiding);
   const { url } = await share({ rollout: hiding[0]!.id });

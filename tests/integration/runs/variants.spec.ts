@@ -17,7 +17,7 @@ const random = randomOf(7);
 const rollouts = Array.from({ length: 90 }, (_, at) => {
   const place = PLACES[Math.floor(random() * PLACES.length)]!;
   const [step, task] = [1 + Math.floor(random() * 3), Math.floor(random() * 2)];
-  // At the last step there are only hard ones.
+  // The last step has only hard ones.
   const hard = step === 3 && place.environment === 'acme/a' ? PLACES[2]! : place;
   return { id: randomUUID(), sample: at, step, task, reward: random() < 0.1 ? null : Math.round(random() * 4) / 4, failed: false, ...hard };
 });
@@ -78,7 +78,7 @@ const METRICS = [
 ];
 
 describe('curves of an environment of several variants', () => {
-  it.each(['scored', 'all', 'effective'] as Denominator[])('are one a metric, of all its rollouts (%s)', async (denominator) => {
+  it.each(['scored', 'all', 'effective'] as Denominator[])('are one curve per metric, of all its rollouts (%s)', async (denominator) => {
     for (const scope of ['by=env', 'env=acme/a', 'env=acme/a']) {
       const { series, incomplete } = await get(
         `/v1/runs/told/series?${METRICS.map((m) => `m=${m}`).join('&')}&den=${denominator}&${scope}`,
@@ -113,7 +113,7 @@ describe('curves of an environment of several variants', () => {
     expect(new Set(passes).size).toBe(passes.length);
   });
 
-  it('are one where the step is not known, too', async () => {
+  it('are one curve where the step is not known, too', async () => {
     const { series } = await get('/v1/runs/untold/series?m=reward_p50&m=reward_mean&by=env');
     expect(series.map(({ key, env, axis }: any) => [env, key, axis]).toSorted()).toEqual(
       ['acme/a', 'acme/b'].flatMap((env) => ['reward_mean', 'reward_p50'].map((key) => [env, key, 'window'])),
@@ -121,13 +121,13 @@ describe('curves of an environment of several variants', () => {
     for (const { env, key, denominator, value } of series) {
       const own = rollouts.filter(({ environment }) => environment === env).map(figures);
       const figure = metric('canonical', key)!.compute(columnsOf(own), { success }) as { value: number; denominator: number };
-      // All came at once: within one window, or two beside each other.
+      // All arrived at once: in one window, or in two adjacent ones.
       expect(denominator.reduce((sum: number, one: number) => sum + one, 0)).toBe(figure.denominator);
       if (value.length === 1) expect(value[0]).toBeCloseTo(figure.value, 12);
     }
   });
 
-  it('are those of a trainer in its lens, as is the summary, which counts steps', async () => {
+  it('follow a trainer in its lens, like the summary, which counts steps', async () => {
     for (const [lens, m] of [
       ['trl', 'reward_std'],
       ['trl', 'frac_reward_zero_std'],
@@ -145,7 +145,7 @@ describe('curves of an environment of several variants', () => {
     for (const key of ['reward_mean', 'reward_p50', 'pass@1']) expect(kpis.find((kpi: any) => kpi.key === key)).toMatchObject({ steps: 3 });
   });
 
-  it('are made anew when one of the variants changes', async () => {
+  it('are recomputed when one of the variants changes', async () => {
     const mean = async () => {
       const [curve] = (await get('/v1/runs/told/series?m=reward_mean&m=reward_p50&env=acme/a')).series;
       return [curve.denominator[0], curve.value[0]];

@@ -23,7 +23,7 @@ function overRewards(columns: RolloutColumns, which: Subset, reduce: (rewards: n
   return figure(reduce(rewards), rewards.length, countOf(columns), note);
 }
 
-/** Group fractions; `none` is "the rewards sum to 0" in Python 3.12, which prime-rl needs, so that [-1, 1] and [0.1, 0.2, -0.1, -0.2] count. */
+/** Group fractions. `none`: the rewards sum to 0 in Python 3.12, which prime-rl requires, so [-1, 1] and [0.1, 0.2, -0.1, -0.2] count. */
 function solved(columns: RolloutColumns, which: 'none' | 'all' | 'some'): MetricAnswer {
   const groups = groupRewards(columns);
   const none = groups.filter((rewards) => compensatedSum(rewards) === 0).length;
@@ -107,7 +107,7 @@ const ofSubset = (which: Subset): MetricTemplate[] => [
 export const primeRlLens: LensDefinition = {
   lens: 'prime-rl',
   source: 'src/prime_rl/orchestrator/metrics.py, utils.py @ 559b447',
-  // 2: sums are those of Python 3.12.
+  // Revision 2: sums as in Python 3.12.
   revision: 2,
   metrics: [
     ...ofSubset('all'),
@@ -151,7 +151,7 @@ export const primeRlLens: LensDefinition = {
     },
     ...notInUpload('needs the policy version of every token', ['off_policy/mean', 'off_policy/max']),
   ],
-  // `train/agg/all/agent/solved_none`, `eval/<env>/effective/<agent>/pass@2`, and without an agent; `pass@2` alone is the effective one.
+  // `train/agg/all/agent/solved_none`, `eval/<env>/effective/<agent>/pass@2`, with or without an agent; `pass@2` alone means `effective`.
   aliases: (name) => {
     const printed = /^(?:train|eval)\/[^/]+\/(all|effective)\/(?:([^/]+)\/)?(.+)$/.exec(name);
     if (printed === null) return [`effective/${name}`, `all/${name}`];

@@ -28,7 +28,7 @@ function ks(columns: RolloutColumns): string[] {
   return sizes.length === 1 && sizes[0]! > 1 ? powersOfTwo(sizes[0]!).map(String) : [];
 }
 
-/** Python's `round(x, 1)`: half to even where the binary number is exactly a half, which only odd quarters are. Always one decimal. */
+/** Python's `round(x, 1)` with one decimal: half to even where the binary number is exactly a half, which holds for odd quarters only. */
 export function roundedKey(value: number): string {
   if (Number.isInteger(value * 4) && !Number.isInteger(value * 2)) {
     const lower = Math.floor(value * 10);
@@ -37,7 +37,7 @@ export function roundedKey(value: number): string {
   return Object.is(value, -0) ? '-0.0' : value.toFixed(1);
 }
 
-/** Rounded reward -> groups whose rewards are exactly equal; groups of one are. */
+/** Counts groups with exactly equal rewards, groups of one included, by rounded reward. */
 function zeroStdCounts(uploaded: RolloutColumns): { counts: Map<string, number>; groups: number; note: string | null } {
   const { columns, note } = withTrainedRewards(uploaded);
   const groups = groupRewards(columns);
@@ -99,7 +99,7 @@ export const slimeLens: LensDefinition = {
     ]),
   ],
   // `rollout/zero_std/count_1.0`, `rollout/raw_reward`, `passrate/pass@4`, `eval/<set>-pass@4`, `eval/<set>/zero_std/...`, `eval/<set>`;
-  // where a grader answers whole numbers, `count_1` is what slime prints.
+  // where a grader returns whole numbers, slime prints `count_1`.
   aliases: (name) => {
     if (/^(?:rollout\/)?raw_reward$/.test(name)) return ['raw_reward/mean'];
     const rest = /^(?:rollout\/|passrate\/|eval\/[^/]+?[-/])(.+)$/.exec(name)?.[1];

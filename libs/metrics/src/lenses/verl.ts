@@ -22,12 +22,12 @@ export function expectedWorst(values: readonly number[], draws: number): number 
 const BOOTSTRAP_TIMES = 1000;
 const BOOTSTRAP_SEED = 42;
 
-/** The same for every uid with so many responses, so draw once a size. */
+/** Uids with the same number of responses share their draws. */
 function drawIndices(responses: number, draws: number): Uint32Array {
   return numpyChoice(BOOTSTRAP_SEED, responses, BOOTSTRAP_TIMES * draws);
 }
 
-/** What verl prints: 1000 draws with replacement, NumPy's legacy generator seeded anew for every uid. Depends on the order of values. */
+/** What verl prints: 1000 draws with replacement, from NumPy's legacy generator with the same seed for each uid. Depends on the order of values. */
 export function bootstrapExtreme(
   values: readonly number[],
   draws: number,
@@ -96,7 +96,7 @@ function extremes(extreme: 'best' | 'worst', exact: (values: number[], draws: nu
   ];
 }
 
-/** A response of no tokens is aborted and left out of the mean; without any turn of the model there is none. */
+/** verl leaves aborted rollouts, whose response has no tokens, out of the mean: here those without a turn of the model. */
 function score(columns: RolloutColumns, reduce: (rewards: number[]) => number | null): MetricAnswer {
   const { assistantTurns } = columns;
   if (assistantTurns.includes(null)) return unavailable('turns of the model are not known');
@@ -111,7 +111,7 @@ function turns({ assistantTurns, toolTurns }: RolloutColumns, reduce: (turns: nu
   return figure(reduce(counts), counts.length, counts.length);
 }
 
-/** DAPO's filter: `len > 1 and np.std == 0`, in NumPy's own arithmetic. verl logs no metric of this name. */
+/** DAPO's filter: `len > 1 and np.std == 0`, in NumPy's arithmetic. verl logs no metric of this name. */
 function zeroStd(columns: RolloutColumns): MetricAnswer {
   const groups = groupRewards(columns);
   const flat = groups.filter((rewards) => rewards.length > 1 && std(rewards, 0) === 0);

@@ -21,4 +21,4 @@ test.each([
   [300_000, '5 min'],
   [7_200_000, '2 h'],
   [86_400_000, '1 d'],
-])('%d ms are %s', (width, words) => expect(widthInWords(width)).toBe(words));
+])('%d ms is %s', (width, words) => expect(widthInWords(width)).toBe(words));

@@ -78,7 +78,7 @@ function countsOf({ reward, failure, stop }: StepColumns): StepFigures['rewards'
 
 const rollUp = (rollouts: readonly Stored[]) => rollUpStep(STEP, columnsFrom(rollouts), () => RULE);
 
-test('every canonical figure of a rollup is that of its rollouts, to the last bit, together and by environment', () => {
+test('every canonical figure of a rollup equals that of its rollouts to the last bit, together and by environment', () => {
   fc.assert(
     fc.property(several(1, 120), (rollouts) => {
       const { rollups } = rollUp(rollouts);
@@ -101,7 +101,7 @@ test('every canonical figure of a rollup is that of its rollouts, to the last bi
   );
 });
 
-test('nothing of a rollup or a group depends on the order of rows', () => {
+test('rollups and groups do not depend on the order of rollouts', () => {
   fc.assert(
     fc.property(several(2, 60), fc.infiniteStream(fc.nat()), (rollouts, keys) => {
       const shuffled = rollouts.map((one) => [keys.next().value!, one] as const).toSorted(([a], [b]) => a - b);
