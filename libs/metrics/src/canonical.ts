@@ -19,7 +19,7 @@ import { countOf, type MetricContext, type RolloutColumns, scoreOf } from './rol
 import { isSuccess, successRules } from './success.ts';
 import { ascending, max, mean, min, percentileOfSorted, std } from './summary.ts';
 
-/** The canonical metrics (docs/reference/metrics.md, Canonical metrics). The order of rollouts changes no figure. */
+/** The canonical metrics (docs/reference/metrics.md#canonical-metrics). The order of rollouts changes no figure. */
 
 const TRUNCATED: ReadonlySet<StopReason> = new Set(TRUNCATED_STOPS);
 

@@ -1,7 +1,7 @@
 import { type Denominator, INTERRUPTED_STOPS, type StopReason } from '@palestra/protocol';
 import { countOf, type RolloutColumns, type RolloutFigures, scoreOf } from './rollout-columns.ts';
 
-/** Stops that are not the policy's doing. parse_error, no_tool_call and truncation are the policy's own (docs/reference/metrics.md, Denominators). */
+/** Stops that are not the policy's doing. parse_error, no_tool_call and truncation are the policy's own (docs/reference/metrics.md#denominators). */
 export const NOT_THE_POLICY: ReadonlySet<StopReason | null> = new Set<StopReason>(INTERRUPTED_STOPS);
 
 export function isFailed({ failure, stop }: Pick<RolloutFigures, 'failure' | 'stop'>): boolean {

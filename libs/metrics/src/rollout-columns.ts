@@ -4,7 +4,7 @@ import type { Denominator, StopReason, UnscoredFailure } from '@palestra/protoco
 export interface RolloutFigures {
   /** Rollouts of one task at one step share it; null = not known, in no group metric. */
   group: string | null;
-  /** Canonical reward (docs/reference/metrics.md, Canonical reward); null = unscored, which is not 0. */
+  /** Canonical reward (docs/reference/metrics.md#canonical-reward); null = unscored, which is not 0. */
   reward: number | null;
   /** Sum of the positive step rewards; null = not known. */
   rewardPositive: number | null;
@@ -12,7 +12,7 @@ export interface RolloutFigures {
   lastReward: number | null;
   /** How many steps have a reward. */
   rewardSteps: number;
-  /** The reward after the trainer's own post-processing, where the run's four settings are known (docs/reference/metrics.md, Trained reward). */
+  /** The reward after the trainer's own post-processing, where the run's four settings are known (docs/reference/metrics.md#trained-reward). */
   trainedReward?: number | null;
   stop: StopReason | null;
   turns: number | null;
@@ -103,7 +103,7 @@ export interface SuccessRule {
 export interface MetricContext {
   /**
    * One rule for all rollouts, or one per environment. The rule of an environment that has none is inferred from the given rollouts
-   * (docs/reference/metrics.md, Success), so pass the run's rule whenever these are less than the run.
+   * (docs/reference/metrics.md#success), so pass the run's rule whenever these are less than the run.
    */
   success?: SuccessRule | ReadonlyMap<string | null, SuccessRule>;
   /** Expected size of a group; null = not known. */

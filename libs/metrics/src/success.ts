@@ -1,7 +1,7 @@
 import { remember } from './remember.ts';
 import { type MetricContext, type RolloutColumns, type SuccessRule } from './rollout-columns.ts';
 
-/** 1.0 if all scored rewards lie in [0, 1], else > 0 (docs/reference/metrics.md, Success). */
+/** 1.0 if all scored rewards lie in [0, 1], else > 0 (docs/reference/metrics.md#success). */
 export function inferSuccessRule(rewards: Iterable<number | null>): SuccessRule {
   for (const reward of rewards) {
     if (reward !== null && Number.isFinite(reward) && (reward < 0 || reward > 1)) return { threshold: 0, strict: true };

@@ -2,7 +2,7 @@ import type { Lens } from '@palestra/protocol';
 import { describe, expect, test } from 'vitest';
 import { columnsOf, computeLens, isFigure, metric, type MetricContext, type RolloutFigures, truncatedRate } from './index.ts';
 
-/** The vectors of docs/reference/metrics.md, Test vectors. */
+/** The vectors of docs/reference/metrics.md#test-vectors. */
 const TOLERANCE = 1e-6;
 
 function row(figures: Partial<RolloutFigures> = {}): RolloutFigures {

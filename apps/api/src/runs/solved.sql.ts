@@ -1,5 +1,5 @@
 /**
- * Whether a scored rollout `r` succeeds (docs/reference/metrics.md, Success): the threshold of the owner of run `u`, else 1 where all rewards of
+ * Whether a scored rollout `r` succeeds (docs/reference/metrics.md#success): the threshold of the owner of run `u`, else 1 where all rewards of
  * its run and environment `x` lie in [0, 1], else above 0.
  */
 export const SOLVED = `CASE WHEN jsonb_typeof(u.settings->'successThreshold') = 'number' THEN r.reward >= (u.settings->>'successThreshold')::float8

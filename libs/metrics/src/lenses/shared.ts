@@ -41,7 +41,7 @@ export function joinNotes(...notes: (string | null | undefined)[]): string | nul
 export const subset = (columns: RolloutColumns, places: readonly number[]): RolloutColumns =>
   places.length === countOf(columns) ? columns : takeRollouts(columns, places);
 
-/** slime, miles and tinker train on a reward that needs four settings of the run (docs/reference/metrics.md, Trained reward); else it is the plain sum. */
+/** slime, miles and tinker train on a reward that needs four settings of the run (docs/reference/metrics.md#trained-reward); else it is the plain sum. */
 export function withTrainedRewards(columns: RolloutColumns): { columns: RolloutColumns; note: string | null } {
   return columns.trainedReward
     ? { columns: { ...columns, reward: columns.trainedReward }, note: null }

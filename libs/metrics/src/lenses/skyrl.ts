@@ -36,7 +36,7 @@ function passAtN(columns: RolloutColumns, context: MetricContext, label: string)
 
 const sizes = (columns: RolloutColumns, context: MetricContext) => [context.n ?? largestGroup(columns)].filter((n) => n > 0).map(String);
 
-/** Float mode only: every rollout has exactly one step with a reward (docs/reference/metrics.md, Lenses). */
+/** Float mode only: every rollout has exactly one step with a reward (docs/reference/metrics.md#lenses). */
 function zeroVarianceFiltered(columns: RolloutColumns): MetricAnswer {
   if (columns.rewardSteps.some((steps) => steps !== 1) || columns.reward.some((reward) => scoreOf(reward) === null))
     return unavailable('only where every rollout has one reward-bearing step');

@@ -2,7 +2,7 @@ import type { Advisory } from '@palestra/protocol';
 import type { StepRow } from '../../store/figures/step-figures.sql.ts';
 import { readFigure } from '../../store/figures/step-rollup.ts';
 
-/** What the rules of advisories read (docs/reference/metrics.md, Advisories). */
+/** What the rules of advisories read (docs/reference/metrics.md#advisories). */
 export interface AdvisoryInput {
   /** Rows of one phase, by step. */
   rows: readonly StepRow[];

@@ -31,7 +31,7 @@ const MAX_BLOCKS = 64;
 const LISTED_BLOCKS = 2_000;
 /** Maximum of runs of an organisation that one search covers: the newest. */
 const MAX_RUNS = 1_000;
-/** Time limit of one page of a regex (docs/reference/metrics.md, Size limits). */
+/** Time limit of one page of a regex (docs/reference/metrics.md#size-limits). */
 const REGEX_MS = 5_000;
 const REGEX_BATCH = 50;
 

@@ -1,4 +1,4 @@
-/** Rollouts that arrived between two moments. Pages show it in place of a step where steps are not known (docs/reference/metrics.md, Step inference). */
+/** Rollouts that arrived between two moments. Pages show it in place of a step where steps are not known (docs/reference/metrics.md#step-inference). */
 export interface ArrivalWindow {
   /** Milliseconds since the epoch; `to` is not in it. */
   from: number;

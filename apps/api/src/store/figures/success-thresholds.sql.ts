@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { KEEP_MARK } from '../step-marks.sql.ts';
 import type { StepKey } from './dirty-steps.sql.ts';
 
-/** Whether all rewards of an environment of a run lie in [0, 1], which decides the default success rule (docs/reference/metrics.md, Success). */
+/** Whether all rewards of an environment of a run lie in [0, 1], which decides the default success rule (docs/reference/metrics.md#success). */
 export interface RewardScale {
   run_seq: number;
   env_id: number;
