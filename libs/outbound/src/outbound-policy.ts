@@ -21,7 +21,7 @@ export const refusedAddress = (): PalestraError => new PalestraError('upstream_a
  */
 export class OutboundPolicy {
   readonly #private: PrivateUpstreams | 'everything';
-  readonly #own: Endpoint[] = [];
+  readonly #ownEndpoints: Endpoint[] = [];
 
   constructor(privateUpstreams: PrivateUpstreams | 'everything') {
     this.#private = privateUpstreams;
@@ -31,7 +31,7 @@ export class OutboundPolicy {
   protect(url: string): void {
     if (!URL.canParse(url)) return;
     const { hostname, port, protocol } = new URL(url);
-    if (hostname !== '') this.#own.push({ host: unbracketed(hostname), port: Number(port) || DEFAULT_PORTS[protocol] || 0 });
+    if (hostname !== '') this.#ownEndpoints.push({ host: unbracketed(hostname), port: Number(port) || DEFAULT_PORTS[protocol] || 0 });
   }
 
   /** `host`: of a URL. Throws `upstream_address_refused` for a forbidden address; `lookup` checks names. */
@@ -81,9 +81,9 @@ export class OutboundPolicy {
   }
 
   async #isOwn(address: string, port: number): Promise<boolean> {
-    for (const own of this.#own) {
-      if (own.port !== port) continue;
-      const addresses = await addressesOf(own.host);
+    for (const endpoint of this.#ownEndpoints) {
+      if (endpoint.port !== port) continue;
+      const addresses = await addressesOf(endpoint.host);
       if (addresses.some((one) => isSameAddress(one, address))) return true;
       if (isOfThisMachine(address) && addresses.some(isOfThisMachine)) return true;
     }
@@ -106,5 +106,5 @@ async function addressesOf(host: string): Promise<string[]> {
 
 function isOfThisMachine(address: string): boolean {
   if (isLoopback(address) || isUnspecified(address)) return true;
-  return Object.values(networkInterfaces()).some((own) => own?.some((one) => isSameAddress(one.address, address)));
+  return Object.values(networkInterfaces()).some((addresses) => addresses?.some((one) => isSameAddress(one.address, address)));
 }

@@ -42,8 +42,10 @@ export class McpSession implements BackendSession {
 
   async prompt(signal: AbortSignal): Promise<MessageBlock[]> {
     const { connection, task } = this.#episode();
-    const own = promptOfTask(task);
-    return own === null ? this.#watched(promptOfServer(connection, task, signal)) : [{ text: own, detail: null, type: 'text' }];
+    const taskPrompt = promptOfTask(task);
+    return taskPrompt === null
+      ? this.#watched(promptOfServer(connection, task, signal))
+      : [{ text: taskPrompt, detail: null, type: 'text' }];
   }
 
   async messages(): Promise<Message[]> {
@@ -116,7 +118,7 @@ async function callTool(
     const result = await connection.request(signal, (client, options) =>
       client.request({ method: 'tools/call', params }, ResultSchema, {
         ...options,
-        ...(onProgress && { onprogress: (told) => onProgress(progressOf(told)) }),
+        ...(onProgress && { onprogress: (progress) => onProgress(progressOf(progress)) }),
       }),
     );
     // Many servers answer an unknown tool with an error result.

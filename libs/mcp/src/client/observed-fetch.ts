@@ -32,7 +32,7 @@ export function observedFetch(agent: Agent, watcher: Watcher): FetchLike {
       return new Response(bytes as unknown as ArrayBuffer, { status, statusText, headers });
     }
     let resumable = false;
-    const body = watched(answer.body, {
+    const body = observeBody(answer.body, {
       lines: (text) => (resumable ||= /^id:/m.test(text)),
       refused: (error) => watcher.refused(error),
       end: () => {
@@ -51,9 +51,9 @@ async function readWhole(body: ReadableStream<Uint8Array>, limitBytes: number): 
   return answer.bytes;
 }
 
-function watched(
+function observeBody(
   body: ReadableStream<Uint8Array>,
-  told: { lines(text: string): void; refused(error: PalestraError): void; end(): void },
+  observer: { lines(text: string): void; refused(error: PalestraError): void; end(): void },
 ): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   const lines = new EventLines();
@@ -65,21 +65,21 @@ function watched(
           if (done) break;
           const whole = lines.push(Buffer.from(value.buffer, value.byteOffset, value.byteLength));
           if (whole === null) continue;
-          told.lines(whole.toString('latin1'));
+          observer.lines(whole.toString('latin1'));
           return controller.enqueue(whole);
         }
         controller.close();
       } catch (error) {
         if (error instanceof PalestraError) {
-          told.refused(error);
+          observer.refused(error);
           void reader.cancel(error).catch(() => {});
         }
         controller.error(error);
       }
-      told.end();
+      observer.end();
     },
     async cancel(reason) {
-      told.end();
+      observer.end();
       await reader.cancel(reason);
     },
   });

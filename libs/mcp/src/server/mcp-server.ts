@@ -88,11 +88,11 @@ export class McpServer {
     // The fallback deployment is only for clients that cannot name one.
     if (!isSame(hosted, owner, name.replace(/@\d+$/, ''))) throw new PalestraError('environment_not_found');
     const signal = AbortSignal.timeout(DISCOVERY_DEADLINE_MS);
-    const wanted = variant?.toLowerCase() ?? null;
-    if (wanted !== null && !(await hosted.backend.environments(signal)).includes(wanted)) {
+    const variantName = variant?.toLowerCase() ?? null;
+    if (variantName !== null && !(await hosted.backend.environments(signal)).includes(variantName)) {
       throw new PalestraError('unknown_variant', { detail: `unknown environment '${variant}'` });
     }
-    return { caller, hosted, variant: wanted, task: await chooseTask(hosted.backend, wanted, request, signal) };
+    return { caller, hosted, variant: variantName, task: await chooseTask(hosted.backend, variantName, request, signal) };
   }
 
   /**
@@ -101,12 +101,12 @@ export class McpServer {
    */
   async open(
     { caller, sid, hosted, variant, task }: McpEpisode,
-    asked: { secrets: string | null; recording: Recording | null },
+    options: { secrets: string | null; recording: Recording | null },
     signal: AbortSignal,
   ): Promise<McpGreeting> {
     const { engine } = this;
-    const given = { secrets: decodeSecrets(asked.secrets), recording: asked.recording };
-    await engine.reserve(caller, { sid, hosted, ...given });
+    const sessionOptions = { secrets: decodeSecrets(options.secrets), recording: options.recording };
+    await engine.reserve(caller, { sid, hosted, ...sessionOptions });
     try {
       await engine.create(caller, {
         sid,
@@ -114,7 +114,7 @@ export class McpServer {
         variant: async () => variant,
         task: { kind: 'index', ...task },
         toolsetName: null,
-        ...given,
+        ...sessionOptions,
         signal,
       });
       const prompt = await engine.prompt(caller, sid);
@@ -152,8 +152,8 @@ export class McpServer {
   /** A server that answers one `initialize` with the result of `open`. */
   greeting(opened: McpGreeting): Server {
     const server = new Server(opened.serverInfo, { capabilities: opened.capabilities, jsonSchemaValidator: unused });
-    server.setRequestHandler(InitializeRequestSchema, ({ params: { protocolVersion: asked } }) => ({
-      protocolVersion: SUPPORTED_PROTOCOL_VERSIONS.includes(asked) ? asked : LATEST_PROTOCOL_VERSION,
+    server.setRequestHandler(InitializeRequestSchema, ({ params: { protocolVersion: requested } }) => ({
+      protocolVersion: SUPPORTED_PROTOCOL_VERSIONS.includes(requested) ? requested : LATEST_PROTOCOL_VERSION,
       ...opened,
     }));
     return server;
@@ -165,13 +165,13 @@ export class McpServer {
     const about = { name: 'palestra', version: this.version };
     const server = new Server(about, { capabilities: { tools: {}, prompts: {} }, jsonSchemaValidator: unused });
     server.setRequestHandler(ListToolsRequestSchema, () =>
-      told(async () => ({ tools: (await engine.taskTools(caller, sid)).tools.map(toolOf) })),
+      withRpcErrors(async () => ({ tools: (await engine.taskTools(caller, sid)).tools.map(toolOf) })),
     );
     server.setRequestHandler(CallToolRequestSchema, ({ params }, { requestId, sendNotification }) =>
-      told(async () => {
+      withRpcErrors(async () => {
         const { name: tool, arguments: input = {} } = params;
-        const asked = { requestId, tool, input: input as JsonObject };
-        const call = await (begun === null ? this.calls.begin(caller, sid, asked) : begun.call);
+        const callRequest = { requestId, tool, input: input as JsonObject };
+        const call = await (begun === null ? this.calls.begin(caller, sid, callRequest) : begun.call);
         const cursor = begun?.cursor ?? freshCursor(call.open.taskId, requestId, params._meta?.progressToken);
         const silence = reportProgress(call.progress, cursor, this.beatMs, sendNotification);
         return call.result().finally(silence);
@@ -179,7 +179,7 @@ export class McpServer {
     );
     server.setRequestHandler(ListPromptsRequestSchema, () => ({ prompts: [PROMPT] }));
     server.setRequestHandler(GetPromptRequestSchema, ({ params: { name } }) =>
-      told(async () => {
+      withRpcErrors(async () => {
         if (name !== PROMPT.name) throw new RpcError(-32_602, `Unknown prompt: ${name}. This server has one, "${PROMPT.name}".`);
         return { description: PROMPT.description, messages: promptMessages(await engine.prompt(caller, sid)) };
       }),
@@ -194,7 +194,7 @@ function endOf(error: unknown): unknown {
   return new PalestraError(error.code, { status: 404, detail: error.detail });
 }
 
-async function told<T>(answer: () => Promise<T>): Promise<T> {
+async function withRpcErrors<T>(answer: () => Promise<T>): Promise<T> {
   try {
     return await answer();
   } catch (error) {

@@ -7,11 +7,11 @@ const BEAT_STEP = 1e-6;
 
 /** Relays the progress of a call to its listeners: the client that started it and one that resumed its stream. */
 export class CallProgressRelay {
-  readonly begunAt = Date.now();
+  readonly startedAt = Date.now();
   readonly #listeners = new Set<(progress: CallProgress) => void>();
   #latest: CallProgress | null = null;
 
-  tell(progress: CallProgress): void {
+  update(progress: CallProgress): void {
     this.#latest = progress;
     for (const listener of this.#listeners) listener(progress);
   }
@@ -36,21 +36,21 @@ export function reportProgress(
 ): () => void {
   const { progressToken } = cursor;
   if (progressToken === null) return () => {};
-  const report = (told: CallProgress) => {
-    if (told.progress <= cursor.progress) return;
-    cursor.progress = told.progress;
+  const report = (progress: CallProgress) => {
+    if (progress.progress <= cursor.progress) return;
+    cursor.progress = progress.progress;
     beat.refresh();
     // The client is gone; a resumed stream gets the next report.
-    send({ method: 'notifications/progress', params: { progressToken, ...told } }).catch(() => {});
+    send({ method: 'notifications/progress', params: { progressToken, ...progress } }).catch(() => {});
   };
   const beat = setInterval(() => {
-    const seconds = Math.round((Date.now() - relay.begunAt) / 1_000);
+    const seconds = Math.round((Date.now() - relay.startedAt) / 1_000);
     report({ progress: cursor.progress + BEAT_STEP, message: `Running for ${seconds} s.` });
   }, beatMs);
   beat.unref();
-  const silence = relay.listen(report);
+  const stopListening = relay.listen(report);
   return () => {
     clearInterval(beat);
-    silence();
+    stopListening();
   };
 }

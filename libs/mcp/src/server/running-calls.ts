@@ -19,7 +19,7 @@ interface Running {
   /** Session and JSON-RPC request id. */
   key: string;
   /** JSON text of tool and input. */
-  asked: string;
+  signature: string;
   taskId: string;
   progress: CallProgressRelay;
 }
@@ -41,14 +41,14 @@ export class McpCalls {
   async begin(caller: Caller, sid: string, request: { requestId: RequestId; tool: string; input: JsonObject }): Promise<McpCall> {
     const { requestId, tool, input } = request;
     const key = `${sid} ${typeof requestId} ${requestId}`;
-    const asked = stringifyJson([tool, input]);
+    const signature = stringifyJson([tool, input]);
     const same = this.#byRequest.get(key);
     const progress = new CallProgressRelay();
-    const taskId = same?.asked === asked ? same.taskId : null;
-    const open = await this.#engine.call(caller, sid, { tool, input, taskId, onProgress: (told) => progress.tell(told) });
+    const taskId = same?.signature === signature ? same.taskId : null;
+    const open = await this.#engine.call(caller, sid, { tool, input, taskId, onProgress: (update) => progress.update(update) });
     const known = open.taskId === null ? undefined : this.#byTask.get(open.taskId);
     if (known !== undefined || open.taskId === null) return this.#callOf(open, known?.progress ?? progress);
-    const running = { key, asked, taskId: open.taskId, progress };
+    const running = { key, signature, taskId: open.taskId, progress };
     this.#byTask.set(running.taskId, running);
     this.#byRequest.set(key, running);
     return this.#callOf(open, progress);

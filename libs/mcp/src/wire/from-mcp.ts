@@ -65,8 +65,8 @@ export function resultOf(result: JsonObject): ToolCallResult {
   const blocks = content.map(blockOf);
   if (result['isError'] === true && typeof reason === 'string') return refusal(reason, blocks.map(textIn).join('\n'));
   if (blocks.length === 0 && structured !== undefined) blocks.push(textBlock(stringifyJson(structured)));
-  const given = meta['palestra/reward'];
-  const reward = typeof given === 'number' && Number.isFinite(given) ? given : null;
+  const metaReward = meta['palestra/reward'];
+  const reward = typeof metaReward === 'number' && Number.isFinite(metaReward) ? metaReward : null;
   const finished = meta['palestra/finished'] === true;
   const metadata = metadataOf(meta['palestra/metadata'], structured);
   const output = { blocks, metadata, reward, finished } as unknown as JsonObject;
@@ -75,8 +75,8 @@ export function resultOf(result: JsonObject): ToolCallResult {
 
 const textIn = (block: OutputBlock): string => (block.type === 'text' ? block.text : '');
 
-function metadataOf(given: JsonValue, structured: JsonValue): JsonObject | null {
-  if (isObject(given)) return given;
+function metadataOf(metadata: JsonValue, structured: JsonValue): JsonObject | null {
+  if (isObject(metadata)) return metadata;
   return isObject(structured) ? { structured_content: structured } : null;
 }
 

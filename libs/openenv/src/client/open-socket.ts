@@ -15,7 +15,7 @@ const CREATE_DEADLINE_MS = 120_000;
 const CLOSE_DEADLINE_MS = 20_000;
 
 /** A server can have several processes, and the request reaches any of them. */
-const MAX_ASKED = 8;
+const MAX_PROCESSES = 8;
 
 class SessionOccupied extends Error {}
 
@@ -126,7 +126,7 @@ export async function closeUpstreamSession(connection: OpenEnvConnection, upstre
     if (/unknown session/i.test(response.error.message)) return false;
     throw new Error(response.error.message);
   };
-  for (let asked = 0; asked < MAX_ASKED; asked += 1) {
+  for (let attempt = 0; attempt < MAX_PROCESSES; attempt += 1) {
     if (await pRetry(ask, { ...RETRY, retries: 5, signal })) return;
   }
 }

@@ -55,10 +55,10 @@ async function withTask(data: JsonObject, tasks: UploadedTasks, signal: AbortSig
   let spec: TaskSpec;
   if (typeof split === 'string' && position !== null) spec = await tasks.task(null, split, position, signal);
   else if (typeof taskId === 'string' && index === undefined) {
-    // Environments have task ids of their own, too.
-    const own = await tasks.specById(taskId, signal).catch(() => undefined);
-    if (own === undefined) return data;
-    spec = own;
+    // An unknown id can be one of the environment.
+    const uploaded = await tasks.specById(taskId, signal).catch(() => undefined);
+    if (uploaded === undefined) return data;
+    spec = uploaded;
   } else return data;
   if (typeof spec !== 'object' || spec === null || Array.isArray(spec))
     throw new PalestraError('invalid_index', {
@@ -85,14 +85,14 @@ async function taskAnswer(
   if (extra !== undefined)
     return answer(422, { detail: [{ type: 'extra_forbidden', loc: ['body', extra], msg: 'Extra inputs are not permitted' }] });
   try {
-    return answer(200, await asked(tasks, env, route, split, data!, signal));
+    return answer(200, await readTasks(tasks, env, route, split, data!, signal));
   } catch (error) {
     if (isOfClient(error)) return answer(400, { detail: error.code === 'invalid_index' ? 'Invalid task index' : error.message });
     throw error;
   }
 }
 
-async function asked(
+async function readTasks(
   tasks: UploadedTasks,
   env: string,
   route: string,

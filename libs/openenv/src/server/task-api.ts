@@ -49,10 +49,10 @@ export async function askTasks(hosted: HostedEnvironment, env: string, operation
 }
 
 async function variantOf(hosted: HostedEnvironment, env: string): Promise<string | null> {
-  const wanted = env.toLowerCase();
-  if (hosted.name.toLowerCase() === wanted) return null;
+  const variantName = env.toLowerCase();
+  if (hosted.name.toLowerCase() === variantName) return null;
   const variants = await hosted.backend.environments(AbortSignal.timeout(DEADLINE_MS));
-  if (variants.includes(wanted)) return wanted;
+  if (variants.includes(variantName)) return variantName;
   throw new PalestraError('unknown_variant', { detail: `unknown environment '${env}'` });
 }
 

@@ -70,9 +70,9 @@ export class OrsAddressResolver {
 
   /** `undefined`: no such variant. The environment's own name is the default variant, null. */
   async variantOf(hosted: HostedEnvironment, name: string, signal: AbortSignal): Promise<string | null | undefined> {
-    const wanted = name.toLowerCase();
-    if ((await this.variants(hosted, signal)).includes(wanted)) return wanted;
-    return hosted.name.toLowerCase() === wanted ? null : undefined;
+    const variantName = name.toLowerCase();
+    if ((await this.variants(hosted, signal)).includes(variantName)) return variantName;
+    return hosted.name.toLowerCase() === variantName ? null : undefined;
   }
 
   /** Variants in lower case, the default first. */

@@ -82,9 +82,9 @@ export function readToolResult(text: string): ToolCallResult {
   if (!isObject(result)) throw invalid('a tool result');
   if (result['ok'] === false) {
     const error = typeof result['error'] === 'string' ? result['error'] : String(result['error'] ?? '');
-    const given = typeof result['reason'] === 'string' ? result['reason'] : null;
-    const reason = given ?? reasonOf(error);
-    const complete = given !== null && typeof result['error'] === 'string';
+    const reasonSent = typeof result['reason'] === 'string' ? result['reason'] : null;
+    const reason = reasonSent ?? reasonOf(error);
+    const complete = reasonSent !== null && typeof result['error'] === 'string';
     return { text: complete ? text : stringifyJson({ ...result, error, reason }), ok: false, reason, reward: null, finished: false };
   }
   const output = result['output'];

@@ -29,7 +29,7 @@ class MemoryTextStore implements TextStore {
     const config = this.configs.get(sid);
     const turns = this.turns.get(sid) ?? [];
     if (config === undefined) return null;
-    return { config, mask: new SecretMask({}), last: turns.at(-1) ?? null, asked: turns.find((one) => one.turn === turn) ?? null };
+    return { config, mask: new SecretMask({}), last: turns.at(-1) ?? null, stored: turns.find((one) => one.turn === turn) ?? null };
   }
   async begin(sid: string, turn: Omit<TextTurn, 'settled'>, outcome: TextOutcome | null) {
     const turns = this.turns.get(sid) ?? [];

@@ -146,25 +146,25 @@ export class TextServer {
     return result;
   }
 
-  async #step(caller: Caller, sid: string, { text, turn: wanted }: TextTurnRequest): Promise<TextStep & { turn: number }> {
+  async #step(caller: Caller, sid: string, { text, turn: requestedTurn }: TextTurnRequest): Promise<TextStep & { turn: number }> {
     const fingerprint = createHash('sha256').update(text).digest('base64url');
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      const { config, mask, last, asked } = await this.#read(caller, sid, wanted);
-      const turn = wanted ?? (last?.turn ?? 0) + 1;
-      if (asked !== null && asked.fingerprint !== fingerprint) throw conflict('This turn was played with another text.');
+      const { config, mask, last, stored } = await this.#read(caller, sid, requestedTurn);
+      const turn = requestedTurn ?? (last?.turn ?? 0) + 1;
+      if (stored !== null && stored.fingerprint !== fingerprint) throw conflict('This turn was played with another text.');
       const read = readTurn(config, turn, text);
-      if (asked === null) assertNext(turn, last);
+      if (stored === null) assertNext(turn, last);
       const maskedText = mask.hide(text);
       if (read.type === 'played') {
-        if (asked !== null || (await this.#storeWithoutCall(caller, sid, { turn, fingerprint, taskId: null, maskedText }, read.played)))
+        if (stored !== null || (await this.#storeWithoutCall(caller, sid, { turn, fingerprint, taskId: null, maskedText }, read.played)))
           return { ...read.played.step, turn };
         continue;
       }
       // After a crash the ledger can take the first attempt for a repeat of an earlier turn (ADR 7). An attempt without a row repeats
       // nothing.
-      const call = await this.engine.call(caller, sid, { ...read, taskId: asked?.taskId ?? null, isNew: attempt > 0 });
+      const call = await this.engine.call(caller, sid, { ...read, taskId: stored?.taskId ?? null, isNew: attempt > 0 });
       if (call.taskId === null) throw new PalestraError('session_lost', { detail: 'What became of this turn cannot be known any more.' });
-      const begun = asked !== null || (await this.store.begin(sid, { turn, fingerprint, taskId: call.taskId, maskedText }, null));
+      const begun = stored !== null || (await this.store.begin(sid, { turn, fingerprint, taskId: call.taskId, maskedText }, null));
       if (begun) return { ...(await this.#play(sid, turn, config, read, call)), turn };
       call.abandon();
     }

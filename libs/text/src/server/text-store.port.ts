@@ -41,7 +41,7 @@ export interface KnownText {
   mask: SecretMask;
   last: TextTurn | null;
   /** The requested turn; null if it does not exist. */
-  asked: TextTurn | null;
+  stored: TextTurn | null;
 }
 
 export interface TextStore {

@@ -91,7 +91,7 @@ export class SqlTextStore implements TextStore {
     if (row === undefined) return null;
     const last = toTurn(row.last_turn, row.last_fingerprint, row.last_task_id, row.last_settled);
     const asked = toTurn(row.asked_turn, row.asked_fingerprint, row.asked_task_id, row.asked_settled);
-    return { config: toConfig(row), mask: this.#maskOf(row.secrets, { sid, orgId: row.secrets_org ?? '' }), last, asked };
+    return { config: toConfig(row), mask: this.#maskOf(row.secrets, { sid, orgId: row.secrets_org ?? '' }), last, stored: asked };
   }
 
   async begin(sid: string, { turn, fingerprint, taskId, maskedText }: BegunTurn, outcome: TextOutcome | null): Promise<boolean> {

@@ -5,11 +5,10 @@ import { prelude } from './prelude.mjs';
 import { realm } from './realm.mjs';
 
 /**
- * The program of a sandboxed process (sandbox/sandboxed-process.ts). Its folder holds this file, Pyodide and, once there is one, the memory image of
- * a started interpreter. A message is its length (four bytes, big-endian) and its bytes.
- *
- * `node process.mjs '{"limits": ..., "image": null}'` sends an image to start others from, and ends. With the name of an image it sends `null` when it
- * is ready, and then one JSON text for each program that it receives: `{"exitCode","parses","stdout","stderr"}`, or `null` if it is beyond use.
+ * The program of a sandboxed process (sandbox/sandboxed-process.ts). Its folder has this file, Pyodide and, once it exists, the memory
+ * image of a started interpreter. A message is its length (four bytes, big-endian) and its bytes. `node process.mjs '{"limits": ...,
+ * "image": null}'` sends an image for other interpreters and ends. With the name of an image it sends `null` when it is ready, then one
+ * JSON text per received program: `{"exitCode","parses","stdout","stderr"}`, or `null` if it is unusable.
  */
 const { limits, image } = JSON.parse(process.argv[2]);
 const { stdin, stdout } = process;
@@ -35,14 +34,14 @@ const context = vm.createContext(Object.create(null), { codeGeneration: { string
 const inside = vm.runInContext(`(${realm})`, context, { filename: 'realm' })(host, limits);
 vm.runInContext(asScript(String(read('pyodide.asm.mjs'))), context, { filename: 'pyodide.asm' });
 vm.runInContext(withoutImports(String(read('pyodide.js'))), context, { filename: 'pyodide' });
-// There are no packages but the standard library.
+// Only the standard library is available.
 const lockFile = JSON.stringify({ ...JSON.parse(String(read('pyodide-lock.json'))), packages: {} });
 const made = await inside.start(prelude, lockFile, image === null ? null : read(image));
 files.clear();
 if (made === null) {
   answerPrograms();
   send(Buffer.from('null'));
-  // What only the start needed is most of the memory.
+  // Most memory was needed only for the start.
   setImmediate(() => globalThis.gc());
 } else send(made);
 
@@ -55,7 +54,7 @@ function answerPrograms() {
     received = Buffer.alloc(0);
     send(Buffer.from(run(code)));
   });
-  // The service is gone.
+  // The service has ended.
   stdin.on('end', () => process.exit());
 }
 
@@ -67,14 +66,14 @@ function run(code) {
   }
 }
 
-/** The module as a script: what it exports becomes a global. */
+/** Converts a module to a script: its exports become globals. */
 function asScript(source) {
   const script = withoutImports(source).replace(/\bexport default (\w+);\s*$/, 'globalThis.createPyodideModule = $1;');
   if (script.includes('export default')) throw new Error('this version of Pyodide is not known');
   return script;
 }
 
-/** The context has no loader of modules. */
+/** The context has no module loader. */
 function withoutImports(source) {
   return source
     .replaceAll(/\bimport\.meta\.url\b/g, '"/"')

@@ -41,7 +41,7 @@ export class ProgramGuard {
   async watch<T>(interpreter: Guarded, run: () => Promise<T>, onExcess: (excess: Excess) => void): Promise<T> {
     const watched: Watched = { startedAt: performance.now(), cpuMsBefore: interpreter.usage()?.cpuMs ?? 0, excess: null };
     this.#watched.set(interpreter, watched);
-    this.#timer ??= setInterval(() => this.#look(), LOOK_EVERY_MS);
+    this.#timer ??= setInterval(() => this.#check(), LOOK_EVERY_MS);
     try {
       return await run();
     } finally {
@@ -54,7 +54,7 @@ export class ProgramGuard {
     }
   }
 
-  #look(): void {
+  #check(): void {
     let largest: { interpreter: Guarded; rssBytes: number } | null = null;
     let allBytes = 0;
     for (const [interpreter, watched] of this.#watched) {

@@ -9,9 +9,9 @@
  */
 export function realm(host, limits) {
   'use strict';
-  // Kept from the beginning: a name that Python could change would be given what the host returns.
+  // Stored first, because Python could replace these names and would get what the host returns.
   const { Uint8Array: Bytes, String: Text } = globalThis;
-  // Node calls it with objects of its own.
+  // Node passes its own objects to it.
   Object.defineProperty(Error, 'prepareStackTrace', { value: undefined, writable: false, configurable: false });
   const quietly =
     (ask) =>
@@ -27,7 +27,7 @@ export function realm(host, limits) {
     throw new Error('not available');
   };
 
-  // What Emscripten and Pyodide ask of a plain JavaScript shell, which is what this context looks like to them.
+  // Globals that Emscripten and Pyodide expect of a plain JavaScript shell.
   const shell = {
     console: { log() {}, warn() {}, error() {} },
     performance: { now: () => now() },
@@ -72,20 +72,20 @@ export function realm(host, limits) {
     return text;
   }
 
-  // A refused growth is a MemoryError to Python.
+  // Refusing to grow is a MemoryError in Python.
   const { grow } = WebAssembly.Memory.prototype;
   WebAssembly.Memory.prototype.grow = function (pages) {
     if (this.buffer.byteLength + pages * 65_536 > limits.memoryBytes) throw new RangeError('memory limit');
     return grow.call(this, pages);
   };
 
-  /** What was written to one stream, up to the limit; the rest is dropped. */
+  /** Output of one stream up to the limit; the rest is dropped. */
   class Output {
     #decoder = new shell.TextDecoder();
     #bytes = [];
     #dropped = 0;
     write = (bytes) => {
-      // Four bytes are the most that a character takes.
+      // A character has at most four bytes.
       const room = limits.outputCharacters * 4 - this.#bytes.length;
       for (let at = 0; at < Math.min(room, bytes.length); at += 1) this.#bytes.push(bytes[at]);
       this.#dropped += Math.max(0, bytes.length - room);
@@ -100,7 +100,7 @@ export function realm(host, limits) {
   }
   const [stdout, stderr] = [new Output(), new Output()];
 
-  /** Files live in memory that no other limit counts: all that an episode ever writes is counted instead. */
+  /** Files are in memory that no other limit counts, so all bytes that an episode writes are counted. */
   function limitFiles(FS) {
     const NO_SPACE = 51;
     let left = limits.fileBytes;
@@ -120,7 +120,7 @@ export function realm(host, limits) {
   let python = null;
   let run = null;
   return {
-    /** `image` is the memory of an interpreter that started before, so that this one starts at once; null to start from nothing. */
+    /** `image`: the memory of a started interpreter, for a fast start; null: start from nothing. */
     async start(prelude, lockFile, image) {
       const start = image === null ? { _makeSnapshot: true } : { _loadSnapshot: new Bytes(image.buffer) };
       python = await globalThis.loadPyodide({
@@ -132,9 +132,9 @@ export function realm(host, limits) {
         jsglobals: Object.create(null),
         env: { HOME: '/home/user', PYTHONINSPECT: '' },
       });
-      // Pyodide would keep it: 30 MB.
+      // Pyodide would keep these 30 MB.
       python._api.config._loadSnapshot = undefined;
-      // What every program needs is part of the image.
+      // Modules of every program are part of the image.
       if (image === null) python.runPython('import ast, builtins, json, linecache, traceback; compile("", "", "exec")');
       const made = image === null ? python.makeMemorySnapshot() : null;
       python.setStdout({ write: stdout.write, isatty: false });
@@ -143,7 +143,7 @@ export function realm(host, limits) {
       run = python.runPython(prelude);
       return made;
     },
-    /** JSON text of `{"exitCode","parses","stdout","stderr"}`. Throws when the interpreter is beyond use. */
+    /** Returns JSON text of `{"exitCode","parses","stdout","stderr"}`. Throws if the interpreter is unusable. */
     run(code) {
       const [exitCode, parses] = JSON.parse(run(code));
       return JSON.stringify({ exitCode, parses, stdout: stdout.take(), stderr: stderr.take() });
