@@ -1,18 +1,7 @@
-export {
-  rewardMean,
-  rewardStd,
-  rewardPercentile,
-  passAtK,
-  zeroVariance,
-  avgInterval,
-  passAtKInterval,
-  truncatedRate,
-  isTruncated,
-  advantages,
-} from './canonical.ts';
+export { rewardMean, rewardStd, rewardPercentile, passAtK, zeroVariance, avgInterval, passAtKInterval, advantages } from './canonical.ts';
 export { isLens, lensRevision, metric, listMetrics, computeLens, resolveMetricName } from './catalogue.ts';
 export { NOT_THE_POLICY, isFailed, select } from './denominators.ts';
-export { type Figure, type MetricAnswer, isFigure, figure } from './figure.ts';
+export { type Figure, type MetricAnswer, isFigure } from './figure.ts';
 export {
   ZERO_VARIANCE_TOLERANCE,
   type GroupStats,
@@ -30,10 +19,10 @@ export {
   percentileOfHistogram,
   binWidth,
 } from './histogram.ts';
-export { bootstrapInterval, type Interval, passIntervals, type SampleSums, studentInterval, studentIntervalOfSums } from './intervals.ts';
+export { type Interval, passIntervals, type SampleSums, studentInterval, studentIntervalOfSums } from './intervals.ts';
 export type { MetricDefinition } from './lens.ts';
 export { lensRolloutRule, rolloutOfLens } from './lens-rollout.ts';
-export { passAtK as passAtKOfGroup, passHatK as passHatKOfGroup, powersOfTwo } from './pass.ts';
+export { passAtK as passAtKOfGroup, powersOfTwo } from './pass.ts';
 export {
   type Columns,
   columnsOf,
@@ -44,6 +33,5 @@ export {
   type SuccessRule,
   takeRollouts,
 } from './rollout-columns.ts';
-export { inferSuccessRule, isSuccess } from './success.ts';
-export { ascending, percentileOfCounts } from './summary.ts';
+export { percentileOfCounts } from './summary.ts';
 export { groupBy } from './group-by.ts';

@@ -1,7 +1,8 @@
 import { type Lens, LENSES } from '@palestra/protocol';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { columnsOf, computeLens, inferSuccessRule, isFigure, lensRolloutRule, type RolloutFigures, rolloutOfLens } from './index.ts';
+import { columnsOf, computeLens, isFigure, lensRolloutRule, type RolloutFigures, rolloutOfLens } from './index.ts';
+import { inferSuccessRule } from './success.ts';
 
 const RULE = { threshold: 1, strict: false };
 const row = (more: Partial<RolloutFigures> = {}): RolloutFigures => ({

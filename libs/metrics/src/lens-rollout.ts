@@ -37,7 +37,7 @@ const ROLLOUT_LENSES: Record<Lens, RolloutLens> = {
     },
   },
   skyrl: {
-    rule: 'the total, null counts as 0; solved when the reward of the last step is above 0 (last-token pass), whatever the total is; where that step is not known nobody says',
+    rule: 'the total, null counts as 0; solved when the reward of the last step is above 0 (last-token pass), whatever the total is; unknown where that step is not known',
     of: (row) => ({ reward: scoreOf(row.reward) ?? 0, success: row.lastReward === null ? null : row.lastReward > 0, counted: true }),
   },
   verl: {

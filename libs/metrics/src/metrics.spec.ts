@@ -4,7 +4,6 @@ import { describe, expect, test } from 'vitest';
 import {
   advantages,
   avgInterval,
-  bootstrapInterval,
   columnsOf,
   computeLens,
   groupStats,
@@ -16,13 +15,14 @@ import {
   metric,
   passAtK,
   passAtKOfGroup,
-  passHatKOfGroup,
   passAtKInterval,
   resolveMetricName,
   rewardMean,
   type RolloutFigures,
   stdFromStats,
 } from './index.ts';
+import { bootstrapInterval } from './intervals.ts';
+import { passHatK as passHatKOfGroup } from './pass.ts';
 import { std } from './summary.ts';
 
 const stops = ['finished', 'max_turns', 'env_error', 'cancelled', 'parse_error', 'unknown', null] as const;

@@ -1,6 +1,7 @@
 import type { Lens } from '@palestra/protocol';
 import { describe, expect, test } from 'vitest';
-import { columnsOf, computeLens, isFigure, metric, type MetricContext, type RolloutFigures, truncatedRate } from './index.ts';
+import { columnsOf, computeLens, isFigure, metric, type MetricContext, type RolloutFigures } from './index.ts';
+import { truncatedRate } from './canonical.ts';
 
 /** The vectors of docs/reference/metrics.md#test-vectors. */
 const TOLERANCE = 1e-6;
