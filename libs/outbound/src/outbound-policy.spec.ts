@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { outboundAgent } from './connect.ts';
 import { OutboundPolicy } from './outbound-policy.ts';
 
-/** A server that nobody should reach; counts who does. */
+/** A server that must not be reached; counts connections. */
 async function listener() {
   let connections = 0;
   const server = createServer((socket) => {

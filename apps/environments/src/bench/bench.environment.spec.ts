@@ -19,7 +19,7 @@ test.each([-1, 601, 'x'])('does not wait for %j', async (seconds) => {
   expect(await host.call(`bad-${seconds}`, 'step', { wait_seconds: seconds })).toMatchObject({ ok: false, reason: 'input_validation' });
 });
 
-test('waits as long as it is told, and counts', async () => {
+test('waits for the requested time and counts steps', async () => {
   await open('a');
   const zero = { waited_seconds: 0, pid: process.pid, session_hash: expect.stringMatching(/^[0-9a-f]{16}$/) as string, step_count: 0 };
   expect(await seen('a')).toMatchObject(zero);
@@ -29,7 +29,7 @@ test('waits as long as it is told, and counts', async () => {
   expect(await observe('a', {})).toMatchObject({ waited_seconds: 0, step_count: 2 });
 });
 
-test('lets go of a wait whose session ends', async () => {
+test('aborts a wait when its session ends', async () => {
   await open('b');
   const waiting = host.call('b', 'step', { wait_seconds: 600 });
   const ended = sleep(20).then(() => host.delete('b'));

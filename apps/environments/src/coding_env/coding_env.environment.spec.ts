@@ -45,7 +45,7 @@ const openShared = () => (shared ??= open({ keep: true }));
 const expectUsable = async (run: Run) => expect(await run('print("still here")')).toMatchObject({ stdout: 'still here\n' });
 
 describe('a program', () => {
-  test('that fails is a result', { timeout: PATIENCE_MS }, async () => {
+  test('that fails has a result', { timeout: PATIENCE_MS }, async () => {
     const run = await openShared();
     const failed = await run('x = 1\n1 / 0');
     expect(failed).toMatchObject({ stdout: '', exit_code: 1, reward: 0.1 });
@@ -64,7 +64,7 @@ describe('a program', () => {
     expect(await run('import numpy')).toMatchObject({ exit_code: 1, stderr: expect.stringContaining("No module named 'numpy'") });
   });
 
-  test('finds what the one before has defined, in its own episode only', { timeout: PATIENCE_MS }, async () => {
+  test('sees names of earlier programs of its episode only', { timeout: PATIENCE_MS }, async () => {
     const [one, other] = [await openShared(), await open()];
     await one('def double(x):\n  return 2 * x\nopen("kept", "w").write("é€😀")');
     expect(await one('print(double(21), open("kept").read())')).toMatchObject({ stdout: '42 é€😀\n', stderr: '', exit_code: 0 });
@@ -72,7 +72,7 @@ describe('a program', () => {
     expect(await other('open("kept")')).toMatchObject({ stderr: expect.stringContaining('FileNotFoundError') });
   });
 
-  test('prints so much and no more', { timeout: PATIENCE_MS }, async () => {
+  test('has limited output', { timeout: PATIENCE_MS }, async () => {
     const run = await openShared();
     const { stdout } = await run('print("é" * 1_000_000)');
     expect(stdout).toBe(`${'é'.repeat(LIMITS.outputCharacters)}\n[output cut after ${LIMITS.outputCharacters} characters]\n`);
@@ -122,7 +122,7 @@ describe('out of reach', () => {
   });
 
   // With ctypes a program is master of its interpreter, and can have the interpreter evaluate JavaScript. It finds that nothing can be evaluated.
-  test('JavaScript made from strings, for one that owns its memory', { timeout: PATIENCE_MS }, async () => {
+  test('JavaScript made from strings, for a program that controls its memory', { timeout: PATIENCE_MS }, async () => {
     const run = await open();
     expect(await run(`${UNLOCK}import ctypes\nprint(ctypes.CDLL(None).emscripten_run_script_int(b"42"))`)).toMatchObject({
       stdout: '',
@@ -134,7 +134,7 @@ describe('out of reach', () => {
     await expectUsable(run);
   });
 
-  test('JavaScript’s constructors, for one that gets hold of an object of it', { timeout: PATIENCE_MS }, async () => {
+  test("JavaScript's constructors, for a program that gets a JavaScript object", { timeout: PATIENCE_MS }, async () => {
     const run = await openShared();
     const held = `${UNLOCK}import _pyodide_core
 from _pyodide._base import eval_code
@@ -160,7 +160,7 @@ describe('too much', () => {
       await expectUsable(run);
     }
   };
-  test('time: it ends, and a new interpreter is there', { timeout: 2 * PATIENCE_MS }, async () => {
+  test('time: the program ends, and a new interpreter is ready', { timeout: 2 * PATIENCE_MS }, async () => {
     const stubborn = 'while True:\n  try:\n    while True: pass\n  except BaseException: pass';
     const [one, other] = [await open({ on: hurriedHost }), await open({ on: hurriedHost })];
     await Promise.all([
@@ -168,7 +168,7 @@ describe('too much', () => {
       expectReplaced(other, [stubborn, 'import time; time.sleep(600)'], 124),
     ]);
   });
-  test('force: it ends, and a new interpreter is there', { timeout: PATIENCE_MS }, async () => {
+  test('memory: the program ends, and a new interpreter is ready', { timeout: PATIENCE_MS }, async () => {
     const ends = ['import os; os._exit(3)', 'import os; os.abort()', 'import signal; signal.raise_signal(9)'];
     await expectReplaced(await open(), ends, 134);
   });
@@ -189,7 +189,7 @@ describe('too much', () => {
     await expectUsable(run);
   });
 
-  test('a session that ends takes its running program with it', { timeout: PATIENCE_MS }, async () => {
+  test('ends the running program of a session that ends', { timeout: PATIENCE_MS }, async () => {
     const run = await open();
     await run('1');
     const sid = String(opened);

@@ -66,11 +66,11 @@ async function solve(play: Play): Promise<void> {
 }
 
 describe('ctf', () => {
-  test('refuses a level that there is not', async () => {
+  test('refuses a level that does not exist', async () => {
     await expect(open(6, 0)).rejects.toMatchObject({ code: 'environment_failed' });
   });
 
-  test('lets nobody in without the password, nor to machines out of reach', async () => {
+  test('requires the password and a reachable machine', async () => {
     const { play } = await open(5, 0);
     const [neighbour] = /^(\w+): port 22/m.exec(await play('scan'))!.slice(1);
     expect(await play('login', { host: neighbour, password: 'guess' })).toBe('login: permission denied');
@@ -86,7 +86,7 @@ describe('ctf', () => {
     expect(total()).toBe(0);
   });
 
-  test.each([1, 2, 3, 4, 5])('level %i is solved from what the tools show', async (level) => {
+  test.each([1, 2, 3, 4, 5])('level %i can be solved with the tools', async (level) => {
     for (let seed = 0; seed < 40; seed += 1) {
       const { play, total } = await open(level, seed);
       await solve(play);

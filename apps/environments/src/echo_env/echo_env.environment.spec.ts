@@ -7,7 +7,7 @@ afterAll(() => host.close());
 
 const say = async (message: unknown) => JSON.parse((await host.call('a', 'step', { message })).text) as unknown;
 
-test('says back what it is told, for 0.1 a character', async () => {
+test('returns the message with 0.1 per character', async () => {
   await host.create({ sid: 'a', env: null, task: { kind: 'index', split: 'train', index: 0 }, toolsetName: null, secrets: {} });
   expect(await say(1)).toMatchObject({ ok: false, reason: 'input_validation' });
   expect(await host.prompt('a')).toMatchObject([{ text: '{"echoed_message":"Echo environment ready!","message_length":0}' }]);

@@ -18,7 +18,7 @@ describe('math', () => {
     expect(await submit(0, answer)).toMatchObject({ ok: true, reward: 0, finished: true });
   });
 
-  test('takes the right answer of every kind of problem in every form', async () => {
+  test('accepts the right answer in every form for every kind of problem', async () => {
     for (let seed = 0; seed < 80; seed += 1) {
       const { answer } = makeProblem(seed);
       expect(await submit(seed, String(answer))).toMatchObject({ reward: 1, finished: true });
@@ -34,7 +34,7 @@ describe('math', () => {
     expect(new Rational(6, -4).toString()).toBe('-3/2');
   });
 
-  test('asks different questions', () => {
+  test('has different problems', () => {
     const questions = Array.from({ length: 1000 }, (_, seed) => makeProblem(seed).question);
     expect(new Set(questions).size).toBeGreaterThan(985);
   });

@@ -7,9 +7,9 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LocalBackend } from './local-backend.ts';
 
-/** Episodes that stand, by SID. */
+/** Open episodes by SID. */
 const standing = new Set<string>();
-/** What takes its time and has begun: a constructor, a call of `wait`. */
+/** Slow operations that have started: a constructor, a call of `wait`. */
 let begun: ('create' | 'wait')[] = [];
 const environment = defineEnvironment<{ id?: number; setup?: number; create?: number }, { sid: string }>({
   name: 'Local',

@@ -5,8 +5,8 @@ import type { WebSocket } from 'ws';
 import { OpenEnvBackend } from './openenv-backend.ts';
 import { type Script, type ScriptedServer, startScripted } from './scripted-server.fixture.ts';
 
-/** Answers that a well-behaved server never gives, over real sockets. The well-behaved ones are in tests/conformance. */
-// Hundreds of sockets, on machines that do other things too.
+/** Invalid answers of servers, over real sockets. Valid ones are in tests/conformance. */
+// Hundreds of sockets on a busy machine.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let stop: (() => Promise<void>)[] = [];
@@ -32,7 +32,7 @@ const create = (backend: OpenEnvBackend, signal = soon()) =>
   backend.create({ sid: 'sid', env: null, task: { kind: 'spec', spec: {} }, toolsetName: null, secrets: {} }, signal);
 const open = async (backend: OpenEnvBackend) => backend.session(await create(backend));
 
-/** Takes a step with a number, and gives the number that came back. */
+/** Sends a step with a number and returns the number in its reply. */
 async function step(session: BackendSession, n: number, signal = soon()): Promise<number> {
   const { text } = await session.call({ tool: 'step', input: { n }, taskId: '' }, signal);
   const { output } = JSON.parse(text) as { output: { blocks: { text: string }[] } };
@@ -57,7 +57,7 @@ async function expectEmpty(server: ScriptedServer): Promise<void> {
   await expect.poll(() => [server.sockets(), server.sessions()], { interval: 5 }).toEqual([0, 0]);
 }
 
-/** A raw frame, which no proper library sends. */
+/** A raw frame that a library would not send. */
 function sendRaw(socket: WebSocket, frame: Buffer): void {
   (socket as unknown as { _socket: { write(data: Buffer): void } })._socket.write(frame);
 }
@@ -90,7 +90,7 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     const session = await open(backend);
     await expect(step(session, 1, AbortSignal.timeout(100))).rejects.toMatchObject({ name: 'TimeoutError' });
     expect(await failure(step(session, 2))).toMatchObject({ code: 'session_lost' });
-    // Its slot is free, though nobody deleted it.
+    // Its slot is free, although no client deleted it.
     await expectEmpty(server);
     expect(server.seen.filter(({ type }) => type === 'step')).toEqual([{ type: 'step', n: 1 }]);
   });
@@ -244,7 +244,7 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
   });
 
   test('retries an upgrade that a proxy refused, but not one that the server refused', async () => {
-    // The first upgrade of generation E asks whether sockets can attach.
+    // The first upgrade of generation E tests whether sockets can attach.
     const passing = await start({ generation, refuseUpgrade: (count) => (count === 2 ? 503 : null) });
     const [one, two] = [await open(passing.backend), await open(passing.backend)];
     expect(await step(two, 7)).toBe(7);
@@ -370,7 +370,7 @@ test.each(['C', 'E'] as const)(
       }
       await session.delete(soon());
     };
-    // Few enough at a time that a reply is not late on a busy machine.
+    // Limits concurrency, so that replies are not late on a busy machine.
     for (let round = 0; round < 3; round += 1) await Promise.all(Array.from({ length: 20 }, play));
     expect(copies).toBeGreaterThan(50);
     expect(right).toBeGreaterThan(150);

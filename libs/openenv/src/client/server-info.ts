@@ -76,7 +76,7 @@ export class ServerInfoReader {
   async #readAll(schema: string | null, openapi: string | null, list: string | null, signal: AbortSignal): Promise<ServerInfo> {
     const mode = await this.#mode(openapi, signal);
     if (schema === null && !('/mcp' in (pathsOf(openapi) ?? {}))) return this.#generationA(signal);
-    // A server without classes of its own publishes no schema; its actions call tools.
+    // A server without classes publishes no schema; its actions call tools.
     const read =
       schema === null ? { action: { type: 'object', title: 'Action' }, observation: {}, state: {} } : readJson(schema, 'a schema');
     if (!isObject(read) || !isObject(read['action'])) throw notOpenEnv('publishes no schema of its actions');

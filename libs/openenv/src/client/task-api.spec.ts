@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { OpenEnvConnection } from './connection.ts';
 import { TaskApi } from './task-api.ts';
 
-/** Environments that implement a part of the Task API only. Whole ones are in tests/conformance. */
+/** Environments that implement a part of the Task API. Complete ones are in tests/conformance. */
 let stop: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const end of stop) await end();
@@ -56,7 +56,7 @@ describe('the Task API', () => {
     expect(await api.range('train', 5, null, soon())).toEqual([]);
     await expect(api.task('train', 3, soon())).rejects.toMatchObject({ code: 'invalid_index' });
     await expect(api.task('other', 0, soon())).rejects.toMatchObject({ code: 'invalid_split' });
-    // What every session needs is asked once, whoever asks.
+    // Shared answers are requested once.
     expect(asked.filter((route) => route === 'splits')).toHaveLength(1);
     expect(asked.filter((route) => route === 'num_tasks')).toHaveLength(1);
   });

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { OrsBackend } from './ors-backend.ts';
 
-/** Answers that a well-behaved server never gives, over real sockets. The well-behaved ones are in tests/conformance. */
+/** Invalid answers of servers, over real sockets. Valid ones are in tests/conformance. */
 type Answer = (response: http.ServerResponse, request: http.IncomingMessage, attempt: number) => void;
 
 let stop: (() => Promise<void>)[] = [];
@@ -76,7 +76,7 @@ describe('OrsBackend', () => {
     await expect.poll(() => count('/delete')).toBe(2);
     expect([...episodes]).toEqual([]);
 
-    // Opened anew meanwhile: that episode is not the one to forget.
+    // Opened again meanwhile: this episode must not be deleted.
     const again = new AbortController();
     const first = create(again.signal);
     await expect.poll(() => count('/create')).toBe(2);

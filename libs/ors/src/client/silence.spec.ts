@@ -7,8 +7,8 @@ import { OrsBackend } from './ors-backend.ts';
 import type { OrsConnectionOptions } from './connection.ts';
 
 /**
- * Servers that die, freeze and fall silent: real processes, stopped and killed, with a silence that a test can wait for. The tests wait more than
- * they compute, so they run at the same time. Without the deadline under test a request would wait past the timeout of its test.
+ * Servers that die, freeze and fall silent: real processes that are stopped and killed, with a short silence limit. The tests mostly wait,
+ * so they run concurrently. Without the deadline under test a request would exceed the timeout of its test.
  */
 const SILENCE_MS = 2_000;
 const TIMEOUT_MS = 28_000;
@@ -49,21 +49,21 @@ const codeOf = (work: Promise<unknown>): Promise<string> =>
     (error: { code: string }) => error.code,
   );
 
-test.concurrent('a port that accepts and never answers: discovery and creation end in time', { timeout: TIMEOUT_MS }, async (running) => {
+test.concurrent('ends discovery and creation on a port that never answers', { timeout: TIMEOUT_MS }, async (running) => {
   const deaf = net.createServer(() => {}).listen(0, '127.0.0.1');
   await once(deaf, 'listening');
   running.onTestFinished(() => void deaf.close());
   const backend = backendAt(running, (deaf.address() as net.AddressInfo).port);
   const codes = await Promise.all([backend.splits(null, never()), create(backend), call(backend, 0)].map(codeOf));
-  // A call is not sent before the server has shown that it lives: nothing ran.
+  // The server is probed before a call is sent: nothing ran.
   expect(codes).toEqual(['backend_timeout', 'backend_timeout', 'backend_unreachable']);
 });
 
-test.concurrent('a host that drops packets is given up by the connect deadline', { timeout: TIMEOUT_MS }, async (running) => {
+test.concurrent('ends at the connect timeout for a host that drops packets', { timeout: TIMEOUT_MS }, async (running) => {
   const { backend, child, port } = await serve(running);
   await create(backend);
   child.kill('SIGSTOP');
-  // The queue of connections that nobody accepts is full: the kernel drops whatever else wants to connect.
+  // The queue of unaccepted connections is full: the kernel drops further connects.
   const fillers = Array.from({ length: 4 }, () => net.connect(port, '127.0.0.1').on('error', () => {}));
   running.onTestFinished(() => fillers.forEach((filler) => filler.destroy()));
   await after(300);
@@ -73,7 +73,7 @@ test.concurrent('a host that drops packets is given up by the connect deadline',
 });
 
 test.concurrent(
-  'a frozen server: what waits is told, a call is not sent, and the session is as it was',
+  'fails waiting requests of a frozen server, sends no call and keeps the session',
   { timeout: TIMEOUT_MS },
   async (running) => {
     const { backend, child, ran } = await serve(running);
@@ -90,19 +90,23 @@ test.concurrent(
   },
 );
 
-test.concurrent('frozen during a call: its outcome is unknown and it is not run again', { timeout: TIMEOUT_MS }, async (running) => {
-  const { backend, child, ran } = await serve(running);
-  const lost = codeOf(call(backend, 3 * SILENCE_MS));
-  await running.expect.poll(ran).toHaveLength(1);
-  child.kill('SIGSTOP');
-  expect(await lost).toBe('session_lost');
-  child.kill('SIGCONT');
-  await after(300);
-  expect(await ran()).toEqual([3 * SILENCE_MS]);
-});
+test.concurrent(
+  'reports an unknown outcome if the server freezes during a call and does not repeat it',
+  { timeout: TIMEOUT_MS },
+  async (running) => {
+    const { backend, child, ran } = await serve(running);
+    const lost = codeOf(call(backend, 3 * SILENCE_MS));
+    await running.expect.poll(ran).toHaveLength(1);
+    child.kill('SIGSTOP');
+    expect(await lost).toBe('session_lost');
+    child.kill('SIGCONT');
+    await after(300);
+    expect(await ran()).toEqual([3 * SILENCE_MS]);
+  },
+);
 
-test.concurrent('frozen for a moment during a call: taken up again under its id', { timeout: TIMEOUT_MS }, async (running) => {
-  // Longer than a stream may be silent, shorter than the server may be: with a second to both sides.
+test.concurrent('resumes a call by its id after a short freeze', { timeout: TIMEOUT_MS }, async (running) => {
+  // Longer than the limit of a silent stream, shorter than that of the server, by a second each.
   const silenceMs = 5_000;
   const { backend, child, ran } = await serve(running, silenceMs);
   const outcome = call(backend, 2_000);
@@ -114,21 +118,25 @@ test.concurrent('frozen for a moment during a call: taken up again under its id'
   expect(await ran()).toEqual([2_000]);
 });
 
-test.concurrent('killed during a call: unknown; killed before it: nothing ran', { timeout: TIMEOUT_MS }, async (running) => {
-  const { backend, child, ran } = await serve(running);
-  const lost = codeOf(call(backend, 3 * SILENCE_MS));
-  await running.expect.poll(ran).toHaveLength(1);
-  child.kill('SIGKILL');
-  expect(await lost).toBe('session_lost');
-  const codes = await Promise.all([call(backend, 0), session(backend).prompt(never()), create(backend)].map(codeOf));
-  expect(codes).toEqual(Array(3).fill('backend_unreachable'));
-});
-
 test.concurrent(
-  'whoever answers is not cut: neither a long call with heartbeats, nor a setup, nor a constructor',
+  'reports an unknown outcome if the server is killed during a call, and that nothing ran before it',
   { timeout: TIMEOUT_MS },
   async (running) => {
-    // A server on a busy machine is late to answer, too.
+    const { backend, child, ran } = await serve(running);
+    const lost = codeOf(call(backend, 3 * SILENCE_MS));
+    await running.expect.poll(ran).toHaveLength(1);
+    child.kill('SIGKILL');
+    expect(await lost).toBe('session_lost');
+    const codes = await Promise.all([call(backend, 0), session(backend).prompt(never()), create(backend)].map(codeOf));
+    expect(codes).toEqual(Array(3).fill('backend_unreachable'));
+  },
+);
+
+test.concurrent(
+  'keeps a long call with heartbeats, a setup and a constructor of a live server',
+  { timeout: TIMEOUT_MS },
+  async (running) => {
+    // A busy machine answers late.
     const silenceMs = 3_000;
     const { backend, ran } = await serve(running, silenceMs);
     const long = 3 * silenceMs;
@@ -142,7 +150,7 @@ test.concurrent(
 );
 
 test.concurrent(
-  'an episode whose opening was not answered is forgotten before its id is used again',
+  'deletes an episode whose opening was not answered before its id is used again',
   { timeout: TIMEOUT_MS },
   async (running) => {
     const { backend, child, sessions } = await serve(running);

@@ -14,7 +14,7 @@ import { TextServer } from './text-server.ts';
 import type { TextOutcome, TextStore, TextTurn } from './text-store.port.ts';
 import type { TextConfig } from './turn.ts';
 
-/** What the infrastructure does to turns, on a real engine in memory. */
+/** Infrastructure failures during turns, on a real engine in memory. */
 const alice = testCaller('alice');
 const COUNT = '<tool_call>{"name": "count"}</tool_call>';
 
@@ -54,7 +54,7 @@ class MemoryTextStore implements TextStore {
   }
 }
 
-/** The environment's server fails its next calls so. */
+/** Errors of the next calls. */
 class FlakyBackend extends InProcessBackend {
   failures: ('backend_unreachable' | 'backend_timeout' | 'session_lost')[] = [];
 

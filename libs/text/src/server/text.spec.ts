@@ -18,7 +18,7 @@ const problem = (work: () => unknown): string => {
   return 'none';
 };
 
-/** A small deterministic generator, so that a failure can be repeated. */
+/** A small deterministic generator, so that failures can be reproduced. */
 function random(seed: number) {
   let state = seed;
   return (below: number): number => {
@@ -151,7 +151,7 @@ describe('an action in a text', () => {
   test('is converted to the type of the schema', () => {
     expect(toAction(message, '42')).toEqual({ message: '42' });
     expect(toAction(message, '{"message":"hi","tone":"low"}')).toEqual({ message: 'hi', tone: 'low' });
-    // Python that happens to be JSON is still the text that was asked for.
+    // Python code that is valid JSON is still text.
     expect(toAction(message, '{"a":1}')).toEqual({ message: '{"a":1}' });
     const odd = '{"message":"hi","constructor":1}';
     expect(toAction(message, odd)).toEqual({ message: odd });

@@ -57,7 +57,7 @@ test.each([
   expect(program.excess).toBe('time');
 });
 
-test('a program is not charged for what its interpreter did before', async () => {
+test('does not count what the interpreter used before the program', async () => {
   const program = watch(new ProgramGuard(limits), { cpuMs: 60_000, rssBytes: 0 });
   await use(program, { cpuMs: 200 });
   program.stop();
@@ -65,7 +65,7 @@ test('a program is not charged for what its interpreter did before', async () =>
   expect(program).toMatchObject({ excess: null, isClosed: false });
 });
 
-test('of programs that run side by side each has its own limits', async () => {
+test('gives concurrent programs their own limits', async () => {
   const guard = new ProgramGuard(limits);
   const [one, other] = [watch(guard), watch(guard)];
   await use(one, { cpuMs: 290, rssBytes: 60 * MEBIBYTE });
@@ -76,7 +76,7 @@ test('of programs that run side by side each has its own limits', async () => {
   await one.done;
 });
 
-test('if all of them are too large together, the largest is ended', async () => {
+test('ends the largest program if all together are too large', async () => {
   const guard = new ProgramGuard(limits, 100 * MEBIBYTE);
   const [small, large] = [watch(guard), watch(guard)];
   await use(small, { rssBytes: 45 * MEBIBYTE });

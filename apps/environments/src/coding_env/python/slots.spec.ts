@@ -3,7 +3,7 @@ import { Slots } from './slots.ts';
 
 const never = new AbortController().signal;
 
-test('one who gives up leaves the queue, and the next one comes first', async () => {
+test('removes an aborted waiter from the queue', async () => {
   const slots = new Slots(1);
   await expect(slots.take(AbortSignal.abort(new Error('too late')))).rejects.toThrow('too late');
   const leave = await slots.take(never);

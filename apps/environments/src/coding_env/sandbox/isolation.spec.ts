@@ -14,7 +14,7 @@ const machine =
   };
 
 describe('the level', () => {
-  test('is the strongest that the machine offers', async () => {
+  test('is the strongest that the machine supports', async () => {
     expect(await detectIsolation(local, machine('namespace', 'process'))).toEqual({
       level: 'namespace',
       refusal: null,
@@ -27,7 +27,7 @@ describe('the level', () => {
     });
   });
 
-  test('is a container where the operator names an image, and the next one where that does not work', async () => {
+  test('is a container if the operator sets an image, or the next level if that fails', async () => {
     const withImage = { ...local, container: { image: 'node:20-slim' } };
     expect(await detectIsolation(local, machine('container', 'namespace'))).toMatchObject({ level: 'namespace' });
     expect(await detectIsolation(withImage, machine('container', 'namespace'))).toMatchObject({
@@ -39,7 +39,7 @@ describe('the level', () => {
     expect(summary).toContain('level "container" does not work here: no container here');
   });
 
-  test('is the one that the operator names, or none', async () => {
+  test('is the one that the operator sets, or none', async () => {
     expect(await detectIsolation({ ...local, forced: 'process' }, machine('namespace', 'process'))).toMatchObject({ level: 'process' });
     const { level, refusal, summary } = await detectIsolation({ ...local, forced: 'namespace' }, machine('process'));
     expect(level).toBeNull();
@@ -47,7 +47,7 @@ describe('the level', () => {
     expect(summary).toContain('Isolation: none');
   });
 
-  test('"process" is not enough where other machines reach the service, unless the operator accepts that', async () => {
+  test('"process" is refused for an exposed service unless the operator accepts it', async () => {
     const exposed = { ...local, isExposed: true };
     expect(await detectIsolation(exposed, machine('namespace'))).toMatchObject({ refusal: null });
     const refused = await detectIsolation(exposed, machine('process'));
@@ -90,7 +90,7 @@ describe('the settings', () => {
   });
 });
 
-test('coding_env refuses a session where programs cannot be isolated well enough', async () => {
+test('coding_env refuses sessions if programs cannot be isolated', async () => {
   const exposed = { ...local, isExposed: true };
   const host = new EnvironmentHost([defineCodingEnv(PROGRAM_LIMITS, () => detectIsolation(exposed, machine('process')))]);
   const task = { kind: 'index', split: 'train', index: 0 } as const;

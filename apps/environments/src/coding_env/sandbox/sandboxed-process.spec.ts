@@ -41,13 +41,13 @@ async function start(): Promise<SandboxedProcess> {
   return process;
 }
 
-test('answers as often as it is asked, in however many pieces', { timeout: PATIENCE_MS }, async () => {
+test('answers every message, in any number of pieces', { timeout: PATIENCE_MS }, async () => {
   const process = await start();
   expect(String(await process.ask('answer', MOST_BYTES))).toBe('here');
   expect(String(await process.ask('pieces', MOST_BYTES))).toBe('ok');
 });
 
-test.each(['twice', 'tooMuch'])('is ended for an answer of more than was asked for: %s', { timeout: PATIENCE_MS }, async (act) => {
+test.each(['twice', 'tooMuch'])('is ended after an unexpected answer: %s', { timeout: PATIENCE_MS }, async (act) => {
   const process = await start();
   const ended = new Promise<void>((resolve) => process.onEnd(resolve));
   await process.ask(act, MOST_BYTES).catch(() => {});
@@ -55,7 +55,7 @@ test.each(['twice', 'tooMuch'])('is ended for an answer of more than was asked f
   await expect(process.ask('answer', MOST_BYTES)).rejects.toThrow('ended by SIGKILL');
 });
 
-test('says how it ended', { timeout: PATIENCE_MS }, async () => {
+test('reports how it ended', { timeout: PATIENCE_MS }, async () => {
   const process = await start();
   await expect(process.ask('fail', MOST_BYTES)).rejects.toMatchObject({
     message: 'the process ended with 1',
