@@ -7,7 +7,7 @@ export { likePattern } from './like.ts';
 export { parseQuery, QUERY_LIMITS } from './parser.ts';
 export { printQuery, printText } from './printer.ts';
 export { QueryError } from './query-error.ts';
-export { compileRegex } from './regex.ts';
+export { compileRegex, requiredLiteral } from './regex.ts';
 export type { QueryRow, QueryGroup, QueryMessage } from './row.ts';
 export type { QuerySchema } from './schema.ts';
 export { searchWords } from './search-words.ts';

@@ -20,6 +20,7 @@ import { RolloutsModule } from '../rollouts/rollouts.module.ts';
 import { StoreModule } from '../store/store.module.ts';
 import { RunsModule } from './runs.module.ts';
 import { SearchController } from './search/search.controller.ts';
+import { RegexSearch } from './search/regex-search.service.ts';
 import { SearchService } from './search/search.service.ts';
 import { StreamController } from './stream/stream.controller.ts';
 import { StepFiguresService } from '../store/figures/step-figures.service.ts';
@@ -50,6 +51,7 @@ import { StepFiguresService } from '../store/figures/step-figures.service.ts';
     RunFailuresService,
     RunToolsService,
     CompareTasksService,
+    RegexSearch,
     SearchService,
   ],
 })

@@ -36,5 +36,9 @@ export const searchSchema = z.object({
   pending: z.boolean().describe('Some new rollouts are not searchable yet; they will be within seconds.'),
   query: z.string().nullable().describe('`within` in its canonical spelling.'),
   incomplete: z.boolean(),
+  progress: z
+    .object({ rollouts: z.number(), of: z.number() })
+    .optional()
+    .describe('How many rollouts this search for a regex has looked at, all pages up to this one together, and how many there are.'),
 });
 export type SearchPage = z.infer<typeof searchSchema>;

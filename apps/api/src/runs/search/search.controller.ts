@@ -20,10 +20,10 @@ export class SearchController {
     summary: 'Find messages of a run',
     query: searchQuerySchema,
     response: searchSchema,
-    errors: ['run_not_found', 'invalid_query', 'invalid_cursor'],
+    errors: ['run_not_found', 'invalid_query', 'invalid_cursor', 'too_expensive', 'capacity_exhausted'],
   })
   run(@OfRun() run: RunScope, @Query({ schema: searchQuerySchema }) query: SearchQuery) {
-    return this.searches.search([run.seq], query);
+    return this.searches.search(run.orgId, [run.seq], query);
   }
 
   @Get('search')
@@ -32,7 +32,7 @@ export class SearchController {
     summary: 'Find messages of all runs',
     query: searchQuerySchema,
     response: searchSchema,
-    errors: ['invalid_query', 'invalid_cursor'],
+    errors: ['invalid_query', 'invalid_cursor', 'too_expensive', 'capacity_exhausted'],
   })
   organisation(@CurrentCaller() caller: Caller, @Query({ schema: searchQuerySchema }) query: SearchQuery) {
     return this.searches.organisation(caller.orgId, query);

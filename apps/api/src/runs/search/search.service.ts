@@ -3,22 +3,22 @@ import { PalestraError, type SearchQuery } from '@palestra/protocol';
 import { decodeCursor, encodeCursor, exactly, INT32, INT64 } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
 import { ReadSettler } from '../../store/derive/read-settler.service.ts';
-import { QueryFilter } from '../../rollouts/query-filter.service.ts';
-import { regexQuery, rolloutQuery } from '../../rollouts/rollout-query.ts';
-import { FIRST_PARAMETER, selectRollouts } from '../../rollouts/rollout.sql.ts';
+import { rolloutQuery } from '../../rollouts/rollout-query.ts';
 import { type StoredMessageRow, TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
 import {
   countSteps,
   FIRST_SEARCH_PARAMETER,
   hasUnsearched,
-  type HitPlace,
+  type HitPosition,
   type HitRow,
   selectBlocks,
   selectHitHeads,
   selectHits,
   selectRunSeqs,
 } from './search.sql.ts';
-import { type Finder, regexFinder, type Snippet, snippetOf, wordFinder } from './snippet.ts';
+import { headOf, presentHit, textOf } from './hit.presenter.ts';
+import { RegexSearch } from './regex-search.service.ts';
+import { type Finder, type Snippet, snippetOf, wordFinder } from './snippet.ts';
 
 /** Maximum of messages that are counted by step, and of the time for it. */
 const COUNTED = 10_000;
@@ -31,9 +31,6 @@ const MAX_BLOCKS = 64;
 const LISTED_BLOCKS = 2_000;
 /** Maximum of runs of an organisation that one search covers: the newest. */
 const MAX_RUNS = 1_000;
-/** Time limit of one page of a regex (docs/reference/metrics.md#size-limits). */
-const REGEX_MS = 5_000;
-const REGEX_BATCH = 50;
 
 /** Finds messages by their text. */
 @Injectable()
@@ -42,18 +39,19 @@ export class SearchService {
     private readonly database: Database,
     private readonly settler: ReadSettler,
     private readonly transcripts: TranscriptReader,
-    private readonly filter: QueryFilter,
+    private readonly regexes: RegexSearch,
   ) {}
 
   async organisation(orgId: string, request: SearchQuery) {
     const runSeqs = await selectRunSeqs(this.database.pool, orgId, MAX_RUNS);
     await this.settler.settle(runSeqs);
-    return this.search(runSeqs, request);
+    return this.search(orgId, runSeqs, request);
   }
 
-  async search(runSeqs: readonly number[], request: SearchQuery) {
+  /** `runSeqs`: all of `orgId`. */
+  async search(orgId: string, runSeqs: readonly number[], request: SearchQuery) {
     const pending = await hasUnsearched(this.database.pool, runSeqs);
-    const found = request.mode === 'text' ? await this.#byText(runSeqs, request) : await this.#byRegex(runSeqs, request);
+    const found = request.mode === 'text' ? await this.#byText(runSeqs, request) : await this.regexes.search(orgId, runSeqs, request);
     return { ...found, pending, incomplete: pending };
   }
 
@@ -61,15 +59,15 @@ export class SearchService {
     const query = within === undefined || within.trim() === '' ? null : rolloutQuery(within, runSeqs, FIRST_SEARCH_PARAMETER);
     if (query?.compiled.postFilter) throw invalid('within', 'A regex cannot be combined with a search: use mode=regex.', within!);
     const text = { runSeqs, text: q.replaceAll('\0', ' '), where: query?.where };
-    const { places, last } = await this.#places(text, { after: afterOf(cursor), limit, counted: cursor === undefined });
-    const shown = places.slice(0, limit);
+    const { positions, last } = await this.#positions(text, { after: afterOf(cursor), limit, counted: cursor === undefined });
+    const shown = positions.slice(0, limit);
     const { pool } = this.database;
     const [heads, steps] = await Promise.all([
       selectHitHeads(
         pool,
         shown.map(({ seq }) => seq),
       ),
-      cursor === undefined ? countSteps(pool, places.slice(0, COUNTED)) : null,
+      cursor === undefined ? countSteps(pool, positions.slice(0, COUNTED)) : null,
     ]);
     const find = wordFinder(q);
     const read = await Promise.all(
@@ -80,21 +78,21 @@ export class SearchService {
         return presentHit(hit, ...(await this.#messageOf(hit, find)));
       }),
     );
-    const end = places.length > limit ? shown.at(-1)! : last;
+    const end = positions.length > limit ? shown.at(-1)! : last;
     return {
       hits: read.filter((hit) => hit !== null),
       next: end && encodeCursor(['text', end.block, end.seq, String(end.index)]),
       steps: steps && steps.map(({ step, hits }) => ({ step: step < 0 ? null : step, hits })),
-      steps_capped: steps !== null && (last !== null || places.length > COUNTED),
+      steps_capped: steps !== null && (last !== null || positions.length > COUNTED),
       query: query?.text ?? null,
     };
   }
 
   /**
-   * Searches block by block until it has more than `limit` places, and on the first page as many as it can count in `COUNT_MS`.
+   * Searches block by block until it has more than `limit` positions, and on the first page as many as it can count in `COUNT_MS`.
    * `last`: where the search stopped; null when it has read every block.
    */
-  async #places(text: Parameters<typeof selectHits>[1], page: { after: HitPlace | null; limit: number; counted: boolean }) {
+  async #positions(text: Parameters<typeof selectHits>[1], page: { after: HitPosition | null; limit: number; counted: boolean }) {
     const { pool } = this.database;
     const start = performance.now();
     const isEnough = (found: number) => {
@@ -102,20 +100,20 @@ export class SearchService {
       if (found <= page.limit) return elapsedMs > PAGE_MS;
       return !page.counted || found > COUNTED || elapsedMs > COUNT_MS;
     };
-    const places: HitPlace[] = [];
+    const positions: HitPosition[] = [];
     let from = page.after?.block ?? '0';
     for (let size = FIRST_BLOCKS; text.runSeqs.length > 0;) {
       const { blocks, total } = await selectBlocks(pool, text, from, LISTED_BLOCKS);
       for (let at = 0; at < blocks.length; at += size, size = Math.min(2 * size, MAX_BLOCKS)) {
         const some = blocks.slice(at, at + size);
-        places.push(...(await selectHits(pool, text, some, page.after)));
+        positions.push(...(await selectHits(pool, text, some, page.after)));
         const isLast = at + size >= blocks.length && blocks.length === total;
-        if (!isLast && isEnough(places.length)) return { places, last: endOf(some.at(-1)!) };
+        if (!isLast && isEnough(positions.length)) return { positions, last: endOf(some.at(-1)!) };
       }
       if (blocks.length === total) break;
       from = String(BigInt(blocks.at(-1)!) + 1n);
     }
-    return { places, last: null };
+    return { positions, last: null };
   }
 
   /** The message of a hit: the one with its index that contains the words. */
@@ -129,104 +127,16 @@ export class SearchService {
     const row = rows.find((one) => snippetOf(headOf(one), find)) ?? rows[0] ?? null;
     return [row, { snippet: (row ? textOf(row) : '').slice(0, 400), matches: [], offset: 0 }];
   }
-
-  async #byRegex(runSeqs: readonly number[], { q, within, limit, cursor }: SearchQuery) {
-    const inside = within === undefined || within.trim() === '' ? null : rolloutQuery(within, runSeqs, FIRST_PARAMETER);
-    const query = regexQuery(q, within ?? '', runSeqs, FIRST_PARAMETER);
-    const find = regexFinder(q);
-    const start = positionOf(cursor);
-    const deadline = performance.now() + REGEX_MS;
-    const hits: { seq: string; row: StoredMessageRow; snippet: Snippet; passed: number }[] = [];
-    // Read the rollout of the cursor again, from the message after it.
-    let after = start ? { value: String(BigInt(start.seq) - 1n), seq: String(BigInt(start.seq) - 1n) } : undefined;
-    let next: [seq: string, index: string, passed: string] | null = null;
-    scan: for (;;) {
-      const rollouts = await selectRollouts(this.database.pool, {
-        runSeqs,
-        sort: 'created_at',
-        order: 'asc',
-        limit: REGEX_BATCH,
-        after,
-        where: query.where,
-      });
-      const candidates = rollouts.map(({ seq }) => seq);
-      const filter = inside?.compiled.postFilter;
-      const accepted = filter ? await this.filter.accepted(filter, candidates) : new Set(candidates);
-      const heads = await selectHitHeads(this.database.pool, [...accepted]);
-      for (const { seq } of rollouts) {
-        const head = heads.get(seq);
-        const begin = start?.seq === seq ? start : { index: 0, passed: 0 };
-        let position = { index: -1, passed: 0 };
-        for (const row of head ? await this.transcripts.messages(head, { from: begin.index }) : []) {
-          position = { index: row.index, passed: row.index === position.index ? position.passed + 1 : 1 };
-          const snippet = row.index === begin.index && position.passed <= begin.passed ? null : snippetOf(textOf(row), find);
-          if (snippet === null) continue;
-          if (hits.length === limit) {
-            const last = hits.at(-1)!;
-            next = [last.seq, String(last.row.index), String(last.passed)];
-            break scan;
-          }
-          hits.push({ seq, row, snippet, passed: position.passed });
-        }
-        after = { value: seq, seq };
-        if (performance.now() > deadline) {
-          next = [seq, '2147483647', '0'];
-          break scan;
-        }
-      }
-      if (rollouts.length < REGEX_BATCH) break;
-    }
-    const heads = await selectHitHeads(
-      this.database.pool,
-      hits.map(({ seq }) => seq),
-    );
-    return {
-      hits: hits
-        .map(({ seq, row, snippet }) => presentHit({ ...heads.get(seq)!, index: row.index }, row, snippet))
-        .filter((hit) => hit !== null),
-      next: next && encodeCursor(['regex', ...next]),
-      steps: null,
-      steps_capped: false,
-      query: inside?.text ?? null,
-    };
-  }
 }
 
-const headOf = ({ name, summary }: StoredMessageRow): string => [name, summary].filter((part) => part !== null).join(' ');
-const textOf = (row: StoredMessageRow): string => row.content ?? headOf(row);
-
-function presentHit(hit: HitRow, row: StoredMessageRow | null, snippet: Snippet) {
-  const { id, run_id, run_name, rollout_name, step, reward, index } = hit;
-  return (
-    row && {
-      run: { id: run_id, name: run_name },
-      rollout: id,
-      rollout_name,
-      step,
-      reward,
-      index,
-      type: row.type,
-      name: row.name,
-      ...snippet,
-    }
-  );
-}
-
-function afterOf(cursor: string | undefined): HitPlace | null {
+function afterOf(cursor: string | undefined): HitPosition | null {
   if (cursor === undefined) return null;
   const [, block, seq, index] = decodeCursor(cursor, exactly('text'), INT64, INT64, INT32);
   return { block: block!, seq: seq!, index: Number(index) };
 }
 
 /** After all messages of a block. */
-const endOf = (block: string): HitPlace => ({ block, seq: '9223372036854775807', index: 2_147_483_647 });
-
-/** The position after `passed` messages of an index, which several messages can have. */
-function positionOf(cursor: string | undefined): { seq: string; index: number; passed: number } | null {
-  if (cursor === undefined) return null;
-  const [, seq, index, passed] = decodeCursor(cursor, exactly('regex'), INT64, INT32, INT32);
-  return { seq: seq!, index: Number(index), passed: Number(passed) };
-}
+const endOf = (block: string): HitPosition => ({ block, seq: '9223372036854775807', index: 2_147_483_647 });
 
 function invalid(key: string, msg: string, input: string): PalestraError {
   return new PalestraError('invalid_query', { detail: [{ type: 'value_error', loc: ['query', key], msg, input: input.slice(0, 200) }] });

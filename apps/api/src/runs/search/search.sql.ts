@@ -17,7 +17,7 @@ export interface HitRow {
 }
 
 /** A message in the search index: block, rollout and index. */
-export interface HitPlace {
+export interface HitPosition {
   block: string;
   seq: string;
   index: number;
@@ -78,9 +78,9 @@ export async function selectHits(
   pool: pg.Pool,
   { runSeqs, text, where }: SearchedText & { where?: { sql: string; values: readonly unknown[] } },
   blocks: readonly string[],
-  after: HitPlace | null,
-): Promise<HitPlace[]> {
-  const { rows } = await pool.query<HitPlace>(hitsSql(where?.sql ?? null), [
+  after: HitPosition | null,
+): Promise<HitPosition[]> {
+  const { rows } = await pool.query<HitPosition>(hitsSql(where?.sql ?? null), [
     runsQuery(runSeqs),
     text,
     blocks,
@@ -93,7 +93,7 @@ export async function selectHits(
 }
 
 /** Hits by step. Plan: one probe of rollouts_pkey per rollout. */
-export async function countSteps(pool: pg.Pool, hits: readonly HitPlace[]): Promise<{ step: number; hits: number }[]> {
+export async function countSteps(pool: pg.Pool, hits: readonly HitPosition[]): Promise<{ step: number; hits: number }[]> {
   const { rows } = await pool.query<{ step: number; hits: number }>(
     `SELECT COALESCE(r.step, -1) AS step, sum(f.hits)::int AS hits FROM (SELECT seq, count(*) AS hits FROM unnest($1::bigint[]) AS t(seq) GROUP BY seq) f
      JOIN rollouts r ON r.seq = f.seq GROUP BY 1 ORDER BY 1`,

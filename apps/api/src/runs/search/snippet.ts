@@ -5,7 +5,7 @@ const BEFORE = 80;
 const LENGTH = 400;
 const MAX_MATCHES = 20;
 /** Characters of a message that are searched, as in the index. */
-const MAX_SEARCHED = 65_536;
+export const MAX_SEARCHED = 65_536;
 
 export interface Snippet {
   snippet: string;
@@ -27,6 +27,9 @@ export function wordFinder(text: string): Finder {
     for (const match of content.matchAll(pattern)) yield [match.index, match.index + match[0].length];
   };
 }
+
+/** Instructions of the compiled pattern. The time of a search is at most proportional to them and to the text. */
+export const programSize = (pattern: string): number => RE2JS.compile(pattern).programSize();
 
 /** RE2, whose time is linear in the text. `pattern` must be valid. */
 export function regexFinder(pattern: string): Finder {

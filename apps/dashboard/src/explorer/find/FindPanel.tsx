@@ -55,7 +55,7 @@ export function FindPanel({ q, valid, entry, status, find, mode, query, onQuery,
   return (
     <section aria-label="Messages found" className="flex min-w-0 flex-1 flex-col">
       <StatusRow>
-        {first && <Summary hits={hits.length} first={first} more={hasNextPage} />}
+        {first && <Summary hits={hits.length} first={first} more={hasNextPage} progress={data?.pages.at(-1)?.progress} />}
         {status}
         {refused && <span className="truncate text-bad">▲ {refused}</span>}
         <span className="flex-1" />
@@ -94,7 +94,8 @@ export function FindPanel({ q, valid, entry, status, find, mode, query, onQuery,
 }
 
 /** The number of hits, and what it does not include. */
-function Summary({ hits, first, more }: { hits: number; first: SearchPage; more: boolean }) {
+function Summary(props: { hits: number; first: SearchPage; more: boolean; progress: SearchPage['progress'] }) {
+  const { hits, first, more, progress } = props;
   const counted = first.steps?.reduce((sum, { hits: some }) => sum + some, 0);
   const total =
     counted === undefined ? `${formatCount(hits)}${more ? '+' : ''}` : `${formatCount(counted)}${first.steps_capped ? '+' : ''}`;
@@ -105,6 +106,11 @@ function Summary({ hits, first, more }: { hits: number; first: SearchPage; more:
         <span className="strong">{total}</span> {exact === 1 ? 'message' : 'messages'}
       </span>
       {first.steps_capped && <span className="chip">counting stopped</span>}
+      {more && progress && (
+        <span className="chip">
+          {formatCount(progress.rollouts)} of {formatCount(progress.of)} rollouts searched
+        </span>
+      )}
       {first.pending && <span className="chip">new rollouts are not searchable yet</span>}
       {first.incomplete && <span className="chip">incomplete</span>}
     </span>

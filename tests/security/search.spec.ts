@@ -1,0 +1,56 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { sharedServer, type TestServer } from '../support/server.ts';
+
+/** A user chooses the regex, a model the text: together they may take seconds, in which the service answers others. */
+
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await sharedServer();
+  const id = randomUUID();
+  const events = [
+    { eventType: 'rollout', eventId: id, timestamp: 1, runName: 'slow', environment: 'acme/slow', split: 'train', metadata: {} },
+    ...[0, 1].map((index) => ({
+      eventType: 'message',
+      eventId: randomUUID(),
+      rolloutEventId: id,
+      timestamp: 2,
+      index,
+      type: 'assistant_message',
+      content: index === 0 ? `${'abx'.repeat(21_000)}c` : 'abc'.repeat(100),
+      isFinished: false,
+      metadata: {},
+    })),
+  ];
+  expect(await server.request('POST', '/v1/rollouts', { body: { events } })).toMatchObject({ status: 200 });
+}, 60_000);
+afterAll(() => server.close());
+
+it('a regex that takes seconds does not hold up other requests', async () => {
+  const started = performance.now();
+  let isOver = false;
+  const pattern = '(a|b|ab){240}c';
+  const slow = server.request('GET', `/v1/runs/slow/search?mode=regex&q=${encodeURIComponent(pattern)}`).finally(() => (isOver = true));
+  let longest = 0;
+  while (!isOver) {
+    const before = performance.now();
+    expect(await server.request('GET', '/health')).toMatchObject({ status: 200 });
+    longest = Math.max(longest, performance.now() - before);
+    await sleep(20);
+  }
+  const { status, body } = await slow;
+  // On a slow machine it exceeds the deadline of the process.
+  if (status === 200) expect(body.hits).toEqual([]);
+  else expect({ status, code: body.code }).toEqual({ status: 422, code: 'too_expensive' });
+  expect(longest).toBeLessThan(Math.max(500, (performance.now() - started) / 3));
+}, 60_000);
+
+it('a regex that is too large is refused', async () => {
+  const q = encodeURIComponent('((a{20}){20}){20}');
+  expect(await server.request('GET', `/v1/runs/slow/search?mode=regex&q=${q}`)).toMatchObject({
+    status: 422,
+    body: { code: 'invalid_query' },
+  });
+});
