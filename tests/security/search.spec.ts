@@ -19,7 +19,7 @@ beforeAll(async () => {
       timestamp: 2,
       index,
       type: 'assistant_message',
-      content: index === 0 ? `${'abx'.repeat(21_000)}c` : 'abc'.repeat(100),
+      content: index === 0 ? `${`${'ab'.repeat(119)}x`.repeat(270)}c` : 'abc'.repeat(100),
       isFinished: false,
       metadata: {},
     })),
