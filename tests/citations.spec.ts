@@ -2,10 +2,12 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 
-/** Every document that a comment or a document cites is in this repository, with the cited heading; no line of a document is long. */
+/** Every document and decision that a file cites is in this repository, with the cited heading, and no line of a document is long. */
 const root = path.resolve(import.meta.dirname, '..');
 const MAX_LINE_LENGTH = 120;
 const CITING = /\.(?:tsx?|mjs|md|sql|prisma|py|sh|ya?ml|css|html)$/;
+/** Names of documents that are not in the repository: arguments and output of programs. */
+const EXAMPLES = new Set(['LAKE.md']);
 const SKIPPED = /(?:^|\/)(?:node_modules|dist|generated|fixtures|migrations|artifacts)(?:\/|$)/;
 
 function listFiles(folder: string): string[] {
@@ -57,6 +59,21 @@ describe('citations', () => {
       [...text.matchAll(/(?<![\w/.-])docs\/[\w./-]+\.md(?:#[\w-]+)?/g)]
         .filter(([target]) => !resolves(target))
         .map(([target]) => `${file}: ${target}`),
+    );
+    expect(broken).toEqual([]);
+  });
+
+  test('documents that a file names by a path or by their name exist', () => {
+    const names = new Set(documents.map(({ file }) => path.basename(file)));
+    const exists = (name: string, file: string): boolean =>
+      [name, path.posix.join('docs', name), path.posix.join(path.dirname(file), name)].some((target) =>
+        existsSync(path.join(root, target)),
+      ) ||
+      (file.endsWith('.md') && names.has(name));
+    const broken = files.flatMap(({ file, text }) =>
+      [...text.matchAll(/(?<![\w./:@*{}-])(?:\.{0,2}\/)?[\w-][\w./-]*\.md\b/g)]
+        .filter(([name]) => !EXAMPLES.has(name) && !exists(name, file))
+        .map(([name]) => `${file}: ${name}`),
     );
     expect(broken).toEqual([]);
   });

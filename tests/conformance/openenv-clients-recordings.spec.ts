@@ -5,7 +5,7 @@ import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { type OpenEnvServerProcess, startOpenEnv, startScaffold } from './support/openenv-server.ts';
 import { recording } from './support/python.ts';
 
-/** What real servers answered real clients, asked again through Palestra (shared/reference/recordings/README.md). */
+/** What real servers answered real clients, asked again through Palestra. */
 interface Line {
   upstream: string;
   seq: number;

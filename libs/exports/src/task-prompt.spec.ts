@@ -20,7 +20,7 @@ const recordedTools = parseJson(
   ].join(',')}]`,
 ) as ToolSpec[];
 
-describe('prompts equal those of SkyRL’s script (openreward-wire.md section 8)', () => {
+describe('prompts equal those of SkyRL’s script (docs/reference/skyrl.md#task-export)', () => {
   test('without tools', () => {
     expect(systemPrompt([])).toHaveLength(454);
     expect(sha256(systemPrompt([]))).toBe('15448ecf81f2ecc4f5f0fe733375157d6c7639f0bd8fb74a2007acb4441cef96');

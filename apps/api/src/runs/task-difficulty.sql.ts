@@ -31,8 +31,8 @@ const PARAMS = "meta.start->'run_info'->>'model_params'";
 const MODEL_PARAMS = `(CASE WHEN ${PARAMS} ~ '^\\d{1,30}(\\.\\d{1,30})?([eE][+-]?\\d{1,2})?$' THEN (${PARAMS})::float8 END)`;
 
 /**
- * Scored rollouts of an environment by (split, variant, task): openreward-wire.md 3.1. Characters of model output = assistant
- * text + tool-call arguments + reasoning, summed per rollout. Unscored rollouts are no zeros: they are left out.
+ * Scored rollouts of an environment by (split, variant, task) (docs/reference/ors.md#task-difficulty). Characters of model output = assistant
+ * text + tool-call arguments + reasoning, summed per rollout. Unscored rollouts are excluded.
  */
 const DIFFICULTY = `
 WITH scored AS (

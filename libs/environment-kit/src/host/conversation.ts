@@ -26,7 +26,7 @@ function flattenBlock(block: MessageBlock): OutputBlock[] {
   }
 }
 
-/** The `/prompt` of a conversation (openreward-wire.md 2.3): as it is when one plain user message, else with role headers. */
+/** The `/prompt` of a conversation (docs/reference/ors.md#conversations): as it is when one plain user message, else with role headers. */
 export function flattenMessages(messages: Message[]): OutputBlock[] {
   const [first] = messages;
   if (messages.length === 1 && first?.role === 'user' && first.blocks.every(isPlain)) return first.blocks as OutputBlock[];

@@ -28,7 +28,7 @@ export function callIdOf(request: IncomingMessage): string | null {
   return typeof header === 'string' && /^[0-9a-f]{32}$/.test(header) ? header : null;
 }
 
-/** `X-Secrets`: base64 of `{"<KEY>": {"value": "..."}}` (openreward-wire.md 2.10). */
+/** `X-Secrets`: base64 of `{"<KEY>": {"value": "..."}}` (docs/reference/ors.md#secrets). */
 export function secretsOf(request: IncomingMessage): Record<string, string> {
   const header = request.headers['x-secrets'];
   if (typeof header !== 'string' || header === '') return {};

@@ -82,7 +82,7 @@ describe('preference pairs', () => {
     expect(lines[0].rejected[0].tool_calls[0].function.arguments).toBe('{"name": "m0"}');
   });
 
-  test('advantages are those of dashboard.md 3.1', () => {
+  test('advantages are those of docs/reference/metrics.md#canonical-metrics', () => {
     expect(advantageOf(1, { scored: 4, mean: 0.5, std: 0.577350269 })).toBeCloseTo(0.866024, 5);
     expect(advantageOf(null, { scored: 4, mean: 0.5, std: 0.5 })).toBeNull();
     expect(advantageOf(1, { scored: 1, mean: 1, std: null })).toBeNull();
