@@ -135,7 +135,7 @@ export function DiffPanel({
         <h2 className="strong">Difference</h2>
         {diff.data && (
           <span className="label truncate">
-            {first === null ? 'the same behaviour' : `same first ${formatCount(first)}`}, {formatCount(diff.data.same)} of{' '}
+            {first === null ? 'Same behaviour' : `Same first ${formatCount(first)}`}, {formatCount(diff.data.same)} of{' '}
             {formatCount(rows.length)} aligned{diff.data.truncated ? ', first 2 000 actions' : ''}
           </span>
         )}

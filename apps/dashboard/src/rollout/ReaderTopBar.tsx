@@ -38,7 +38,7 @@ export function ReaderTopBar({ header, title, group, message, navigation, notify
         onClick={toggleDiff}
         aria-keyshortcuts="d"
       >
-        <kbd>d</kbd> diff with best
+        <kbd>d</kbd> Compare with best
       </button>
       <ShareButton rollout={header.id} message={message} />
       <Suspense
