@@ -6,7 +6,7 @@ import type { JsonObject } from '@palestra/protocol';
 import { WebSocket } from 'ws';
 import type { Palestra } from '../support/palestra.ts';
 
-/** What a client of any dialect sees of one call. */
+/** What a client of every protocol sees of one call. */
 export interface Seen {
   text: string;
   reward: number | null;

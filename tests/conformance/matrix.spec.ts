@@ -10,8 +10,8 @@ import { clients, type Play, type Seen } from './matrix.clients.ts';
 import { type FixtureApp, type OpenEnvServerProcess, startOpenEnv } from './support/openenv-server.ts';
 
 /**
- * Any client meets any environment: {ORS, OpenEnv, MCP, text} clients x {ORS server, OpenEnv server, MCP server, our kit}, and what they see is the
- * same: the prompt, the tools, each result with its reward, and the end. In the store, each is a session with the same calls.
+ * Every client with every environment: {ORS, OpenEnv, MCP, text} clients x {ORS server, OpenEnv server, MCP server, environment kit}. All
+ * see the same prompt, tools, results with rewards, and end. The store has a session with the same calls for each.
  */
 const PROMPT = 'What is 6 times 7?';
 const TOOLS = ['add', 'submit'];
@@ -36,7 +36,7 @@ const arithmetic = defineEnvironment<{ id: number }>({
   },
 });
 
-/** ...and on an MCP server, which says its reward in `_meta` (docs/mcp.md). */
+/** ...and on an MCP server, with its reward in `_meta` (docs/mcp.md). */
 function startMcp(): Promise<Server> {
   const schema = (properties: Record<string, object>) => ({ type: 'object' as const, properties, required: Object.keys(properties) });
   const tools = [
@@ -72,7 +72,7 @@ async function register(name: string, source: object): Promise<void> {
 }
 
 beforeAll(async () => {
-  // Each is to be stopped also when another one does not start.
+  // Each is stopped also if another one does not start.
   const openEnv = async (app: FixtureApp) => {
     const server = await startOpenEnv({ python: 'PALESTRA_PYTHON_OE_0_10_0', app });
     running.push(server);
@@ -97,7 +97,7 @@ afterAll(async () => {
 });
 
 interface Backend {
-  /** Under the test's organisation, or whole. */
+  /** Name within the test's organisation, or full name. */
   environment: string;
   prompt: string | RegExp;
   tools: string[];
@@ -154,24 +154,24 @@ const backends: Record<string, Backend> = {
     results: [{ text: '{"echoed_message":"hello","message_length":5}', reward: 0.5, finished: false }],
   },
 };
-/** Task 1 of the split, which on the guessing environment is 99. */
+/** Task 1 of the split; its answer in the guessing environment is 99. */
 const TASK: Record<string, { split: string; index: number }> = {
   'OpenEnv server with actions': { split: 'test', index: 1 },
   'our kit': { split: 'train', index: 1 },
 };
 
-describe.each(Object.keys(clients))('%s client', (dialect) => {
+describe.each(Object.keys(clients))('%s client', (protocol) => {
   test.each(Object.keys(backends))('on %s', async (name) => {
     const backend = backends[name]!;
     const environment = backend.environment.includes('/') ? backend.environment : `${palestra.namespace}/${backend.environment}`;
     const play = { environment, ...(TASK[name] ?? { split: 'train', index: 0 }), calls: backend.calls };
-    const played = await clients[dialect]!(palestra, play);
+    const played = await clients[protocol]!(palestra, play);
     if (typeof backend.prompt === 'string') expect(played.prompt).toBe(backend.prompt);
     else expect(played.prompt).toMatch(backend.prompt);
     expect(played.tools).toEqual(backend.tools);
     expect(played.results).toEqual(
       // Text sessions have no null reward (docs/reference/skyrl.md#openreward-integration), so this client cannot tell 0 from null.
-      backend.results.map((result) => (dialect === 'text' && result.reward === 0 ? { ...result, reward: null } : result)),
+      backend.results.map((result) => (protocol === 'text' && result.reward === 0 ? { ...result, reward: null } : result)),
     );
   });
 });
@@ -189,12 +189,12 @@ test('stores a session with its calls and rewards for every client', async () =>
       const played = [];
       for (const { sid } of sessions) {
         const { calls: traced } = await get(`/v1/sessions/${sid}/calls?after=0`);
-        // An OpenEnv client resets by itself: that is part of its trace.
+        // An OpenEnv client resets by itself, which is in its trace.
         played.push(traced.filter(({ tool }: { tool: string }) => tool !== 'reset').map((call: any) => [call.tool, call.reward ?? null]));
       }
       expect(played.filter((one) => JSON.stringify(one) === JSON.stringify(expected))).toHaveLength(Object.keys(clients).length);
     };
-    // What went over a socket is written down a moment later.
+    // Calls of a socket are stored shortly after their replies.
     await vi.waitFor(check, { timeout: 20_000, interval: 200 });
   }
 });

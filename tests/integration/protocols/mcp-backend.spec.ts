@@ -7,7 +7,7 @@ import { McpBackend, type McpBackendOptions } from '@palestra/mcp/client';
 import { type BackendCreate, ToolFailedError } from '@palestra/session';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 
-/** MCP servers as backends: real ones, in processes of their own. */
+/** MCP servers as backends: real servers in their own processes. */
 const SERVER = path.join(import.meta.dirname, 'mcp.server.mjs');
 const soon = () => AbortSignal.timeout(20_000);
 
@@ -41,7 +41,7 @@ async function open(backend: McpBackend, task: BackendCreate['task'] = { kind: '
   };
   return { session, call, say };
 }
-/** A zombie is dead: that nobody has buried it yet is its new parent's business. */
+/** A zombie counts as dead. */
 const isAlive = (pid: number): boolean => {
   try {
     return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));

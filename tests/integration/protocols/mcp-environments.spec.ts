@@ -35,7 +35,7 @@ async function register(name: string, source: object, sessions?: object): Promis
 const play = (name: string, query = '') =>
   connectMcp(`${server.url}/mcp/${server.orgName}/${name}${query}`, { authorization: `Bearer ${server.apiKey}` });
 const callsOf = async (sid: string) => (await server.request('GET', `/v1/sessions/${sid}/calls`)).body.calls as Record<string, unknown>[];
-/** A zombie is dead: that nobody has buried it yet is its new parent's business. */
+/** A zombie counts as dead. */
 const isAlive = (pid: string): boolean => {
   try {
     return !/\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
@@ -83,7 +83,7 @@ describe('an MCP server as an environment', () => {
     expect((await server.request('GET', '/mcp/prompt', inSession)).body).toEqual([{ text: 'Count to three.', detail: null, type: 'text' }]);
     const call = await server.request('POST', '/mcp/call', { body: { name: 'add', input: { by: 3 } }, ...inSession });
     expect(call.body).toContain('"reward":1,"finished":true');
-    // A result is stored a moment after it was told.
+    // A result is stored shortly after it was sent.
     await expect.poll(() => callsOf(sid)).toMatchObject([{ tool: 'add', reward: 1, finished: true }]);
     expect((await server.request('POST', '/delete', inSession)).status).toBe(200);
   });
@@ -101,7 +101,7 @@ describe('an MCP server as an environment', () => {
   });
 
   test('an expired session or a call timeout ends the process', async () => {
-    // Long enough for both to be open and asked once on a busy machine.
+    // Long enough for both to be opened on a busy machine.
     await register('brief', COUNTER, { heartbeat_timeout_s: 5, call_timeout_s: 1 });
     const [idle, slow] = await Promise.all([play('brief'), play('brief')]);
     const pids = [(await idle.call('pid')).text, (await slow.call('pid')).text] as const;

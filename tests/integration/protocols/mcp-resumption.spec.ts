@@ -8,14 +8,14 @@ import { startServer, type TestServer } from '../../support/server.ts';
 import { connectMcp } from './mcp.world.ts';
 
 /**
- * Long calls over MCP: their streams are cut in the middle, and clients want to hear how they come on. A call is long when it runs longer than
- * the service holds its answer: here a fraction of a second, and the tool runs until the test releases it.
+ * Long calls over MCP with broken streams and progress. A call is long if it runs longer than the service holds its response: here a
+ * fraction of a second; the tool runs until the test releases it.
  */
 const TIMINGS = { jsonHoldMs: 300, progressHoldMs: 100, beatMs: 100, keepAliveMs: 300, retryMs: 200, listenPingMs: 500 };
 let server: TestServer;
 let upstream: RunningServer;
 let proxy: CuttingProxy;
-/** Calls of `work` that began, and those that still run. */
+/** Started and running calls of `work`. */
 let ran: number[] = [];
 const running: (() => void)[] = [];
 
@@ -67,13 +67,13 @@ async function connect() {
   return connectMcp(address(proxy.port), key());
 }
 
-/** Cuts the stream of the call and the one that listens, as soon as both are there. */
+/** Breaks the stream of the call and the listening stream once both exist. */
 async function cutBoth(): Promise<void> {
   await expect.poll(() => proxy.open()).toBeGreaterThanOrEqual(2);
   proxy.cut();
 }
 
-/** A stream of a call, as raw as it comes. */
+/** The raw stream of a call. */
 async function post(sid: string, message: object, signal?: AbortSignal) {
   return fetch(address(Number(new URL(server.url).port)), {
     method: 'POST',
@@ -98,7 +98,7 @@ const work = (job: number, more: object = {}) => ({
   method: 'tools/call',
   params: { name: 'work', arguments: { job }, ...more },
 });
-/** Reads a stream until what came has `pattern`, and goes on with it to its end. */
+/** Reads a stream until `pattern` matches; continues to its end. */
 async function readUntil(answer: Response, pattern: RegExp): Promise<{ rest: () => Promise<string> }> {
   const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
   let read = '';
@@ -126,7 +126,7 @@ describe('refusals', () => {
     const first = new TextDecoder().decode((await stream.body!.getReader().read()).value);
     const id = /^id: (\S+)$/m.exec(first)![1]!;
     cut.abort();
-    // The client of that event waits for an answer to request 7, and gets one.
+    // The client of that event gets a response to request 7.
     const foreign = await (await listen(other.sid, id)).text();
     expect(foreign).toContain('"id":7');
     expect(foreign).toContain('"invalid_request"');
@@ -146,13 +146,13 @@ describe('the official client', () => {
     const calling = client.callTool({ name: 'work', arguments: { job: 2 } }, undefined, { onresumptiontoken });
     await expect.poll(() => tokens.length).toBeGreaterThan(0);
     await cutBoth();
-    // Both streams are taken up again.
+    // Both streams are resumed.
     await expect.poll(() => proxy.open()).toBeGreaterThanOrEqual(2);
     release();
     expect(text(await calling)).toBe('worked 2');
     expect(ran).toEqual([2]);
     expect(await callsOf(sid)).toHaveLength(1);
-    // What comes next is another call, though it is equal.
+    // The next call is another one, although it is equal.
     expect(text(await client.callTool({ name: 'work', arguments: { job: 0 } }))).toBe('worked 0');
     expect(text(await client.callTool({ name: 'work', arguments: { job: 0 } }))).toBe('worked 0');
     expect(ran).toEqual([2, 0, 0]);
@@ -203,7 +203,7 @@ describe('the official client', () => {
     const { sid } = await connect();
     const stream = await post(sid, work(5));
     expect(stream.headers.get('content-type')).toBe('text/event-stream');
-    // Longer than reports of progress would take.
+    // Longer than the interval of progress reports.
     const { rest } = await readUntil(stream, /(: keepalive\n[^]*){2}/);
     release();
     const answer = await rest();
@@ -229,7 +229,7 @@ test('the listening stream keeps the session alive and ends with it', { timeout:
   await expect.poll(() => ended).toBe(true);
 });
 
-/** A session without the stream on which the official client listens. */
+/** A session without the listening stream of the official client. */
 async function openLively(): Promise<string> {
   const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'raw', version: '1' } };
   const answer = await fetch(address(Number(new URL(server.url).port), 'lively'), {
@@ -243,12 +243,12 @@ async function openLively(): Promise<string> {
 
 test('a request repeated while it runs joins its call; another id is another call', async () => {
   const { sid } = await connect();
-  // Each answers with a stream when its call has been held for long enough: then it has begun, or has joined the one that runs.
+  // Each response is a stream once the call was held long enough: it has started or joined the running call.
   const first = await post(sid, work(6));
   const [again, other] = await Promise.all([post(sid, work(6)), post(sid, { ...work(6), id: 8 })]);
   for (const answer of [first, again, other]) expect(answer.headers.get('content-type')).toBe('text/event-stream');
   release();
-  // Calls of a session run one after the other.
+  // Calls of a session run one after another.
   await expect.poll(() => ran.length).toBe(2);
   release();
   const meta = async (answer: Response) => {
@@ -258,7 +258,7 @@ test('a request repeated while it runs joins its call; another id is another cal
   const [one, two, three] = [await meta(first), await meta(again), await meta(other)];
   expect([two === one, three === one]).toEqual([true, false]);
   expect(ran).toEqual([6, 6]);
-  // A client that begins to count from the beginning does not get an old answer.
+  // A client that restarts its counter does not get an old result.
   const next = post(sid, work(6));
   await expect.poll(() => ran.length).toBe(3);
   release();
@@ -276,7 +276,7 @@ test('passes progress of an MCP server on', async () => {
   const heard: { message?: string | undefined }[] = [];
   const onprogress = (progress: { message?: string | undefined }) => heard.push(progress);
   expect(text(await client.callTool({ name: 'march', arguments: { ms: 400 } }, undefined, { onprogress }))).toBe('there');
-  // The service says in between that the call still runs.
+  // The service reports that the call still runs.
   const told = heard.filter(({ message }) => message?.startsWith('step '));
   expect(told).toEqual([1, 2, 3].map((progress) => ({ progress, total: 3, message: `step ${progress}` })));
 });

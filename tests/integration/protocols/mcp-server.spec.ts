@@ -6,7 +6,7 @@ import { sharedServer, type TestServer } from '../../support/server.ts';
 import { createCaller } from '../../support/callers.ts';
 import { connectMcp, gallery } from './mcp.world.ts';
 
-/** `/mcp/{owner}/{env}` as MCP's official TypeScript client finds it. */
+/** `/mcp/{owner}/{env}` with MCP's official TypeScript client. */
 let server: TestServer;
 let upstream: RunningServer;
 let gone: RunningServer;
@@ -58,7 +58,7 @@ describe('refusals', () => {
     for (const headers of [{}, { authorization: 'Bearer or_wrong' }, { 'x-api-key': 'or_wrong' }] as Record<string, string>[]) {
       const answer = await raw(INITIALIZE, headers);
       expect(answer.status).toBe(401);
-      // A wrong key is refused before the body is read, so the id of the request is not known.
+      // A wrong key is refused before the body is read, so the request id is unknown.
       const id = Object.keys(headers).length === 0 ? 7 : null;
       expect(answer.body).toMatchObject({ jsonrpc: '2.0', id, error: { data: { code: 'unauthorized' } } });
       expect(answer.headers.get('www-authenticate')).toContain('Bearer');
@@ -118,7 +118,7 @@ describe('refusals', () => {
     expect(await raw(INITIALIZE, evil)).toMatchObject({ status: 403 });
     const get = await fetch(address('gallery'), { headers: { ...evil, accept: 'text/event-stream', 'mcp-session-id': 'x' } });
     expect(get.status).toBe(403);
-    // A key is nothing that a browser sends by itself.
+    // Browsers do not send a key by themselves.
     expect(
       (await raw({ jsonrpc: '2.0', id: 1, method: 'ping' }, { ...key(), origin: 'http://evil.example', 'mcp-session-id': 'x' })).status,
     ).toBe(404);
@@ -158,7 +158,7 @@ describe('an episode', () => {
 
     const calls = async () =>
       (await server.request('GET', `/v1/sessions/${sid}/calls`)).body.calls as { tool: string; reward: number | null }[];
-    // A result is stored a moment after it was told.
+    // A result is stored shortly after it was sent.
     await expect
       .poll(async () => (await calls()).map(({ tool, reward }) => [tool, reward]))
       .toEqual([
@@ -276,7 +276,7 @@ describe('connections', () => {
     const { call, sid } = await connect('hasty');
     expect(await call('look')).toMatchObject({ isError: false });
     await expect(call('doze', { ms: 20_000 })).rejects.toMatchObject({ code: -32603, data: { code: 'call_timeout', retryable: false } });
-    // The ledger is written after the answer.
+    // The ledger is written after the response.
     const secondCall = async () => (await server.request('GET', `/v1/sessions/${sid}/calls`)).body.calls[1];
     await expect.poll(secondCall).toMatchObject({ reward: null, failure_class: 'infrastructure' });
     await expect(call('look')).rejects.toMatchObject({ code: 404 });

@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest';
 
 const PIXEL = 'iVBORw0KGgo=';
 
-/** All that an MCP client can be told: text, images, rewards, refusals, and what has to be waited for. */
+/** Results for MCP clients: text, images, rewards, refusals and slow calls. */
 export const gallery = defineEnvironment<{ id: number; broken?: boolean }, { looked: number }>({
   name: 'gallery',
   splits: ['test', 'train', 'validation'],
@@ -60,7 +60,7 @@ export interface McpPlayer {
   client: Client;
   transport: StreamableHTTPClientTransport;
   sid: string;
-  /** The answer of `initialize`, which the SDK's client keeps to itself. */
+  /** The result of `initialize`, which the SDK's client does not expose. */
   initialized: { _meta: Record<string, unknown>; instructions: string };
   call(tool: string, input?: Record<string, unknown>): Promise<Result>;
 }

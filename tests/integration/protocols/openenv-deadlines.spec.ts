@@ -12,7 +12,7 @@ import {
   openBox,
 } from '../../../libs/session/src/memory-ports.fixture.ts';
 
-/** What is answered in time, though the environment is not: with deadlines that a test can wait for. */
+/** Replies within the deadline while the environment is slow, with short deadlines. */
 function world(capacity: number | null = null, deadlineMs = 300) {
   const backend = new InProcessBackend();
   const directory = new OneEnvironmentDirectory(backend, { policy: { capacity }, owned: true });
@@ -61,7 +61,7 @@ describe('a step that takes longer than the deadline', () => {
       'EXECUTION_ERROR: No result within 0.3 s. The message before it still runs; this one was not run.',
     );
     expect(Date.now() - began).toBeLessThan(3_500);
-    // It counts: the environment has done it.
+    // It counts as a step, because the environment ran it.
     const state = async () => {
       const reply = await here.send({ type: 'state' });
       return reply instanceof OpenEnvError ? null : (JSON.parse((reply as { text: string }).text) as object);

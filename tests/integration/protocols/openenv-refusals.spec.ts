@@ -4,7 +4,7 @@ import { Client } from './openenv.world.ts';
 import { useReplicas } from '../sessions/replicas.world.ts';
 import type { Replica } from '../sessions/sessions.world.ts';
 
-/** What clients of OpenEnv ask for by headers, how those are refused that no session can be opened for, and what a process that takes a session over knows of it. */
+/** Options in headers, refusals when no session can be opened, and sessions that another process takes over. */
 const replicas = useReplicas();
 const BASE = '/openenv/acme/math';
 const TOKEN = 'sk-"quoted"-0123456789';
@@ -31,7 +31,7 @@ describe('X-Secrets', () => {
     expect([...replica.backend.secrets.values()]).toHaveLength(2);
     await client.close();
     const echoed = async () => (await replicas.query(`SELECT input, result FROM session_calls WHERE tool = 'echo'`)).rows;
-    // A call of a socket is stored a moment after its answer.
+    // A call of a socket is stored shortly after its reply.
     await expect.poll(echoed).toEqual([{ input: expect.any(String), result: expect.stringContaining('[secret:TOKEN]') }]);
     expect(JSON.stringify(await echoed())).not.toContain('0123456789');
   });
@@ -98,7 +98,7 @@ test('counts the steps of a virtual container that another process continues', a
   for (let n = 0; n < 2; n += 1) expect((await post(near, '/container/two/step', step, {})).status).toBe(200);
   const state = async ({ url }: Replica) =>
     (await (await fetch(`${url}${BASE}/container/two/state`, { headers: { 'x-api-key': 'alice' } })).json()) as object;
-  // What nobody waits for is in the ledger a moment later.
+  // Deferred rows are in the ledger shortly afterwards.
   await expect.poll(async () => (await replicas.query(`SELECT 1 FROM session_calls WHERE tool = 'echo'`)).rowCount).toBe(2);
   expect(await state(far)).toMatchObject({ step_count: 2 });
   expect((await post(far, '/container/two/step', step, {})).status).toBe(200);

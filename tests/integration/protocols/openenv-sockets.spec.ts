@@ -3,7 +3,7 @@ import { Client, until } from './openenv.world.ts';
 import { useReplicas } from '../sessions/replicas.world.ts';
 import type { Replica } from '../sessions/sessions.world.ts';
 
-/** What sockets of OpenEnv clients are owed, on an environment in this process. */
+/** Sockets of OpenEnv clients, with an environment in this process. */
 const replicas = useReplicas();
 const BASE = '/openenv/acme/math';
 
@@ -142,7 +142,7 @@ describe('an episode', () => {
     const other = (await open()).find((sid) => sid !== keptSid)!;
     await fetch(`${replica.url}/delete`, { method: 'POST', headers: { 'x-api-key': 'alice', 'x-session-id': other } });
     expect(await deleted.ended()).toEqual({ code: 1000, reason: '' });
-    // An open socket is a sign of life; a session without one is over after the heartbeat timeout.
+    // An open socket keeps its session alive; a session without one expires after the heartbeat timeout.
     const silent = (await rpc(replica, 'openenv/session/create')).result.session_id as string;
     await until(async () => !(await open()).includes(silent));
     expect(await kept.call('echo', { text: 'still here' })).toMatchObject({ observation: { error: null } });
@@ -227,7 +227,7 @@ describe('an attached session', () => {
     const said = await rpc(replica, 'tools/call', { session_id: id, name: 'echo', arguments: { text: 'over HTTP' } });
     expect(said.result).toMatchObject({ data: 'over HTTP', is_error: false });
     await first.call('echo', { text: 'over the socket' });
-    // A call over HTTP is no step.
+    // A call over HTTP is not a step.
     expect(await first.state()).toMatchObject({ episode_id: 'kept', step_count: 1, index: 1 });
     first.destroy();
     const again = await until(async () => (await rpc(replica, 'tools/list', { session_id: id })).result !== undefined).then(() =>
@@ -265,14 +265,14 @@ describe('an attached session', () => {
     const close = { type: 'mcp', data: { jsonrpc: '2.0', id: 7, method: 'openenv/session/close', params: { session_id: id } } };
     const own = { code: -32600, message: 'Cannot close active WebSocket-managed session via MCP method', data: null };
     expect((await first.get(close)).error).toEqual(own);
-    // Of a plain socket: nobody else may sit there, or close it.
+    // The session of a plain socket cannot be attached or closed by others.
     const plain = await connect(replica, '/ws?session_id=');
     const { session_id: socketId } = (await plain.get(create)).result;
     expect(await told(`/ws?session_id=${socketId}`)).toEqual(
       error('SESSION_ERROR', `Session ${socketId} already has an attached WebSocket`),
     );
     expect((await rpc(replica, 'openenv/session/close', { session_id: socketId })).error).toEqual(own);
-    // Of another organisation.
+    // A session of another organisation.
     expect((await rpc(replica, 'tools/list', { session_id: id }, 'bob')).error.message).toBe(`Unknown session_id: ${id}`);
   });
 

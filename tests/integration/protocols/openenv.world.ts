@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
 
-/** A client's socket: frames in the order in which they come, and how it ended. */
+/** A client's socket: its frames in order and its close code. */
 export class Client {
   readonly #frames: string[] = [];
   readonly #waiting: ((frame: string | null) => void)[] = [];
@@ -34,7 +34,7 @@ export class Client {
     else waiting(frame);
   }
 
-  /** The next frame; null when the socket closes instead, or closed. */
+  /** The next frame; null if the socket closes or has closed. */
   async next(timeoutMs = 50_000): Promise<any> {
     const frame = this.#frames.shift() ?? (this.closed === null ? await this.#wait(timeoutMs) : null);
     return frame === null ? null : JSON.parse(frame);
@@ -59,7 +59,7 @@ export class Client {
     return this.next(timeoutMs);
   }
 
-  /** The data of a reply of that type; an error frame rejects. */
+  /** The data of a reply; rejects for an error frame. */
   async get(message: { type: string; data?: unknown }): Promise<any> {
     const reply = await this.ask(message);
     if (reply?.type === 'error') throw new Error(`${reply.data.code}: ${reply.data.message}`);
@@ -93,7 +93,7 @@ export class Client {
     await this.ended();
   }
 
-  /** As a client that dies: no close frame. */
+  /** Closes without a close frame, like a client that dies. */
   destroy(): void {
     this.socket.terminate();
   }

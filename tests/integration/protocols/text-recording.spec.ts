@@ -6,7 +6,7 @@ import { sharedServer, type TestServer } from '../../support/server.ts';
 import { textEnvironments } from '../../support/text-environments.ts';
 import { eventually } from '../observed.world.ts';
 
-/** Recorded text sessions: what a researcher reads is what the model said and was told. */
+/** Recorded text sessions: the transcript has what the model wrote and saw. */
 let server: TestServer;
 let running: Awaited<ReturnType<typeof serve>>;
 let owner: string;
@@ -29,7 +29,7 @@ async function open(variant: string, body: object): Promise<string> {
   prompts.set(answer.body.id, answer.body.prompt);
   return answer.body.id;
 }
-/** What `init` returned. */
+/** The result of `init`. */
 const prompts = new Map<string, { role: string; content: string }[]>();
 async function step(id: string, text: string) {
   const answer = await server.request('POST', `/v1/text-sessions/${id}/step`, { body: { text } });
@@ -39,7 +39,7 @@ async function step(id: string, text: string) {
 const call = (name: string, input: object = {}) => `<tool_call>${JSON.stringify({ name, arguments: input })}</tool_call>`;
 const told = (text: string) => `<tool_response>\n${text}\n</tool_response>`;
 
-/** Resolves when the recorder has written all calls of the session and, once the session has ended, its end. */
+/** Resolves when the recorder has written all calls of the session and, after its end, the end. */
 async function whenRecorded(sid: string, until: 'end' | 'so far' = 'end'): Promise<void> {
   await eventually(async () => {
     const { rows } = await server.database.pool.query(
@@ -72,7 +72,7 @@ test('is the conversation as the model saw it, with each reward once', { timeout
   const answers: { observations: { content: string }[] }[] = [];
   for (const [at, text] of said.entries()) {
     answers.push(await step(id, text));
-    // Written in between, so that what follows has to fit on.
+    // Written in between, so that later messages must follow.
     if (at === 1 || at === 3) {
       await whenRecorded(id, 'so far');
     }
@@ -94,7 +94,7 @@ test('is the conversation as the model saw it, with each reward once', { timeout
     .map(({ content }) => content as string);
   expect(heard).toEqual(answers.flatMap(({ observations }) => observations.map(({ content }) => content)));
   expect(heard[0]).toBe(told('3'));
-  // Nothing is missing, nothing is twice, and the sum is the environment's.
+  // No message is missing or repeated, and the sum is that of the environment.
   expect(rollout.missing_indexes).toEqual([]);
   expect(messages.map(({ index }) => index)).toEqual(messages.map((_message, at) => at));
   expect(messages.filter(({ reward }) => reward !== null).map(({ type, reward }) => [type, reward])).toEqual([
@@ -110,7 +110,7 @@ test('is the conversation as the model saw it, with each reward once', { timeout
     [5, 0.5, 'ok'],
     [6, 0, 'policy'],
   ]);
-  // Found in the ledger with every call, the texts between them notwithstanding.
+  // Every call matches the ledger despite the texts between them.
   await expect.poll(async () => (await recordingOf('conversation')).listed.verified, { timeout: 30_000, interval: 1_000 }).toBe('verified');
 });
 
@@ -166,7 +166,7 @@ test("begins with the client's prompt unchanged", async () => {
   expect(messages[3].metadata.message).toEqual(prompt[3]);
   expect(messages.slice(5).map(({ type }) => type)).toEqual(['assistant_message', 'tool_call', 'tool_result']);
   expect(messages.map(({ index }) => index)).toEqual(messages.map((_message, at) => at));
-  // The calls of its examples are not the episode's.
+  // Calls in the prompt's examples are not calls of the episode.
   expect(listed).toMatchObject({ num_tool_calls: 1, reward: 1 });
 });
 

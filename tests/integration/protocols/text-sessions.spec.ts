@@ -4,7 +4,7 @@ import { executions, gates, textEnvironments } from '../../support/text-environm
 import type { TestServer } from '../../support/server.ts';
 import { startTwoReplicas, type TwoReplicas } from '../../support/two-replicas.ts';
 
-/** Text sessions over HTTP: two API processes on one database, two organisations, environments of the first one's own. */
+/** Text sessions over HTTP: two API processes on one database, two organisations, and environments of the first. */
 let world: TwoReplicas;
 let first: TestServer;
 let second: TestServer;
@@ -63,7 +63,7 @@ describe('refusals', () => {
     expect(await refused({ max_turns: 0 })).toEqual([422, 'invalid_body']);
     expect(await refused({ task_spec: {} })).toEqual([422, 'invalid_body']);
     expect(await refused({ environment: 'nobody/nothing' })).toEqual([404, 'deployment_not_found']);
-    // Nothing is left of one that cannot be played so.
+    // A session that cannot be played is deleted.
     const id = randomUUID();
     expect(await refused({ parse: 'action', id })).toEqual([400, 'invalid_request']);
     expect(await step(id, 'x')).toMatchObject({ status: 404 });
@@ -129,7 +129,7 @@ describe('turns', () => {
     const one = await step(id, call('count'), { turn: 1 });
     expect((await step(id, call('count'), { turn: 1 }, second)).body).toEqual(one.body);
     expect(executions.count).toBe(before + 1);
-    // The next one is another, though its text is the same.
+    // The next turn is another one, although its text is equal.
     expect((await step(id, call('count'), { turn: 2 }, second)).body).toMatchObject({ turn: 2, observations: response('count 2') });
     expect((await step(id, call('count'), { turn: 1 })).body).toEqual(one.body);
     const odd = await step(id, '<tool_call>', { turn: 3 });
@@ -153,7 +153,7 @@ describe('turns', () => {
     const { id } = await open({ max_turns: 50 });
     const answers = await Promise.all(Array.from({ length: 8 }, (_, index) => step(id, call('count'), {}, index % 2 ? first : second)));
     const done = answers.filter(({ status }) => status === 200).map(({ body }) => [body.turn, body.observations[0].content]);
-    // Two processes may want the same turn; whoever comes second is told.
+    // Two processes can play the same turn; the second one gets a conflict.
     expect(answers.every(({ status, body }) => status === 200 || body.code === 'turn_conflict')).toBe(true);
     expect(new Set(done.map(([turn]) => turn)).size).toBe(done.length);
     const { turns } = await metrics(id);

@@ -7,7 +7,7 @@ import { executions, gates, textEnvironments } from '../../support/text-environm
 import { startTwoReplicas, type TwoReplicas } from '../../support/two-replicas.ts';
 import { createCaller } from '../../support/callers.ts';
 
-/** Text sessions over one socket: many sessions, answers out of order, and sockets that are cut. */
+/** Text sessions over one socket: many sessions, answers out of order, and broken sockets. */
 let world: TwoReplicas;
 let first: TestServer;
 let second: TestServer;
@@ -30,7 +30,7 @@ async function connect(server = first, key = server.apiKey) {
   const socket = new WebSocket(`${server.url.replace('http', 'ws')}/v1/text-sessions/ws`, { headers: { 'x-api-key': key } });
   await once(socket, 'open');
   onTestFinished(() => socket.terminate());
-  /** In the order of their arrival. */
+  /** In order of arrival. */
   const replies: Reply[] = [];
   const waiting = new Map<Reply['id'], (reply: Reply) => void>();
   socket.on('message', (data) => {
@@ -157,7 +157,7 @@ describe('sessions of one socket', () => {
   test('live on other processes', async () => {
     const mine = await connect(first);
     const theirs = await connect(second);
-    // Of a bundled environment: its sessions belong to the process that opened them.
+    // Sessions of a bundled environment belong to the process that opened them.
     const sid = await mine.init({ environment: 'palestra/echo', variant: null });
     expect(await theirs.ask('step', { session: sid, text: call('echo', { text: 'over there' }) })).toMatchObject({
       ok: true,
