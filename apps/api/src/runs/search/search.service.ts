@@ -26,7 +26,7 @@ const COUNT_MS = 20;
 /** Time limit of one page, when few messages match. */
 const PAGE_MS = 2_000;
 /** Blocks per statement, first and at most: a block takes about 0.3 ms. */
-const FIRST_BLOCKS = 16;
+const FIRST_BLOCKS = 8;
 const MAX_BLOCKS = 64;
 const LISTED_BLOCKS = 2_000;
 /** Maximum of runs of an organisation that one search covers: the newest. */
