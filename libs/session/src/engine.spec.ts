@@ -75,7 +75,7 @@ function movableTime(): (ms: number) => Promise<void> {
 }
 
 describe('reserve and create', () => {
-  test('a create whose failure the store could not hear of may be asked again', async () => {
+  test('a create can be repeated when its failure could not be stored', async () => {
     const here = world();
     const sid = await reserve(here);
     const { update } = here.store;
@@ -94,7 +94,7 @@ describe('reserve and create', () => {
     expect(await codeOf(create(here.first, here, sid))).toBe('session_exists');
   });
 
-  test('a repeated reservation gives the same SID', async () => {
+  test('a repeated reservation returns the same SID', async () => {
     const here = world();
     const sid = await reserve(here);
     expect(await reserve(here, sid)).toBe(sid);
@@ -126,7 +126,7 @@ describe('reserve and create', () => {
     expect(await codeOf(create(here.first, here, sid))).toBe('session_exists');
   });
 
-  test('a delete while the constructor runs ends both', async () => {
+  test('a delete while the constructor runs ends session and episode', async () => {
     const here = world();
     const sid = await reserve(here);
     const creating = codeOf(create(here.first, here, sid, null, { construct_ms: 10_000 }));
@@ -136,7 +136,7 @@ describe('reserve and create', () => {
     expect(here.store.records.get(sid)?.state).toBe('closed');
   });
 
-  test('a delete while it is stored that the environment has opened ends both', async () => {
+  test('a delete while the opened episode is being stored ends session and episode', async () => {
     const here = world();
     const sid = await reserve(here);
     const { update } = here.store;
@@ -156,7 +156,7 @@ describe('reserve and create', () => {
     expect(here.backend.deleted).toEqual([sid]);
   });
 
-  test('setup failures are kept; a ping still answers', async () => {
+  test('a setup failure is kept, and the session still answers pings', async () => {
     const here = world();
     const sid = await opened(here, 'brokenenv');
     for (let turn = 0; turn < 2; turn += 1) {
@@ -170,7 +170,7 @@ describe('reserve and create', () => {
     expect(await codeOf(here.first.ping(alice, sid))).toBe('session_deleted');
   });
 
-  test('another tenant sees nothing', async () => {
+  test('another organisation does not see the session', async () => {
     const here = world();
     const sid = await opened(here);
     for (const attempt of [here.first.ping(bob, sid), here.first.prompt(bob, sid), here.first.call(bob, sid, callOf('echo'))]) {
@@ -182,7 +182,7 @@ describe('reserve and create', () => {
 });
 
 describe('calls', () => {
-  test('racing posts of one task id run the tool once and get the same outcome', async () => {
+  test('concurrent requests with one task id run the tool once and get the same outcome', async () => {
     const here = world();
     const sid = await opened(here);
     const call = await here.first.call(alice, sid, callOf('slow', { n: 50 }));
@@ -197,7 +197,7 @@ describe('calls', () => {
     expect(here.backend.executions.get(sid)).toBe(1);
   });
 
-  test('a client that comes back by the id of its broken call makes another one with the next equal call', async () => {
+  test('after a client resumed an undelivered call by its task id, its next equal call is a new one', async () => {
     const here = world();
     const sid = await opened(here);
     const call = await here.first.call(alice, sid, callOf('slow', { n: 5 }));
@@ -211,7 +211,7 @@ describe('calls', () => {
     expect(here.backend.executions.get(sid)).toBe(2);
   });
 
-  test('a named call runs once, however often and wherever it is posted, and is no repeat of an equal one', async () => {
+  test('a call with an idempotency key runs once on all processes, and repeats no equal call', async () => {
     const here = world();
     const sid = await opened(here);
     const key = 'c5e6e3a2-one-of-its-own';
@@ -239,7 +239,7 @@ describe('calls', () => {
     expect(await codeOf(here.first.call(alice, sid, named(51, 'c5e6e3a2-while-it-runs')))).toBe('invalid_request');
   });
 
-  test('a re-post on another process waits for the one that runs it', async () => {
+  test('a repeated request on another process waits for the process that runs the call', async () => {
     const here = world();
     const sid = await opened(here);
     const call = await here.first.call(alice, sid, callOf('slow', { n: 300 }));
@@ -249,7 +249,7 @@ describe('calls', () => {
     expect(here.backend.executions.get(sid)).toBe(1);
   });
 
-  test('a call whose process died is resumed upstream when the backend knows it, else the session is lost', async () => {
+  test('a call of a dead process is resumed if the backend knows it, otherwise the session is lost', async () => {
     const here = world();
     const sid = await opened(here);
     const intent = { sid, kind: 'call' as const, tool: 'echo', input: '{}', replicaId: 'dead', startedAt: 1 };
@@ -267,7 +267,7 @@ describe('calls', () => {
     expect(here.backend.deleted).toEqual([sid]);
   });
 
-  test('a session whose process died gives back what it held', async () => {
+  test('the end of a session of a dead process frees its slot', async () => {
     const here = world({ owned: true });
     const sid = await opened(here);
     here.dead.add('first');
@@ -276,7 +276,7 @@ describe('calls', () => {
     await expect.poll(() => here.backend.deleted).toEqual([sid]);
   });
 
-  test('a replay has the deadlines that the first time had, and its session is lost past them', async () => {
+  test('a replay has the deadlines of the first run, and exceeding one loses the session', async () => {
     const move = movableTime();
     for (const stuck of ['constructor', 'setup', 'call'] as const) {
       const here = world({ policy: { deterministic: true, setupTimeoutMs: 1_000, callTimeoutMs: 1_000 } });
@@ -296,7 +296,7 @@ describe('calls', () => {
     }
   });
 
-  test('a session that is deleted while its replay is stored leaves no episode', async () => {
+  test('a delete while a replay is being stored leaves no episode', async () => {
     const here = world({ policy: { deterministic: true } });
     const sid = await opened(here);
     await (await here.first.call(alice, sid, callOf('count'))).outcome();
@@ -320,7 +320,7 @@ describe('calls', () => {
     await expect.poll(() => here.backend.deleted.length).toBeGreaterThanOrEqual(3);
   });
 
-  test('a constructor that takes too long is told to give up', async () => {
+  test('a constructor that takes too long is aborted', async () => {
     const here = world({ policy: { setupTimeoutMs: 50 } });
     const sid = await reserve(here);
     expect(await codeOf(create(here.first, here, sid, null, { construct_ms: 60_000 }))).toBe('setup_timeout');
@@ -331,7 +331,7 @@ describe('calls', () => {
     await expect.poll(() => here.backend.deleted).toEqual([deaf]);
   });
 
-  test('a setup that takes too long has failed, whoever asked for what', async () => {
+  test('a setup that takes too long fails for every kind of request', async () => {
     const here = world({ policy: { setupTimeoutMs: 50 } });
     for (const question of ['prompt', 'messages'] as const) {
       const sid = await reserve(here);
@@ -343,7 +343,7 @@ describe('calls', () => {
     }
   });
 
-  test('an environment that never says its prompt or its tools is a timeout, and the session plays on', async () => {
+  test('a prompt or tools that never come time out, and the session stays usable', async () => {
     const move = movableTime();
     const here = world({ policy: { setupTimeoutMs: 1_000 } });
     const sid = await opened(here);
@@ -355,7 +355,7 @@ describe('calls', () => {
     expect(await (await here.first.call(alice, sid, callOf('echo', { text: 'x' }))).outcome()).toMatchObject({ type: 'result', ok: true });
   });
 
-  test('an unknown task id, and that of another session, is an error and runs nothing', async () => {
+  test('an unknown task id, or one of another session, is an error and runs nothing', async () => {
     const here = world();
     const [sid, other] = [await opened(here), await opened(here)];
     const known = await here.first.call(alice, other, callOf('echo', { text: 'x' }));
@@ -377,7 +377,7 @@ describe('calls', () => {
     expect(here.backend.executions.get(sid)).toBeUndefined();
   });
 
-  test('a client that vanishes does not end a call that another process runs', async () => {
+  test('a disconnected client does not end a call that another process runs', async () => {
     const here = world();
     const sid = await opened(here);
     const call = await here.first.call(alice, sid, callOf('slow', { n: 100 }));
@@ -390,7 +390,7 @@ describe('calls', () => {
     expect(here.backend.executions.get(sid)).toBe(1);
   });
 
-  test('a client that vanishes comes back by the name of its call, also when it is here again already', async () => {
+  test('a disconnected client gets its call by the idempotency key, also when it has already returned', async () => {
     const here = world();
     const sid = await opened(here);
     const named = { ...callOf('slow', { n: 20 }), idempotencyKey: 'c5e6e3a2-sent-once-more' };
@@ -400,7 +400,7 @@ describe('calls', () => {
     expect(here.backend.executions.get(sid)).toBe(1);
   });
 
-  test('every outcome has its class in the ledger', async () => {
+  test('the ledger has the failure class of every outcome', async () => {
     const here = world();
     const sid = await opened(here);
     const classes: Record<string, string | null> = {};
@@ -416,7 +416,7 @@ describe('calls', () => {
     expect(classes).toEqual({ echo: 'ok', nope: 'policy', boom: 'environment', lost: 'infrastructure' });
   });
 
-  test('a crash of many words is kept as long as clients can read it', async () => {
+  test('a long error text is cut to the length that clients can read', async () => {
     const here = world();
     const sid = await opened(here);
     const call = await here.first.call(alice, sid, callOf('boom', { n: 1_000_000 }));
@@ -425,7 +425,7 @@ describe('calls', () => {
     expect((await here.ledger.find(call.taskId!))!.outcome).toEqual(outcome);
   });
 
-  test('a delete during a call ends it with that reason', async () => {
+  test('a delete during a call ends the call with session_deleted', async () => {
     const here = world();
     const sid = await opened(here);
     const call = await here.first.call(alice, sid, callOf('slow', { n: 10_000 }));
@@ -446,7 +446,7 @@ describe('calls', () => {
     expect(await codeOf(here.first.prompt(alice, sid))).toBe('ok');
   });
 
-  test('group scores replay by task id; a dead or unknown SID is 410', async () => {
+  test('a group score can be resumed by its task id; a dead or unknown SID is 410', async () => {
     const here = world();
     const sid = await opened(here);
     const candidates = [{ messages: [] }, { messages: [] }];
@@ -459,7 +459,7 @@ describe('calls', () => {
 });
 
 describe('expiry', () => {
-  test('idle sessions and orphan SIDs expire, pinged ones and those whose environment still opens or sets up live', async () => {
+  test('idle sessions and unused SIDs expire; pinged sessions and those that open or set up do not', async () => {
     const move = movableTime();
     const here = world({ policy: { heartbeatTimeoutMs: 2_000 } });
     here.leases.isAlone = true;
@@ -485,7 +485,7 @@ describe('expiry', () => {
 });
 
 describe('several processes', () => {
-  test('a late verdict on a dead owner does not undo what others did since', async () => {
+  test('a late decision about a dead owner does not undo later changes', async () => {
     const move = movableTime();
     const here = world({ owned: true, policy: { deterministic: true } });
     const sid = await opened(here);
@@ -511,7 +511,7 @@ describe('several processes', () => {
     expect(here.store.records.get(sid)).toMatchObject({ state: 'ready', ownerReplicaId: 'second' });
   });
 
-  test('a session that is pinged through one process is not ended by another, however short its heartbeat is', async () => {
+  test('a session that is pinged on one process is not expired by another, also with a short heartbeat timeout', async () => {
     const move = movableTime();
     const here = world({ policy: { heartbeatTimeoutMs: 1_000 } });
     const second = here.engine('second');
@@ -535,7 +535,7 @@ describe('several processes', () => {
     expect([here.store.records.get(sid)?.state, here.backend.deleted]).toEqual(['ready', []]);
   });
 
-  test('a process that only reserved a session leaves its end to its owner', async () => {
+  test('a process that only reserved a session does not end it', async () => {
     const move = movableTime();
     const here = world({ owned: true, policy: { heartbeatTimeoutMs: 4_000 } });
     const second = here.engine('second');
@@ -585,7 +585,7 @@ describe('several processes', () => {
     },
   );
 
-  test('a constructor that fails on a process that was taken for dead does not undo what another one began', async () => {
+  test('a constructor that fails on a process wrongly considered dead does not undo the work of another process', async () => {
     const here = world();
     const sid = await reserve(here);
     let fail: (error: Error) => void = () => {};
@@ -599,7 +599,7 @@ describe('several processes', () => {
     expect(here.store.records.get(sid)).toMatchObject({ state: 'starting', writtenBy: 'second' });
   });
 
-  test('an episode is given back when the store does not take that it opened', async () => {
+  test('an episode is deleted when it cannot be stored', async () => {
     const here = world();
     const sid = await reserve(here);
     const { update } = here.store;
@@ -612,7 +612,7 @@ describe('several processes', () => {
     expect(here.backend.deleted).toEqual([sid]);
   });
 
-  test('a session that is called on two processes when its server restarts is replayed by one', async () => {
+  test('a session that gets calls on two processes after its server restarted is replayed once', async () => {
     const here = world({ policy: { deterministic: true } });
     const sid = await opened(here);
     await (await here.first.call(alice, sid, callOf('count'))).outcome();
@@ -633,7 +633,7 @@ describe('several processes', () => {
     expect(here.backend.executions.get(sid)).toBe(4);
   });
 
-  test('a fork that ends while it is stored that it was replayed leaves no episode', async () => {
+  test('a fork that ends while its replay is being stored leaves no episode', async () => {
     const here = world({ policy: { deterministic: true } });
     const source = await opened(here);
     await (await here.first.call(alice, source, callOf('count'))).outcome();
@@ -649,7 +649,7 @@ describe('several processes', () => {
     await expect.poll(() => here.backend.deleted).toEqual(forks);
   });
 
-  test.each([true, false])('a process that was taken for dead gives back what it held; deterministic: %s', async (deterministic) => {
+  test.each([true, false])('a process wrongly considered dead deletes its episodes; deterministic: %s', async (deterministic) => {
     const move = movableTime();
     const here = world({ owned: true, policy: { deterministic, heartbeatTimeoutMs: 2_000 } });
     const [asked, silent] = [await opened(here), await opened(here)];
@@ -669,7 +669,7 @@ describe('several processes', () => {
     await here.first.stop(0);
   });
 
-  test('a session whose constructor runs when its process ends is opened by the next one that is asked', async () => {
+  test('a session whose constructor runs when its process ends is opened by the next process that gets its request', async () => {
     const here = world({ owned: true, policy: { deterministic: true } });
     const sid = await reserve(here);
     const cut = codeOf(create(here.first, here, sid, null, { q: '1+1', construct_ms: 300 }));

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { InvalidTransitionError, isDead, isSetUp, mayFollow, sessionTransitions, transition } from './state.ts';
 
 describe('session states', () => {
-  test('the table', () => {
+  test('the table has every state', () => {
     expect(sessionTransitions).toMatchInlineSnapshot(`
       {
         "closed": [],
@@ -76,7 +76,7 @@ describe('session states', () => {
     }
   });
 
-  test('on any walk: death is final, versions rise by one, setup is never undone', () => {
+  test('on any path, ends are final, versions rise by one, and setup is never undone (property)', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...SESSION_STATES)), (wishes) => {
         const first = { version: 1, endedAt: null as number | null, secrets: null, waitingOn: null };

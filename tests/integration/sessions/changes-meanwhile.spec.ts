@@ -40,7 +40,7 @@ async function host(name: string, sessions: object = {}) {
   return { environment, standing, change, open, slots };
 }
 
-test('more room is for those who wait, before those who come', async () => {
+test('added capacity goes to waiting sessions before new ones', async () => {
   const { change, open, slots } = await host('roomy', { capacity: 1 });
   expect(await open()).toMatchObject({ status: 200 });
   const waiting = open();
@@ -53,7 +53,7 @@ test('more room is for those who wait, before those who come', async () => {
   expect(await late).toMatchObject({ status: 200 });
 });
 
-test('a raised quota is for those who wait, too', async () => {
+test('a raised quota also admits waiting sessions', async () => {
   const { open, slots } = await host('quoted');
   const quota = (most: number | null) => server.request('PATCH', '/v1/organisation', { body: { max_sessions: most } });
   onTestFinished(async () => void (await quota(null)));
@@ -71,7 +71,7 @@ test('a raised quota is for those who wait, too', async () => {
   expect(await waiting).toMatchObject({ status: 200 });
 });
 
-test('a deleted environment ends its sessions, those that wait too, and gives back what they hold', { timeout: 60_000 }, async () => {
+test('a deleted environment ends its sessions, also waiting ones, and frees their resources', { timeout: 60_000 }, async () => {
   const { environment, standing, open, slots } = await host('doomed', { capacity: 1 });
   const { sid } = (await open()).body as { sid: string };
   const waiting = open();
@@ -86,7 +86,7 @@ test('a deleted environment ends its sessions, those that wait too, and gives ba
   expect((await server.request('GET', `/v1/sessions/${sid}`)).body).toMatchObject({ state: 'lost', failure_class: 'infrastructure' });
 });
 
-test('a key that is revoked loses its sockets and its streams', { timeout: 60_000 }, async () => {
+test('a revoked key loses its sockets and streams', { timeout: 60_000 }, async () => {
   const { environment, standing } = await host('watched');
   const { body: key } = await server.request('POST', '/v1/keys', { body: { name: 'soon gone', scopes: ['sessions'] } });
   const connect = async (path: string, apiKey: string) => {
@@ -121,7 +121,7 @@ test('a key that is revoked loses its sockets and its streams', { timeout: 60_00
   expect(await streamed).toBe('cut');
 });
 
-test('a browser that signs out loses the sockets that it opened, and no other', { timeout: 60_000 }, async () => {
+test('a browser that signs out loses only the sockets that it opened', { timeout: 60_000 }, async () => {
   const { environment, standing } = await host('browsed');
   const signIn = async () => {
     const answer = await server.request('POST', '/v1/login', { body: { key: server.apiKey } });

@@ -36,7 +36,7 @@ async function palestra(...args: string[]): Promise<{ code: number; stdout: stri
 
 const policyOf = async () => (await server.request('GET', `/v1/environments/${world.environment}`)).body.sessions;
 
-test('env set refuses what is no policy', async () => {
+test('env set refuses an invalid policy', async () => {
   expect(await palestra('env', 'set', world.environment, '--capacity', 'many')).toMatchObject({ code: 2 });
   expect(await palestra('env', 'set', world.environment, '--heartbeat', '-1')).toMatchObject({ code: 2 });
   expect((await palestra('env', 'set', world.environment, '--heartbeat', '1e9')).code).toBe(1);
@@ -44,7 +44,7 @@ test('env set refuses what is no policy', async () => {
   expect(await policyOf()).toBeNull();
 });
 
-test('env set changes what it names, keeps the rest, and forgets on demand', async () => {
+test('env set changes the given settings, keeps the others, and resets settings on request', async () => {
   const first = await palestra('env', 'set', world.environment, '--capacity', '8', '--heartbeat', '120', '--idempotent', 'tell,hear');
   expect(first.stderr).toBe('');
   const policy = { capacity: 8, heartbeat_timeout_s: 120, idempotent_tools: ['tell', 'hear'] };
@@ -59,7 +59,7 @@ test('env set changes what it names, keeps the rest, and forgets on demand', asy
   expect(await policyOf()).toBeNull();
 });
 
-test('runs and rollouts tell recorded failures from zeros', async () => {
+test('runs and rollouts distinguish recorded failures from rewards of 0', async () => {
   const run = { 'x-palestra-run': 'listed' };
   const zero = await openSession(server, world.environment, run);
   await callTool(server, zero, 'score', { reward: 0, finished: true });

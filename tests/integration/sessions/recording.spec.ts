@@ -41,7 +41,7 @@ async function runNamed(name: string) {
   return { run, rollouts };
 }
 
-test('a step that is no number is refused', async () => {
+test('a step that is not a number is refused', async () => {
   const headers = { 'x-deployment': world.environment, ...recorded('bad', { 'x-palestra-step': 'three' }) };
   expect(await server.request('POST', '/create_session', { body: {}, headers })).toMatchObject({
     status: 400,
@@ -49,7 +49,7 @@ test('a step that is no number is refused', async () => {
   });
 });
 
-test('a session is the rollout of its calls', async () => {
+test('a session becomes a rollout of its calls', async () => {
   const facts = { 'x-palestra-step': '3', 'x-palestra-split': 'train', 'x-palestra-task-index': '0', 'x-palestra-rollout': 'a%20rollout' };
   const sid = await openSession(server, world.environment, recorded('equal', facts));
   const calls = [
@@ -96,7 +96,7 @@ test('a session is the rollout of its calls', async () => {
   expect(answered[3].content).toBe('the secret is no secret');
 });
 
-test('a session in the middle is written as it goes', async () => {
+test('a running session is written as it progresses', async () => {
   const sid = await openSession(server, world.environment, recorded('live'));
   await callTool(server, sid, 'score', { reward: 0 });
   const rollout = await eventually(async () => {
@@ -111,7 +111,7 @@ test('a session in the middle is written as it goes', async () => {
   await whenRecorded(sid);
 });
 
-test('writing again what a dead replica may not have noted changes nothing', async () => {
+test('writing again after a replica died before it moved the pointer changes nothing', async () => {
   const sid = await openSession(server, world.environment, recorded('again'));
   for (let i = 0; i < 3; i += 1) await callTool(server, sid, 'score', { reward: 1 });
   await closeSession(server, sid);
@@ -132,7 +132,7 @@ test('writing again what a dead replica may not have noted changes nothing', asy
   }
 });
 
-test('a lost session is unscored, counted, and no part of the mean', async () => {
+test('a lost session is unscored, counted, and excluded from the mean', async () => {
   const fine = await openSession(server, world.environment, recorded('lossy'));
   await callTool(server, fine, 'score', { reward: 1, finished: true });
   await closeSession(server, fine);
@@ -155,7 +155,7 @@ test('a lost session is unscored, counted, and no part of the mean', async () =>
   expect(body.messages.at(-1)).toMatchObject({ type: 'tool_result', reward: null });
 });
 
-test('a setup that raised and a client that gave up after an error of the tool are unscored, too', async () => {
+test('a failed setup and a client that gave up after a tool error are unscored', async () => {
   const broken = await openSession(server, world.environment, recorded('failing'), 1);
   await callTool(server, broken, 'score', { reward: 1 });
   await closeSession(server, broken);
@@ -174,7 +174,7 @@ test('a setup that raised and a client that gave up after an error of the tool a
   expect(run).toMatchObject({ num_rollouts: 3, num_scored: 1, num_errors: 2, avg_rollout_reward: 0.25 });
 });
 
-test('a call whose outcome died with its replica leaves the rollout unscored', async () => {
+test('a call whose outcome was lost with its replica leaves the rollout unscored', async () => {
   const sid = await openSession(server, world.environment, recorded('unknown'));
   await callTool(server, sid, 'score', { reward: 1 });
   await callTool(server, sid, 'score', { reward: 0, finished: true });
@@ -200,7 +200,7 @@ test('a call whose outcome died with its replica leaves the rollout unscored', a
   expect(body.messages.map(({ type }: any) => type)).toEqual(['tool_call', 'tool_call', 'tool_result']);
 });
 
-test('reservations that never became an episode, and sessions without a run, are no rollouts', async () => {
+test('reservations without an episode and sessions without a run become no rollouts', async () => {
   const headers = { 'x-deployment': world.environment, ...recorded('never') };
   const answer = await server.request('POST', '/create_session', { body: {}, headers });
   const sid = /data: (.*)/.exec(String(answer.body))![1]!;
@@ -228,7 +228,7 @@ describe('the ledger of a recording', () => {
     return sid;
   }
 
-  test('is erased with its rollout, and with its run; nobody else’s is', async () => {
+  test('is erased with its rollout and with its run, and no other ledger is', async () => {
     const [gone, stays] = [await playedInto('erased'), await playedInto('erased')];
     const { run, rollouts } = await runNamed('erased');
     const rolloutOf = (sid: string) => rollouts.find(({ session }: any) => session === sid).id as string;
@@ -244,7 +244,7 @@ describe('the ledger of a recording', () => {
     expect(await callsOf(stays)).toBe(0);
   });
 
-  test('of a session that still runs goes after its end, and nothing more is written of it', async () => {
+  test('of a running session is erased after its end, and nothing more is written', async () => {
     const sid = await openSession(server, world.environment, recorded('erased live'));
     await callTool(server, sid, 'score', { reward: 1 });
     const { rollouts } = await eventually(async () => {
@@ -281,7 +281,7 @@ describe('the ledger of a recording', () => {
     expect([await callsOf(sid), await callsOf(other)]).toEqual([0, 1]);
   });
 
-  test('and every other goes when its organisation says, so long after the end of its session', async () => {
+  test('and any other is erased after the retention of its organisation', async () => {
     const retention = new RetentionService(server.database, null as never);
     const [old, young] = [await played({}), await played({})];
     const living = await openSession(server, world.environment);
@@ -302,7 +302,7 @@ describe('the ledger of a recording', () => {
   });
 });
 
-test('a service that is killed in the middle writes the rest after its restart, once', { timeout: 180_000 }, async () => {
+test('a service that is killed writes the rest once after its restart', { timeout: 180_000 }, async () => {
   const palestra = await startPalestra();
   const service = overHttp(palestra);
   const there = await startObserved(service);

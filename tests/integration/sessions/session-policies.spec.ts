@@ -29,7 +29,7 @@ async function start(policy: Partial<SessionPolicy>, backend = new InProcessBack
 const stored = async (sid: string) => (await sql.query('SELECT * FROM sessions WHERE sid = $1', [sid])).rows[0] as Record<string, unknown>;
 
 describe('timeouts', () => {
-  test('a client that only pings is forgotten after the idle timeout; one that is silent after the heartbeat timeout', async () => {
+  test('a client that only pings ends after the idle timeout, a silent one after the heartbeat timeout', async () => {
     const one = await start({ idleTimeoutMs: 2_000, heartbeatTimeoutMs: 900_000 });
     const sid = await open(one);
     const pings = setInterval(() => void ask(one, 'POST', '/ping', { sid }), 300);
@@ -44,7 +44,7 @@ describe('timeouts', () => {
     expect((await ask(one, 'POST', '/ping', { sid })).status).toBe(410);
   });
 
-  test('a half-created session gives its slot back, and the next one gets it', async () => {
+  test('a session that is not created frees its slot for the next one', async () => {
     const one = await start({ capacity: 1, heartbeatTimeoutMs: 1_000 });
     const headers = { 'x-secrets': encode({ api_key: { value: 'alice' } }) };
     await ask(one, 'POST', '/create_session', { body: {}, headers });
@@ -56,7 +56,7 @@ describe('timeouts', () => {
 });
 
 describe('deadlines', () => {
-  test('a call that takes too long is given up, and its session with it: nobody knows what it still does', async () => {
+  test('a call that exceeds its deadline loses its session, because its outcome is unknown', async () => {
     const one = await start({ callTimeoutMs: 200 });
     const sid = await open(one);
     expect((await call(one, sid, 'slow', { n: 5_000 })).error).toContain('took longer than 0.2 s');
@@ -68,7 +68,7 @@ describe('deadlines', () => {
     expect(await call(one, sid, 'count')).toMatchObject({ status: 504, error: 'call_timeout' });
   });
 
-  test('a setup that takes too long has failed', async () => {
+  test('a setup that exceeds its deadline fails', async () => {
     const one = await start({ setupTimeoutMs: 100 });
     const sid = await open(one, {}, 'slowenv');
     expect(await call(one, sid, 'count')).toMatchObject({ status: 504, error: 'setup_timeout' });
@@ -77,8 +77,8 @@ describe('deadlines', () => {
   });
 });
 
-describe('whose failure it was', () => {
-  test('is on every call and session, and no failure is a reward', async () => {
+describe('the failure class', () => {
+  test('is on every call and session, and no failure becomes a reward', async () => {
     const one = await start({});
     const sid = await open(one);
     await call(one, sid, 'submit');
@@ -103,7 +103,7 @@ describe('whose failure it was', () => {
 });
 
 describe('an idempotent tool', () => {
-  test('runs again when its process died with it, and no other does', async () => {
+  test('runs again when its process died, and other tools do not', async () => {
     const policy = { idempotentTools: ['slow'] };
     const backend = new InProcessBackend();
     const [one, two] = [await startReplica(database.url, backend, { policy }), await start(policy, backend)];
@@ -124,7 +124,7 @@ describe('an idempotent tool', () => {
 });
 
 describe('a process that dies while it opens a session', () => {
-  test('the client’s next attempt opens it, on another process', async () => {
+  test('the client’s next attempt opens the session on another process', async () => {
     const backend = new InProcessBackend();
     const [one, two] = [await startReplica(database.url, backend), await start({}, backend)];
     const sid = sidOf((await ask(one, 'POST', '/create_session', { body: {} })).text);
@@ -140,7 +140,7 @@ describe('a process that dies while it opens a session', () => {
     expect((await call(two, sid, 'count')).said).toBe('call 1');
   });
 
-  test('an attempt that broke off is joined by the next one while the constructor runs', async () => {
+  test('the next attempt joins an interrupted one while the constructor runs', async () => {
     const one = await start({});
     const sid = sidOf((await ask(one, 'POST', '/create_session', { body: {} })).text);
     const body = { task_spec: { q: '1+1', construct_ms: 600 } };

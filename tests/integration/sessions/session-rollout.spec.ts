@@ -23,7 +23,7 @@ const rollout = (id: string) =>
     return status === 200 && body.messages.length === 4 ? body : null;
   });
 
-test('a session that nobody knows, and one that opened nothing, are refused', async () => {
+test('an unknown session, and one without an episode, are refused', async () => {
   expect(await keep('nobody')).toMatchObject({ status: 404, body: { code: 'session_not_found' } });
   const { body } = await server.request('POST', '/create_session', { body: {}, headers: { 'x-deployment': world.environment } });
   const sid = String(body).match(/data: (\S+)/)![1]!;
@@ -58,7 +58,7 @@ test('an ended session becomes a verified rollout of its calls, once', async () 
   });
 });
 
-test('a running session that is kept goes on being written, and its end as well', async () => {
+test('a running session that is kept is written until its end', async () => {
   const sid = await openSession(server, world.environment);
   await callTool(server, sid, 'score', { reward: 0.25 });
   const { body } = await keep(sid, { run: 'kept early' });
@@ -69,7 +69,7 @@ test('a running session that is kept goes on being written, and its end as well'
   expect((await server.request('GET', `/v1/sessions/${sid}`)).body).toMatchObject({ state: 'closed', recording: { run: 'kept early' } });
 });
 
-test('the difficulty of its tasks is of models of a size, whatever uploads say of theirs', async () => {
+test('the difficulty of its tasks is per model size, independent of uploads', async () => {
   const start = (task_index: number, model_params: unknown) => ({
     eventType: 'rollout',
     eventId: randomUUID(),

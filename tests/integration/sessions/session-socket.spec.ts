@@ -80,7 +80,7 @@ async function signIn(): Promise<string> {
 }
 
 describe('who may open it', () => {
-  test('nobody without a sign-in; with a cookie only this origin’s own pages; others’ sessions do not exist', async () => {
+  test('only authenticated clients; with a cookie only pages of this origin; only sessions of the organisation', async () => {
     const sid = await open();
     const url = urlOf(first, sid);
     const { host } = new URL(first.url);
@@ -108,7 +108,7 @@ describe('who may open it', () => {
     expect((await first.request('GET', `/v1/sessions/${sid}/socket`)).status).toBe(404);
   });
 
-  test('where no key is needed, no page of another site either', async () => {
+  test('no page of another site, also where no key is needed', async () => {
     const server = await startServer({
       databaseUrl: world.databaseUrl,
       dataDir: first.config.dataDir,
@@ -121,7 +121,7 @@ describe('who may open it', () => {
     expect(await refusal(urlOf(server, sid), { origin: server.url })).toEqual([101, null]);
   });
 
-  test('a browser that signs out, and a key that is revoked, lose it', async () => {
+  test('a browser that signs out and a revoked key lose it', async () => {
     const sid = await open();
     const cookie = await signIn();
     const client = await connect(sid, { headers: { 'x-api-key': '', cookie, origin: first.url } });
@@ -134,7 +134,7 @@ describe('who may open it', () => {
   });
 });
 
-test('what is no message is told so, and the socket goes on; too many at once are refused', async () => {
+test('refuses an invalid message and too many messages at once, and stays open', async () => {
   const sid = await open();
   const client = await connect(sid);
   client.socket.send('{');
@@ -164,7 +164,7 @@ test('what is no message is told so, and the socket goes on; too many at once ar
   await first.request('DELETE', `/v1/sessions/${sid}`);
 });
 
-test('of many quick calls each is told once as ended, also when it ends while a look at it is under way', async () => {
+test('reports the end of each of many quick calls once, also when it ends during a poll', async () => {
   const sid = await open();
   const [player, ...watchers] = [await connect(sid), await connect(sid), await connect(sid, { server: second })];
   for (let round = 1; round <= 30; round += 1) {
@@ -180,7 +180,7 @@ test('of many quick calls each is told once as ended, also when it ends while a 
   await first.request('DELETE', `/v1/sessions/${sid}`);
 });
 
-test('two clients of a session see each other’s calls, and those of HTTP, each once when it begins and once when it ends', async () => {
+test('two clients of a session see each other’s calls and those over HTTP, once at the start and once at the end', async () => {
   const sid = await open();
   const [one, other] = [await connect(sid), await connect(sid, { server: second })];
   await Promise.all([one.heard('session'), other.heard('session')]);
@@ -221,8 +221,8 @@ test('two clients of a session see each other’s calls, and those of HTTP, each
   expect(other.of('result')).toHaveLength(1);
 });
 
-describe('a socket that is cut', () => {
-  test.each(['the same process', 'another process', 'HTTP'])('between call and result: the tool ran once, by way of %s', async (way) => {
+describe('a socket that is disconnected', () => {
+  test.each(['the same process', 'another process', 'HTTP'])('between call and result: the tool ran once, resumed over %s', async (way) => {
     const sid = await open({ environment: naive });
     const before = gate.runs;
     const cut = await connect(sid);
@@ -256,7 +256,7 @@ describe('a socket that is cut', () => {
     expect(gate.runs).toBe(before + 1);
   });
 
-  test('before anything was heard: the same id again is the same call, whether or not the first one arrived', async () => {
+  test('before any answer: the same id is the same call, whether or not the first message arrived', async () => {
     const sid = await open({ environment: naive });
     for (let round = 0; round < 10; round += 1) {
       const cut = await connect(sid);
@@ -281,7 +281,7 @@ describe('a socket that is cut', () => {
     expect(await ledger(sid)).toHaveLength(11);
   });
 
-  test('goes on behind the last event that was read: nothing is missed, and what was settled is not told again', async () => {
+  test('resumes after the last event that was read, without gaps and without repeats of settled calls', async () => {
     const sid = await open();
     const watcher = await connect(sid, { server: second });
     const player = await connect(sid);
@@ -308,7 +308,7 @@ describe('a socket that is cut', () => {
   });
 });
 
-test('the end of the session ends it: running calls are answered, `end` is told, the socket closes', async () => {
+test('the end of the session answers running calls, sends `end`, and closes the socket', async () => {
   const sid = await open();
   const [player, watcher] = [await connect(sid), await connect(sid, { server: second })];
   const id = player.call('wait');
@@ -327,7 +327,7 @@ test('the end of the session ends it: running calls are answered, `end` is told,
   expect(await late.closed).toBe(1000);
 });
 
-test('a session that another process owns is played there', async () => {
+test('a session of another process is played on that process', async () => {
   const sid = await open({ environment: 'palestra/ctf' });
   const client = await connect(sid, { server: second });
   const id = client.call('ls');
@@ -342,7 +342,7 @@ test('a session that another process owns is played there', async () => {
   expect(await refusal(urlOf(second, sid), { cookie, origin: second.url })).toEqual([101, null]);
 });
 
-test('when the process that serves it ends, the socket is opened at another one, and goes on', async () => {
+test('after its process ended, the socket opens on another process and continues', async () => {
   const options = { databaseUrl: world.databaseUrl, bundledEnvironments: true, dataDir: first.config.dataDir, apiKey: first.apiKey };
   const ending = await startServer(options);
   const opened = await ending.request('POST', '/v1/sessions', { body: { environment: 'palestra/ctf', split: 'train', index: 0 } });
@@ -366,7 +366,7 @@ test('when the process that serves it ends, the socket is opened at another one,
     ]);
 });
 
-test('pings keep a session that nothing else is asked of', async () => {
+test('pings keep a session without other requests alive', async () => {
   const sid = await open();
   const before = (await first.request('GET', `/v1/sessions/${sid}`)).body as SessionView;
   const client = await connect(sid);

@@ -43,7 +43,7 @@ const ledger = async (sid: string, query = ''): Promise<SessionCallView[]> =>
   sessionCallListSchema.parse((await first.request('GET', `/v1/sessions/${sid}/calls${query}`)).body).calls;
 
 describe('refusals', () => {
-  test('another organisation’s session does not exist, whatever is asked of it', async () => {
+  test('a session of another organisation does not exist for any request', async () => {
     const { sid } = await open();
     const routes = [
       ['GET', ''],
@@ -89,7 +89,7 @@ describe('refusals', () => {
     );
   });
 
-  test('what could not be opened leaves no session behind', async () => {
+  test('a failed opening leaves no session', async () => {
     const before = (await first.request('GET', '/v1/sessions?state=live')).body.sessions.length as number;
     expect((await first.request('POST', '/v1/sessions', { body: { environment, split: 'train', index: 99 } })).status).toBe(400);
     expect((await first.request('GET', '/v1/sessions?state=live')).body.sessions).toHaveLength(before);
@@ -140,7 +140,7 @@ describe('lists', () => {
 });
 
 describe('a session', () => {
-  test('is opened in one request, played by its id, and shown with its ledger, but for its secrets', async () => {
+  test('is opened in one request, played by its id, and shown with its ledger but without its secrets', async () => {
     const secret = 'hunter2-hunter2';
     const session = await open({
       index: undefined,
@@ -199,7 +199,7 @@ describe('a session', () => {
     expect(texts.join()).not.toContain(secret);
   });
 
-  test('streams its changes and calls as they happen, on a process that does not run it, until it ends', async () => {
+  test('streams its changes and calls until it ends, on a process that does not run it', async () => {
     const { sid } = await open({ environment: 'palestra/echo' });
     await call(sid, 'echo', { text: 'before' });
     let begun = () => {};
@@ -219,7 +219,7 @@ describe('a session', () => {
     expect(parsed.at(-1)).toMatchObject({ event: 'end', value: { sid, state: 'closed', live: false, num_calls: 2 } });
   });
 
-  test('tells of a call when it begins and when it ends, and resumes where a reader was cut', async () => {
+  test('sends a call when it begins and when it ends, and resumes after a disconnect', async () => {
     const { sid } = await open();
     await call(sid, 'add', { by: 1 });
     // Calls are answered before it is stored that the session is ready; that would be told too.
@@ -248,7 +248,7 @@ describe('a session', () => {
     expect(over.parsed.map(({ event }) => event)).toEqual(['session', 'end']);
   });
 
-  test('is ended by any key of its organisation on any process, at once', async () => {
+  test('is ended at once by any key of its organisation on any process', async () => {
     const { sid, owner_replica: owner } = await open({ environment: 'palestra/echo' }, { server: first });
     expect(owner).not.toBeNull();
     const other = (await first.request('POST', '/v1/keys', { body: { name: 'other' } })).body.key as string;
@@ -258,7 +258,7 @@ describe('a session', () => {
     expect((await end(sid)).body.state).toBe('closed');
   });
 
-  test('is ended from the dashboard by its cookie, on any process, but not from another site', async () => {
+  test('is ended from the dashboard with a cookie on any process, but not from another site', async () => {
     const { sid } = await open({ environment: 'palestra/echo' }, { server: first });
     const login = await second.request('POST', '/v1/login', { body: { key: second.apiKey }, headers: { 'x-api-key': '' } });
     const cookie = login.headers.get('set-cookie')!.split(';')[0]!;
@@ -269,7 +269,7 @@ describe('a session', () => {
     expect((await press('same-origin')).body).toMatchObject({ sid, state: 'closed' });
   });
 
-  test('is opened where its slot is, whichever process was asked', async () => {
+  test('is opened on the process of its slot, whichever process gets the request', async () => {
     await first.database.prisma.environment.updateMany({ where: { name: 'ctf' }, data: { sessionPolicy: { capacity: 1 } } });
     const task = { environment: 'palestra/ctf', run: { name: 'here or there', metadata: { big: 1 } } };
     const opened = [await open(task), await open(task)];
@@ -284,7 +284,7 @@ describe('a session', () => {
     await Promise.all(opened.map(({ sid }) => end(sid)));
   });
 
-  test('goes on under a new id from one of its calls, as part of another run', async () => {
+  test('is forked under a new id after one of its calls, in another run', async () => {
     const { sid } = await open({ index: 1 });
     for (const by of [1, 2, 3]) await call(sid, 'add', { by });
     const forked = await second.request('POST', `/v1/sessions/${sid}/fork`, { body: { at_call: 2, run: { name: 'branches' } } });
@@ -302,7 +302,7 @@ describe('a session', () => {
     await Promise.all([end(sid), end(fork)]);
   });
 
-  test('is opened once by a client that chose its id and sends the request again', async () => {
+  test('is opened once when its client chose the id and repeats the request', async () => {
     const sid = randomUUID();
     await open({ sid });
     const again = await second.request('POST', '/v1/sessions', { body: { environment, split: 'train', index: 0, sid } });
@@ -340,7 +340,7 @@ test('the client library opens, plays, follows, forks and ends sessions', async 
 });
 
 describe('slots', () => {
-  test('show the organisation its sessions, and to who manages an environment how many others hold', async () => {
+  test('show an organisation its sessions, and the owner of an environment how many slots others hold', async () => {
     const mine = await open({ run: { name: 'slots' } });
     const theirs = await open({}, { headers: stranger });
     await call(mine.sid, 'add', { by: 1 });
@@ -367,7 +367,7 @@ describe('slots', () => {
     expect(after).toMatchObject([{ environment, used: 0, waiting: 0, sessions: [] }]);
   });
 
-  test('a full environment shows who waits; an ended session lets the next one in', async () => {
+  test('a full environment shows waiting sessions, and an ended session admits the next one', async () => {
     await first.request('PUT', `/v1/environments/${environment}/details`, { body: { sessions: { capacity: 1, deterministic: true } } });
     const holding = await open();
     const waiting = open();
@@ -383,7 +383,7 @@ describe('slots', () => {
     await end(sid);
   });
 
-  test('bundled environments have their capacity once per process', async () => {
+  test('bundled environments have their capacity per process', async () => {
     // Nobody manages those over HTTP.
     await first.database.prisma.environment.updateMany({ where: { name: 'math' }, data: { sessionPolicy: { capacity: 3 } } });
     const { body } = await first.request('GET', '/v1/slots?environment=palestra/math');

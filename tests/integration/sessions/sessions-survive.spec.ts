@@ -10,7 +10,7 @@ import type { Replica } from './sessions.world.ts';
 const { start, stored, query, transaction } = useReplicas();
 
 describe('sessions that belong to one process', () => {
-  test('any process answers for them, in one hop', async () => {
+  test('any process forwards their requests in one hop', async () => {
     const [one, two] = [await start({ owned: true }), await start({ owned: true })];
     const sid = await open(one);
     expect(await call(two, sid, 'count')).toMatchObject({ status: 200, said: 'call 1' });
@@ -23,7 +23,7 @@ describe('sessions that belong to one process', () => {
     expect((await call(two, sid, 'count')).error).toBe('session_deleted');
   });
 
-  test('another tenant’s request is not passed on', async () => {
+  test('a request of another organisation is not forwarded', async () => {
     const [one, two] = [await start({ owned: true }), await start({ owned: true })];
     const sid = await open(one);
     expect((await ask(two, 'POST', '/ping', { sid, key: 'mallory' })).status).toBe(404);
@@ -48,7 +48,7 @@ describe('sessions that belong to one process', () => {
     };
   }
 
-  test('a dead owner’s sessions are lost, and say so within five seconds', async () => {
+  test('sessions of a dead owner are lost within five seconds', async () => {
     const [one, two] = [await start({ owned: true }), await start({ owned: true })];
     const [asked, forgotten] = [await open(one), await open(one)];
     await one.kill();
@@ -80,7 +80,7 @@ describe('a process whose lease has ended', () => {
     );
   }
 
-  test('keeps its sessions while it answers, and loses them when it does not', async () => {
+  test('keeps its sessions while it answers, and loses them when it stops answering', async () => {
     const [one, two] = [await start({ owned: true }), await start({ owned: true })];
     const [asked, forgotten] = [await open(one), await open(one)];
     await holdLease(one);
@@ -96,7 +96,7 @@ describe('a process whose lease has ended', () => {
   });
 });
 
-test('a PostgreSQL that was away for long takes no process for dead', async () => {
+test('a long outage of PostgreSQL makes no process dead', async () => {
   const replicas = [await start({ owned: true }), await start({ owned: true })];
   const sids = await Promise.all(replicas.map((replica) => open(replica)));
   const away = await transaction();
@@ -119,7 +119,7 @@ test('a PostgreSQL that was away for long takes no process for dead', async () =
 describe('deterministic environments', () => {
   const policy = { deterministic: true };
 
-  test('a session whose process died goes on in a fresh one', async () => {
+  test('a session whose process died continues in a new one', async () => {
     const one = await start({ owned: true, policy });
     const sid = await open(one);
     for (const n of [1, 2, 3]) expect((await call(one, sid, 'count')).said).toBe(`call ${n}`);
@@ -131,7 +131,7 @@ describe('deterministic environments', () => {
     expect((await call(one, sid, 'count')).said).toBe('call 5');
   });
 
-  test('a call that ran when the process died is repeated in the restored session, and answered once', async () => {
+  test('a call that ran when the process died runs again in the restored session and is answered once', async () => {
     const one = await start({ owned: true, policy });
     const sid = await open(one);
     await call(one, sid, 'count');
@@ -148,7 +148,7 @@ describe('deterministic environments', () => {
     ]);
   });
 
-  test('survive the death of their API process, and its end', async () => {
+  test('survive the death and the shutdown of their API process', async () => {
     const [one, two] = [await start({ owned: true, policy }), await start({ owned: true, policy })];
     const [killed, drained] = [await open(one), await open(two)];
     await call(one, killed, 'count');
@@ -162,7 +162,7 @@ describe('deterministic environments', () => {
     expect((await call(three, killed, 'count', { n: 3 })).said).toBe('call 3');
   });
 
-  test('a replay that gives another result is said to have diverged', async () => {
+  test('a replay with another result ends the session as diverged', async () => {
     const one = await start({ owned: true, policy });
     const sid = await open(one);
     await call(one, sid, 'count');
@@ -174,7 +174,7 @@ describe('deterministic environments', () => {
     expect(await call(one, sid, 'count')).toMatchObject({ status: 410, error: 'session_diverged' });
   });
 
-  test('a fork begins with the first calls of a session, and goes its own way', async () => {
+  test('a fork begins with the first calls of a session and is then independent', async () => {
     const one = await start({ owned: true, policy });
     const sid = await open(one);
     for (let n = 0; n < 3; n += 1) await call(one, sid, 'count');
@@ -234,7 +234,7 @@ async function noticed(sid: string): Promise<void> {
 }
 
 describe('an equal call without a task id', () => {
-  test('is the one whose stream broke, also on another process', async () => {
+  test('joins the undelivered call, also on another process', async () => {
     const backend = new InProcessBackend();
     const [one, two] = [await start({}, backend), await start({}, backend)];
     const sid = await open(one);
@@ -251,7 +251,7 @@ describe('an equal call without a task id', () => {
     }
   });
 
-  test('is another one when nothing broke: at the same time, later, and on another process', async () => {
+  test('is a new call when the first one was delivered: at the same time, later, and on another process', async () => {
     const backend = new InProcessBackend();
     const [one, two] = [await start({}, backend), await start({}, backend)];
     const sid = await open(one);
@@ -261,7 +261,7 @@ describe('an equal call without a task id', () => {
     expect(backend.executions.get(sid)).toBe(4);
   });
 
-  test('joins once: the next equal call runs', async () => {
+  test('joins once; the next equal call runs', async () => {
     const one = await start({});
     const sid = await open(one);
     await callAndCut(one, sid, 'count', {}, 'task_id');
@@ -270,7 +270,7 @@ describe('an equal call without a task id', () => {
     expect((await call(one, sid, 'count')).said).toBe('call 2');
   });
 
-  test('waits for the end of the lease of the process that served it', async () => {
+  test('waits for the end of the lease of the process that served the first call', async () => {
     const backend = new InProcessBackend();
     const [one, two] = [await start({}, backend), await start({}, backend)];
     const sid = await open(one);
@@ -288,8 +288,8 @@ describe('an equal call without a task id', () => {
   });
 });
 
-describe('what a client that lost an answer sends again', () => {
-  test('an equal /create is no second one when its answer broke, and 400 when it did not', async () => {
+describe('a request that a client repeats after a lost answer', () => {
+  test('an equal /create joins the first one if its answer was undelivered, and is 400 otherwise', async () => {
     const one = await start({});
     const sid = await open(one);
     const create = () => ask(one, 'POST', '/create', { sid, body: { split: 'train', index: 0 } });
@@ -304,7 +304,7 @@ describe('secrets', () => {
   const value = 'sk-very-secret-"quoted"-value';
   const headers = { 'x-secrets': encode({ TOKEN: { value } }) };
 
-  test('reach the environment from whichever process, are hidden in what comes back, and go with the session', async () => {
+  test('reach the environment from any process, are hidden in answers, and are erased with the session', async () => {
     const backend = new InProcessBackend();
     const [one, two] = [await start({}, backend), await start({}, backend)];
     const sid = sidOf((await ask(one, 'POST', '/create_session', { body: {}, headers })).text);
@@ -325,7 +325,7 @@ describe('secrets', () => {
   });
 });
 
-test('a fork needs a slot like any other session, and a process that ends opens none', async () => {
+test('a fork needs a slot, and a process that shuts down opens none', async () => {
   const one = await start({
     policy: { deterministic: true, capacity: 1, heartbeatTimeoutMs: 120_000 },
     queue: { limit: 10, patienceMs: 3_000 },
@@ -343,7 +343,7 @@ test('a fork needs a slot like any other session, and a process that ends opens 
   await expect(one.server.engine.fork(caller, { sid, atCall: null, recording: null })).rejects.toMatchObject({ code: 'shutting_down' });
 });
 
-test('a request that reaches a process which lets go of its sessions is told to come again', async () => {
+test('a request to a process that hands over its sessions is told to retry', async () => {
   const one = await start({ owned: true, policy: { deterministic: true } });
   const sid = await open(one);
   one.server.engine.refuseNew();

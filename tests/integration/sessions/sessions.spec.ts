@@ -92,14 +92,14 @@ describe('refusals', () => {
     expect((await post('/doesnotexist/task', { split: 'train', index: 0 })).status).toBe(404);
   });
 
-  test('unknown deployments and variants', async () => {
+  test('unknown deployments and variants are refused', async () => {
     const refused = await post('/create_session', {}, { deployment: 'acme/nope' });
     expect(refused).toMatchObject({ status: 404 });
     expect(refused.json()).toMatchObject({ detail: 'Deployment not found.' });
     expect((await get('/nosuch/tools')).json()).toMatchObject({ detail: "unknown environment 'nosuch'" });
   });
 
-  test('bodies', async () => {
+  test('invalid bodies', async () => {
     const sid = await reserve();
     const detail = async (path: string, body: unknown) => {
       const answer = await post(path, body, { sid });
@@ -162,7 +162,7 @@ describe('refusals', () => {
     expect((await post('/mathenv/score_group', { candidates: [] }, { sid: randomUUID() })).status).toBe(410);
   });
 
-  test('sandboxes are not there yet', async () => {
+  test('sandboxes are not available', async () => {
     const unknown = await post('/create_sandbox', { environment: 'GeneralReasoning/idontexist' }, { deployment: '' });
     expect(unknown.status).toBe(404);
     expect(unknown.text).toContain('GeneralReasoning');
@@ -245,7 +245,7 @@ describe('an episode', () => {
     expect((await post('/create', { split: 'train', index: 0 }, { sid })).status).toBe(410);
   });
 
-  test('of two concurrent creates exactly one wins; a client-minted SID needs no reservation', async () => {
+  test('of two concurrent creates exactly one wins; a SID that the client chose needs no reservation', async () => {
     const sid = randomUUID();
     const answers = await Promise.all([1, 2].map(() => post('/create', { split: 'train', index: 0 }, { sid })));
     expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 400]);
@@ -266,7 +266,7 @@ describe('an episode', () => {
     expect(rows[0]!.row).not.toContain('hidden');
   });
 
-  test('failing constructor and setup', async () => {
+  test('a failing constructor and a failing setup', async () => {
     const sid = await reserve();
     const refused = await post('/create', { split: 'train', index: 0, env_name: 'ctorenv' }, { sid });
     expect(refused).toMatchObject({ status: 500 });
@@ -297,7 +297,7 @@ describe('an episode', () => {
     expect(fold(call.text)).toContain('"ok":true');
   });
 
-  test.each([8_200, 20_000])('%i spaces arrive complete by the official client’s rule', async (n) => {
+  test.each([8_200, 20_000])('%i spaces arrive complete at the official client', async (n) => {
     const sid = await opened();
     const { text } = await post('/call', { name: 'spaces', input: { n } }, { sid });
     const strip = /^[\u0009-\u000d\u001c-\u0020\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/;
@@ -360,7 +360,7 @@ describe('several API processes', () => {
 });
 
 describe('the ledger', () => {
-  test('has each call with its input, times, class and outcome', async () => {
+  test('has each call with its input, times, failure class and outcome', async () => {
     const sid = await opened();
     await post('/call', '{"name":"echo","input":{"text":"hi","n":1.0}}', { sid });
     await post('/call', { name: 'nope', input: {} }, { sid });

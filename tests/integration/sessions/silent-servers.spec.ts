@@ -71,7 +71,7 @@ test(
   },
 );
 
-test('a tool that keeps its server from answering is waited for as long as its environment says', { timeout: 60_000 }, async () => {
+test('a tool that blocks its server has the time that its environment declares', { timeout: 60_000 }, async () => {
   const hasty = await startServer({ silenceTimeoutMs: 2_000 });
   const other = spawn(process.execPath, ['-e', ORS_PROCESS], { stdio: ['ignore', 'pipe', 'inherit'] });
   onTestFinished(async () => {

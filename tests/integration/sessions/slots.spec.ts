@@ -11,7 +11,7 @@ const { start, stored, query } = useReplicas();
 describe('slots', () => {
   const secret = { 'x-secrets': encode({ api_key: { value: 'alice' } }) };
 
-  test('a full environment queues, in a fair order, and tells who asks where he stands', async () => {
+  test('a full environment queues sessions in a fair order and reports positions on request', async () => {
     const backend = new InProcessBackend();
     const options = { policy: { capacity: 1 } };
     const [one, two] = [await start(options, backend), await start(options, backend)];
@@ -40,7 +40,7 @@ describe('slots', () => {
     expect((await stored(waiting))['admitted_at']).not.toBeNull();
   });
 
-  test('a client that leaves gives up its turn at once and keeps its place', async () => {
+  test('a client that leaves gets no slot and keeps its position', async () => {
     const backend = new InProcessBackend();
     const options = { policy: { capacity: 1 } };
     const [one, two] = [await start(options, backend), await start(options, backend)];
@@ -88,7 +88,7 @@ describe('slots', () => {
     second.leave();
   });
 
-  test('past the bound, and past its patience, a client hears which limit it is and when to come again', async () => {
+  test('a full queue and a long wait refuse with the limit and the time to retry', async () => {
     const one = await start({ policy: { capacity: 1 }, queue: { limit: 0, patienceMs: 60_000 } });
     await open(one, secret);
     const refused = await ask(one, 'POST', '/create_session', { headers: secret });
@@ -100,7 +100,7 @@ describe('slots', () => {
     expect((await ask(impatient, 'POST', '/create_session', { headers: secret })).text).toContain('none became free within 0.3 s');
   });
 
-  test('discovery needs no slot; a client without secrets waits at /create', async () => {
+  test('discovery needs no slot, and a client without secrets waits in /create', async () => {
     const one = await start({ policy: { capacity: 1 } });
     const sid = await open(one, secret);
     const discovery = sidOf((await ask(one, 'POST', '/create_session', { body: {} })).text);
@@ -114,7 +114,7 @@ describe('slots', () => {
     expect((await creating).status).toBe(200);
   });
 
-  test('slots of a dead process are back', async () => {
+  test('slots of a dead process are freed', async () => {
     const options = { owned: true, policy: { capacity: 1 } };
     const one = await start(options);
     await open(one, secret);

@@ -51,7 +51,7 @@ const headsOf = async (run: string) =>
 const messagesOf = async (id: string) => (await servers[0]!.request('GET', `/v1/rollouts/${id}`)).body.messages as any[];
 
 describe('POST /v1/traces on two replicas', () => {
-  it('gives no place of a trace twice, whatever comes where at the same time', async () => {
+  it('assigns each position of a trace once when parts arrive on both replicas at the same time', async () => {
     const traces = Array.from({ length: 3 }, () => randomBytes(16).toString('hex'));
     const pieces = Array.from({ length: 24 }, (_, at) => at);
     // Trace after trace, so that both replicas are busy with the same one.
@@ -66,7 +66,7 @@ describe('POST /v1/traces on two replicas', () => {
     }
   });
 
-  it('knows what is sealed: a piece that is sent again changes nothing, a new one comes behind it', async () => {
+  it('ignores a repeated part of a sealed trace, and appends a new one', async () => {
     const trace = randomBytes(16).toString('hex');
     await send(servers[0]!, 'sealed trace', [chat(trace, 0), chat(trace, 1)]);
     const [{ id }] = await headsOf('sealed trace');

@@ -30,7 +30,7 @@ afterAll(async () => {
   collector.close();
 });
 
-test('a session is a trace, its calls are spans, and stopping the service sends the last of them', async () => {
+test('a session is a trace with its calls as spans, and shutdown sends the last ones', async () => {
   const sid = await openSession(server, world.environment);
   await callTool(server, sid, 'score', { reward: 1 });
   const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';

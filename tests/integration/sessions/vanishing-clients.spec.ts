@@ -187,7 +187,7 @@ const CLIENTS: Record<string, (wire: Wire, environment: string) => Promise<boole
   },
 };
 
-describe('clients that vanish at any moment', () => {
+describe('clients that disconnect at any moment', () => {
   test.concurrent.for(Object.entries(CLIENTS))('%s: give back their slots', async ([name, play], { expect, onTestFinished }) => {
     const { slow, standing } = slowEnvironment();
     const upstream = await serve([slow]);

@@ -23,20 +23,20 @@ const held = (holder: string, count: number, ownerReplicaId: string | null = nul
 const sids = (facts: AdmissionSnapshot) => chooseAdmitted(facts).map(({ sid }) => sid);
 
 describe('the order of the queue', () => {
-  test('one key that asks for much does not keep another one waiting', () => {
+  test('a key with many waiting sessions does not delay another key', () => {
     const crowd = Array.from({ length: 5 }, (_, index) => waiting(`a${index}`, 'a', index));
     const order = fairOrder({ waiting: [...crowd, waiting('b0', 'b', 10), waiting('b1', 'b', 11)], held: [] });
     expect(order.map(({ sid }) => sid)).toEqual(['a0', 'b0', 'a1', 'b1', 'a2', 'a3', 'a4']);
   });
 
-  test('whoever holds fewer is first', () => {
+  test('the holder with fewer slots is first', () => {
     const order = fairOrder({ waiting: [waiting('a0', 'a', 1), waiting('b0', 'b', 2)], held: [held('a', 3), held('b', 1)] });
     expect(order.map(({ sid }) => sid)).toEqual(['b0', 'a0']);
   });
 });
 
 describe('slots', () => {
-  test('capacity of a server, quota of a key and of an organisation', () => {
+  test('respect the capacity of a server and the quotas of key and organisation', () => {
     const facts = { replicas: ['r1'], held: [held('a', 2)] };
     expect(sids({ ...facts, waiting: [waiting('x', 'b', 1, { capacity: 2 })] })).toEqual([]);
     expect(sids({ ...facts, waiting: [waiting('x', 'b', 1, { capacity: 3 }), waiting('y', 'b', 2, { capacity: 3 })] })).toEqual(['x']);
@@ -44,7 +44,7 @@ describe('slots', () => {
     expect(sids({ ...facts, waiting: [waiting('x', 'b', 1, { org: 2 })] })).toEqual([]);
   });
 
-  test('a session goes to the process that its client is connected to, else to the emptiest one', () => {
+  test('a session gets a slot of the process of its client, or else of the process with the fewest sessions', () => {
     const owned = { capacity: 2, owned: true };
     const facts = { replicas: ['r1', 'r2', 'r3'], held: [held('a', 2, 'r1'), held('a', 1, 'r2')] };
     expect(chooseAdmitted({ ...facts, waiting: [{ ...waiting('x', 'b', 1, owned), waitingOn: 'r2' }] })).toEqual([
@@ -53,7 +53,7 @@ describe('slots', () => {
     expect(chooseAdmitted({ ...facts, waiting: [waiting('x', 'b', 1, owned)] })).toEqual([{ sid: 'x', ownerReplicaId: 'r3' }]);
   });
 
-  test('whatever waits: no limit is exceeded, and nobody waits who would fit', () => {
+  test('never exceed a limit, and no session waits that fits (property)', () => {
     const limits = fc.record({
       capacity: fc.option(fc.integer({ min: 1, max: 4 })),
       key: fc.option(fc.integer({ min: 1, max: 4 })),

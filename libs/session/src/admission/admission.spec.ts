@@ -36,7 +36,7 @@ async function fullWorld() {
 
 const never = () => new AbortController().signal;
 
-test('a client that leaves one process does not take the place that it has on another one', async () => {
+test('a client that leaves one process keeps its position on another one', async () => {
   const { store, first, second, taken, waiting } = await fullWorld();
   const gone = new AbortController();
   const left = first.admit(alice, waiting, gone.signal, () => {}).catch((error: unknown) => error);
@@ -55,7 +55,7 @@ test('a client that leaves one process does not take the place that it has on an
   expect(store.records.get(waiting)?.admittedAt).not.toBeNull();
 });
 
-test('all who wait for one session hear that it has a slot, and one that leaves takes it from nobody', async () => {
+test('all clients that wait for a session learn that it has a slot, also after one of them has left', async () => {
   const { store, first, taken, waiting } = await fullWorld();
   const gone = new AbortController();
   let admitted = 0;

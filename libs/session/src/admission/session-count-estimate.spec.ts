@@ -22,7 +22,7 @@ function world() {
   return { counts, stored, reads: () => reads, pass: (ms: number) => (now += ms) };
 }
 
-test('counts what other processes stored and what this one opened since', async () => {
+test('adds the sessions that this process opened since it read the counts', async () => {
   const { counts, stored } = world();
   stored.push({ holder: 'k1', orgId: 'acme', count: 7 });
   expect(await counts.isBelow(alice, quota, one)).toBe(true);
@@ -45,7 +45,7 @@ test('allows sessions again when others end', async () => {
   expect(await counts.isBelow(alice, quota, one)).toBe(true);
 });
 
-test('costs no query far from the quota', async () => {
+test('needs no query far below the quota', async () => {
   const { counts, reads, pass } = world();
   for (let i = 0; i < 200; i += 1) {
     counts.add(alice);

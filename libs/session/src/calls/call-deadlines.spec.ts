@@ -35,7 +35,7 @@ const settled = async (work: Promise<unknown>) => {
 };
 
 describe('the wait for a call', () => {
-  test('ends as the call does, with one timer for all of them', async () => {
+  test('ends with the call, with one timer for all calls', async () => {
     const { clock, counts } = handClock();
     const watch = new CallDeadlines(clock);
     const { signal } = new AbortController();
@@ -45,7 +45,7 @@ describe('the wait for a call', () => {
     expect(counts.timers).toBe(1);
   });
 
-  test('ends at its own limit, whatever ended before', async () => {
+  test('ends at its own limit when other calls ended before', async () => {
     const { clock, move } = handClock();
     const watch = new CallDeadlines(clock);
     const { signal } = new AbortController();
@@ -61,7 +61,7 @@ describe('the wait for a call', () => {
     expect(await settled(patient)).toBe('too long');
   });
 
-  test('ends with its session, before and after', async () => {
+  test('ends when the session dies, and at once when it is dead', async () => {
     const { clock } = handClock();
     const watch = new CallDeadlines(clock);
     const dies = new AbortController();

@@ -6,14 +6,14 @@ import { SecretMask } from './secrets.ts';
 const mask = new SecretMask({ TOKEN: { value: 'abc"def\\ghi' }, LONGER: { value: 'abc"def\\ghi-and-more' }, SHORT: { value: '1234567' } });
 
 describe('SecretMask', () => {
-  test('hides values as JSON writes them, the longer one first, and short ones not at all', () => {
+  test('hides escaped and plain values, the longest first, and no short ones', () => {
     expect(mask.hide(JSON.stringify({ a: 'x abc"def\\ghi y', b: 'abc"def\\ghi-and-more', c: '1234567' }))).toBe(
       '{"a":"x [secret:TOKEN] y","b":"[secret:LONGER]","c":"1234567"}',
     );
     expect(mask.hide('plain abc"def\\ghi words')).toBe('plain [secret:TOKEN] words');
   });
 
-  test('an environment gets back what it was sent', () => {
+  test('reveal undoes hide (property)', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 8 }), fc.string(), (value, around) => {
         const one = new SecretMask({ KEY: { value } });
@@ -25,7 +25,7 @@ describe('SecretMask', () => {
     );
   });
 
-  test('values and errors, and nothing is copied without need', () => {
+  test('hides in values and errors, and copies nothing without secrets', () => {
     const value = { blocks: [{ text: 'abc"def\\ghi' }] };
     expect(mask.hideIn(value)).toEqual({ blocks: [{ text: '[secret:TOKEN]' }] });
     const clean = { blocks: [] };

@@ -42,7 +42,7 @@ function world() {
 const create = (task: BackendCreate['task']): BackendCreate => ({ sid: 's', env: null, task, toolsetName: null, secrets: {} });
 
 describe('tasks', () => {
-  test('are those of the source; positions count as in Python', async () => {
+  test('come from the source, with indexes as in Python', async () => {
     const { backend } = world();
     expect(await backend.splits(null, signal)).toEqual([
       { name: 'train', type: 'train' },
@@ -58,7 +58,7 @@ describe('tasks', () => {
     await expect(backend.taskRange(null, 'huge', null, null, signal)).rejects.toMatchObject({ code: 'invalid_index_range' });
   });
 
-  test('open episodes by what stands there, with their own prompt after setup', async () => {
+  test('open episodes by their specification, with their own prompt after setup', async () => {
     const { backend, seen, ready } = world();
     const plain = await backend.create(create({ kind: 'index', split: 'train', index: 0 }), signal);
     const prompted = await backend.create(create({ kind: 'index', split: 'train', index: -2 }), signal);

@@ -1,24 +1,24 @@
 import type pg from 'pg';
 
-/** What changed of a watched session since somebody looked: light rows, from which the few that are worth reading whole are chosen. */
+/** Changes of a watched session: small rows, by which the few calls to read completely are chosen. */
 
 export interface WatchedCall {
   taskId: string;
   seq: number;
   running: boolean;
-  /** Began long enough ago that no call before it can still be on its way into the table. */
+  /** It began so long ago that no earlier call can still appear in the table. */
   settled: boolean;
 }
 
 export interface SessionGlance {
   version: number;
   ended: boolean;
-  /** It ended so long ago that late results have arrived. */
+  /** It ended so long ago that all late results are stored. */
   quiet: boolean;
   calls: WatchedCall[];
 }
 
-/** Of two calls that begin at the same time on two processes, the one with the lower number may be stored later, by this much. */
+/** How much later a call can appear than another call with a higher number, which began at the same time on another process. */
 const SETTLE = `interval '5 s'`;
 export const GLANCE_LIMIT = 2_000;
 
@@ -50,7 +50,7 @@ export async function glance(pool: pg.Pool, sid: string, floor: number, running:
   };
 }
 
-/** Where somebody who watches from now on begins: before the first call that runs, else after the last one. Index Scan using session_calls_sid_seq_idx. */
+/** The position before the first running call, or after the last call if none runs. Plan: Index Scan using session_calls_sid_seq_idx. */
 const NOW = `SELECT coalesce(min(seq) FILTER (WHERE state = 'running') - 1, max(seq), 0) AS floor FROM session_calls WHERE sid = $1`;
 
 export async function floorOfNow(pool: pg.Pool, sid: string): Promise<number> {

@@ -28,7 +28,7 @@ import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { InFlight } from '../../platform/limits.ts';
 import { SessionEvents } from '../events/session-events.service.ts';
-import { parsePosition } from '../events/session-events.watcher.ts';
+import { parsePosition } from '../events/session-event-cursor.ts';
 import { streamSession } from '../events/session-events.reply.ts';
 import { openSession } from './session-opening.ts';
 import { SessionServer } from '../server/session-server.ts';

@@ -26,12 +26,12 @@ export class MetricsController {
     errors: ['unauthorized', 'forbidden'],
   })
   async get(@Req() request: FastifyRequest) {
-    // The figures name everybody's environments and tools: they are for those who run the service.
+    // Metrics name environments and tools of all organisations, so only operators may read them.
     if (!this.config.metricsPublic) assertOperatorKey(request.caller ?? (await this.#authenticateBearer(request)), 'Metrics are');
     return this.metrics.registry.metrics();
   }
 
-  /** What scrapers can send without a header of their own. */
+  /** Scrapers can send a bearer token, but not our header. */
   async #authenticateBearer(request: FastifyRequest): Promise<Caller> {
     const token = /^Bearer\s+(\S+)$/i.exec(request.headers.authorization ?? '')?.[1];
     if (token === undefined) throw new PalestraError('unauthorized');

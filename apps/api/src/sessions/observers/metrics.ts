@@ -6,13 +6,13 @@ import { BoundedLabel, Metrics } from '../../platform/telemetry/metrics.ts';
 import { ObserverList } from './observer-list.ts';
 import { countLiveSessions, type SessionCount } from './session-counts.sql.ts';
 
-/** PostgreSQL is asked at most this often, however many scrapers there are. */
+/** How long the counts are cached, so that several scrapers share one query. */
 const COUNTS_MAX_AGE_MS = 5_000;
 const MAX_TOOLS = 500;
 
 /**
- * Sessions and calls as Prometheus sees them. What lives is counted in PostgreSQL, so that any replica answers for all: sum it over
- * one replica, not over all. What happened is counted by the replica on which it did.
+ * Prometheus metrics of sessions and calls. Gauges of live sessions come from PostgreSQL, so each replica reports the totals: read them from one
+ * replica, do not sum them. Counters are per replica.
  */
 @Injectable()
 export class SessionMetrics {
@@ -36,7 +36,7 @@ export class SessionMetrics {
     metrics.gauge('palestra_sessions', 'Living sessions of all replicas', ['environment', 'state'], async (gauge) => {
       gauge.reset();
       const rows = await this.#counted();
-      // A scraper that never saw a state cannot tell "none" from "not measured".
+      // Report 0 for states without sessions, which scrapers could not tell from missing values.
       for (const environment of new Set(rows.map((row) => row.environment))) {
         for (const state of living) gauge.set({ environment: this.#environment(environment), state }, 0);
       }
@@ -51,7 +51,7 @@ export class SessionMetrics {
   #counted(): Promise<SessionCount[]> {
     const now = Date.now();
     if (now - this.#counts.at > COUNTS_MAX_AGE_MS) {
-      // Without PostgreSQL the scrape still tells what this process knows.
+      // Without PostgreSQL, a scrape still gets the other metrics.
       this.#counts = { at: now, rows: countLiveSessions(this.database.pool).catch(() => []) };
     }
     return this.#counts.rows;
@@ -77,7 +77,7 @@ export class SessionMetrics {
       sessionChanged: (record, before) => {
         const environment = this.#environment(record.environment);
         if (record.ref !== null && (before === null || before.ref === null) && before?.state !== 'restoring') opened.inc({ environment });
-        // `failed` is no end yet: its client still hears why.
+        // `failed` is not an end: the client can still read the reason.
         if (isDead(record.state) && before !== null && !isDead(before.state)) {
           ended.inc({ environment, state: record.state, failure_class: record.failureClass ?? 'ok' });
         }
@@ -104,7 +104,7 @@ export class SessionMetrics {
       callEnded: (call, record, { failureClass, ranMs, outcome }) => {
         running -= 1;
         const environment = this.#environment(record.environment);
-        // Names of tools that do not exist are the client's inventions.
+        // The client made up names of tools that do not exist.
         const invented = outcome.type === 'result' && outcome.reason === 'not_found';
         calls.inc({ environment, tool: invented ? 'unknown' : this.#tools.of(call.tool), failure_class: failureClass });
         duration.observe({ environment, failure_class: failureClass }, ranMs / 1_000);

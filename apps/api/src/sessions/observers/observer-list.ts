@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { SessionObserver } from '@palestra/session';
 
-/** Tells everybody who signed up of what happens to sessions on this process. */
+/** Passes events of sessions on this process to all registered observers. */
 @Injectable()
 export class ObserverList implements SessionObserver {
   readonly #observers: SessionObserver[] = [];

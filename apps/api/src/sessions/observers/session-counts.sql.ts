@@ -1,15 +1,15 @@
 import type pg from 'pg';
 
 export interface SessionCount {
-  /** `owner/name`, or empty while none is pinned. */
+  /** `owner/name`; empty while no environment is pinned. */
   environment: string;
   state: string;
   sessions: number;
-  /** Of them, how many wait for a slot. */
+  /** How many of them wait for a slot. */
   waiting: number;
 }
 
-/** All living sessions of the service. Plan: HashAggregate over an Index Scan using sessions_live_idx, which holds the living only. */
+/** All live sessions of the service. Plan: HashAggregate over an Index Scan using sessions_live_idx, which has only live sessions. */
 export async function countLiveSessions(pool: pg.Pool): Promise<SessionCount[]> {
   const { rows } = await pool.query<SessionCount>({
     name: 'session_counts',

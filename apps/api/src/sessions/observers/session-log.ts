@@ -7,8 +7,8 @@ import { LOGGER } from '../../platform/tokens.ts';
 import { ObserverList } from './observer-list.ts';
 
 /**
- * One line per change of a session and per call that failed, with ids and codes only: never inputs, results, texts of errors (they
- * are the environment's), secrets or keys.
+ * Writes one line per change of a session and per failed call, with ids and codes only: never inputs, results, error texts (they are the
+ * environment's), secrets or keys.
  */
 @Injectable()
 export class SessionLog {
@@ -20,8 +20,8 @@ export class SessionLog {
       sessionChanged: (record, before) => this.#changed(record, before),
       callEnded: (call, record, end) => {
         if (end.failureClass === 'ok') return;
-        const facts = { ...idsOf(record), task_id: call.taskId, tool: call.tool, ran_ms: Math.round(end.ranMs), ...failureOf(end) };
-        this.logger[end.failureClass === 'policy' ? 'debug' : 'info'](facts, 'call failed');
+        const fields = { ...idsOf(record), task_id: call.taskId, tool: call.tool, ran_ms: Math.round(end.ranMs), ...failureOf(end) };
+        this.logger[end.failureClass === 'policy' ? 'debug' : 'info'](fields, 'call failed');
       },
       restored: (record, { calls, tookMs, outcome }) =>
         this.logger[outcome === 'restored' ? 'info' : 'warn'](
@@ -40,13 +40,13 @@ export class SessionLog {
     if (before?.state === record.state) return;
     const { failureClass } = record;
     const failed = (isDead(record.state) || record.state === 'failed') && failureClass !== null && failureClass !== 'ok';
-    const facts = {
+    const fields = {
       ...idsOf(record),
       from: before?.state ?? null,
       to: record.state,
       ...(failed ? { failure_class: failureClass, code: record.failure?.code } : {}),
     };
-    this.logger[failed ? 'info' : 'debug'](facts, 'session changed');
+    this.logger[failed ? 'info' : 'debug'](fields, 'session changed');
   }
 }
 

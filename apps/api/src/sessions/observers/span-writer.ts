@@ -15,14 +15,14 @@ import { BasicTracerProvider, BatchSpanProcessor, type IdGenerator, RandomIdGene
 
 export interface FinishedSpan {
   name: string;
-  /** Milliseconds since the epoch; it ends now. */
+  /** Milliseconds since the epoch. The span ends now. */
   startedAt: number;
   attributes: Attributes;
-  /** `error.type`; null = it went well. */
+  /** `error.type`; null for success. */
   failure: string | null;
 }
 
-/** Gives the ids of a session's own span; random ones to all others. */
+/** Generates the fixed ids of a session's span, and random ids for all others. */
 class SessionIds implements IdGenerator {
   readonly #random = new RandomIdGenerator();
   next: SpanContext | null = null;
@@ -36,13 +36,13 @@ class SessionIds implements IdGenerator {
   }
 }
 
-/** Writes finished spans to an OTLP/HTTP collector, in batches, in the background; what does not fit into its buffer is dropped. */
+/** Writes finished spans to an OTLP/HTTP collector, in batches, in the background. Drops spans that do not fit into its buffer. */
 export class SpanWriter {
   readonly #ids = new SessionIds();
   readonly #provider: BasicTracerProvider;
   readonly #tracer: Tracer;
 
-  /** `endpoint`: base URL, as OTEL_EXPORTER_OTLP_ENDPOINT says it. */
+  /** `endpoint`: base URL, as in OTEL_EXPORTER_OTLP_ENDPOINT. */
   constructor(endpoint: string) {
     const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/traces` });
     this.#provider = new BasicTracerProvider({
@@ -53,7 +53,7 @@ export class SpanWriter {
     this.#tracer = this.#provider.getTracer('palestra');
   }
 
-  /** The span of a whole session, written once by the replica that ended it. */
+  /** Writes the span of a whole session. The replica that ended the session calls this once. */
   session(sid: string, span: FinishedSpan): void {
     this.#ids.next = contextOf(sid);
     try {
@@ -63,7 +63,7 @@ export class SpanWriter {
     }
   }
 
-  /** A part of a session; in the client's own trace where it has one. */
+  /** Writes the span of a part of a session, in the client's trace if it has one. */
   part(sid: string, span: FinishedSpan & { traceparent: string | null }): void {
     const session = contextOf(sid);
     const client = span.traceparent === null ? null : readTraceparent(span.traceparent);
@@ -87,7 +87,7 @@ export class SpanWriter {
   }
 }
 
-/** Whoever knows the SID knows the ids, so that all replicas write one trace. */
+/** The ids follow from the SID, so that all replicas write one trace. */
 function contextOf(sid: string): SpanContext {
   const hash = createHash('sha256').update(sid).digest('hex');
   const plain = sid.replaceAll('-', '').toLowerCase();
@@ -95,7 +95,7 @@ function contextOf(sid: string): SpanContext {
   return { traceId, spanId: hash.slice(32, 48), traceFlags: TraceFlags.SAMPLED };
 }
 
-/** W3C trace context; null for one that is not valid, or that its client does not sample. */
+/** Parses W3C trace context. null if it is not valid or the client does not sample it. */
 function readTraceparent(header: string): SpanContext | null {
   const [, traceId, spanId, flags] = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})/.exec(header) ?? [];
   if (traceId === undefined || spanId === undefined || /^0+$/.test(traceId) || /^0+$/.test(spanId)) return null;

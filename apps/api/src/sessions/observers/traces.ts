@@ -10,15 +10,15 @@ import { LOGGER } from '../../platform/tokens.ts';
 import { ObserverList } from './observer-list.ts';
 import type { SpanWriter } from './span-writer.ts';
 
-/** Spans that are still in memory at the end of the process get this long to leave it. */
+/** How long to wait at shutdown until the last spans are sent. */
 const FLUSH_DEADLINE_MS = 3_000;
 
 type CallEnd = Parameters<NonNullable<SessionObserver['callEnded']>>[2];
 
 /**
- * OpenTelemetry traces, only when an endpoint is set: nothing of it is loaded otherwise. A session is one trace on all replicas,
- * because its ids follow from the SID; a call whose client sent `traceparent` is part of the client's trace, with a link to the
- * session's. Spans carry ids, names and codes, never inputs or results.
+ * OpenTelemetry traces. Without an endpoint, the SDK is not even loaded. A session is one trace on all replicas, because its ids follow from the
+ * SID. A call whose client sent `traceparent` is part of the client's trace, with a link to the session's trace. Spans have ids, names and codes,
+ * never inputs or results.
  */
 @Injectable()
 export class SessionTraces implements OnModuleInit, OnApplicationShutdown {
@@ -55,10 +55,10 @@ export class SessionTraces implements OnModuleInit, OnApplicationShutdown {
     });
   }
 
-  /** Remembers each request's `traceparent` for what it leads to. Before the routes are added. */
+  /** Keeps each request's `traceparent` for its calls. Call before routes are added. */
   readParents(fastify: FastifyInstance): void {
     if (this.config.otlpEndpoint === null) return;
-    // After the body: what reads it leaves the context of earlier hooks.
+    // After the body is read, because that leaves the async context of earlier hooks.
     fastify.addHook('preValidation', (request, _reply, done) => {
       const { traceparent } = request.headers;
       if (typeof traceparent === 'string') this.#parents.run(traceparent, done);

@@ -12,33 +12,33 @@ import {
 import { type CallOutcome, type Caller, errorOfOutcome, type SessionEngine } from '@palestra/session';
 import { sessionClientFrameSchema } from '@palestra/protocol/schemas';
 import { SchemaPipe } from '../../platform/http/schema.pipe.ts';
-import type { SessionEvents, SessionNews } from '../events/session-events.service.ts';
-import { type EventPosition, formatPosition } from '../events/session-events.watcher.ts';
+import type { SessionEvents, SessionChanges } from '../events/session-events.service.ts';
+import { type EventPosition, formatPosition } from '../events/session-event-cursor.ts';
 
 export interface SessionConnectionOptions {
   sid: string;
-  /** Where its client has read to. */
+  /** The position to which its client has read. */
   from: EventPosition;
   engine: SessionEngine;
   events: SessionEvents;
   view: () => Promise<SessionView>;
-  /** Who the socket's credentials stand for now. Rejects once they stand for nobody. */
+  /** The caller of the socket's credentials. Rejects when they are no longer valid. */
   authorise: () => Promise<Caller>;
   onUnexpected: (error: unknown) => void;
 }
 
-/** Messages of one socket that may wait for their answer, or whose answer its client has not taken yet. */
+/** How many messages of one socket may wait for an answer, or for the client to read it. */
 export const MAX_IN_FLIGHT = 32;
-/** A client that takes nothing is cut; it comes back with the id of the last event that it read, and with its calls. */
+/** A client that does not read is disconnected. It can resume with the id of the last event that it read, and with its calls. */
 const MAX_PENDING_BYTES = 32 * 1024 * 1024;
-/** A key that was revoked, or a browser that signed out, loses its socket within about this time, though it sends nothing. */
+/** How soon a revoked key or a browser that signed out loses its socket, also when it sends nothing. */
 const AUTHORISE_MS = 30_000;
-/** So long the answers of calls that ran when the session ended may take. */
+/** How long after the end of the session answers of running calls may take. */
 const LAST_ANSWERS_MS = 5_000;
 
 const CLOSE = { ended: 1000, text: 1003, unauthorised: 1008, elsewhere: 1012 } as const;
 
-/** One socket of a session: its client's calls and their answers, and what happens to the session, in one order (docs/sessions.md). */
+/** One socket of a session: the client's calls, their answers, and the events of the session, in one order (docs/sessions.md). */
 export class SessionConnection {
   readonly #socket: WebSocket;
   readonly #options: SessionConnectionOptions;
@@ -49,11 +49,11 @@ export class SessionConnection {
     this.#socket = socket;
     this.#options = options;
     const { events, sid, from } = options;
-    const leave = events.watch(sid, from, (news) => this.#tell(news));
+    const leave = events.watch(sid, from, (changes) => this.#tell(changes));
     const check = setInterval(() => void this.#caller().catch(() => {}), AUTHORISE_MS);
     check.unref();
     socket.on('message', (data, isBinary) => this.#receive(data, isBinary));
-    // Calls that run go on: their client comes back for them by their ids.
+    // Running calls continue. The client can ask for them by their ids.
     socket.on('close', () => {
       clearInterval(check);
       leave();
@@ -62,34 +62,34 @@ export class SessionConnection {
 
   #receive(data: RawData, isBinary: boolean): void {
     if (isBinary) return this.#socket.close(CLOSE.text);
-    let asked: JsonValue = null;
+    let message: JsonValue = null;
     try {
-      asked = parseJson(String(data));
+      message = parseJson(String(data));
     } catch {
       return this.#send(errorFrame(null, new PalestraError('invalid_json')));
     }
-    const id = idOf(asked);
+    const id = idOf(message);
     if (this.#inFlight >= MAX_IN_FLIGHT) {
       return this.#send(errorFrame(id, new PalestraError('too_many_in_flight', { retryAfterSeconds: 1 })));
     }
     this.#inFlight += 1;
-    // It counts until the client has taken the answer, so that one who does not read is not answered without end.
+    // A message counts until the client has read the answer, so that a client that does not read cannot fill our memory.
     const done = () => {
       this.#inFlight -= 1;
       if (this.#ended && this.#inFlight === 0) this.#socket.close(CLOSE.ended);
     };
-    this.#answer(asked).then(
+    this.#answer(message).then(
       (text) => this.#send(text, done),
       (error: unknown) => this.#refuse(id, error, done),
     );
   }
 
-  async #answer(asked: JsonValue): Promise<string> {
-    const ask = new SchemaPipe().transform(asked, { type: 'body', schema: sessionClientFrameSchema } as never) as SessionClientFrame;
+  async #answer(message: JsonValue): Promise<string> {
+    const ask = new SchemaPipe().transform(message, { type: 'body', schema: sessionClientFrameSchema } as never) as SessionClientFrame;
     const { engine, sid } = this.#options;
     const caller = await this.#caller();
     if (ask.type === 'call') return this.#call(caller, ask);
-    // One that has ended is told so by its events.
+    // The events report the end of a session.
     await engine.ping(caller, sid).catch(() => {});
     return frame({ type: 'pong' });
   }
@@ -100,20 +100,20 @@ export class SessionConnection {
     const taskId = call.taskId ?? '';
     this.#send(frame({ type: 'accepted', id, task_id: taskId }));
     const running = call.outcome();
-    events.soon(sid);
+    events.onLocalChange(sid);
     const outcome = await running;
-    events.soon(sid);
+    events.onLocalChange(sid);
     return answerFrame(id, taskId, outcome);
   }
 
   #refuse(id: string | null, error: unknown, done: () => void): void {
     if (!(error instanceof PalestraError)) this.#options.onUnexpected(error);
-    // The next socket is brought to the process that has the session now, and the call with it.
+    // The client opens another socket, which is connected to the process that serves the session now, and repeats the call.
     if (error instanceof PalestraError && error.code === 'session_moved') this.#socket.close(CLOSE.elsewhere);
     this.#send(errorFrame(id, error instanceof PalestraError ? error : new PalestraError('internal_error')), done);
   }
 
-  /** A database that is away says nothing about a key. */
+  /** Closes the socket when the credentials are no longer valid, but not when the database is unavailable. */
   async #caller(): Promise<Caller> {
     try {
       return await this.#options.authorise();
@@ -123,13 +123,13 @@ export class SessionConnection {
     }
   }
 
-  async #tell({ before, position, calls, over }: SessionNews): Promise<void> {
-    // Purged meanwhile, or the database is away: the socket ends without `end`, and its client asks again.
+  async #tell({ before, position, calls, over }: SessionChanges): Promise<void> {
+    // The session was purged or the database is unavailable: the socket ends without `end`, and the client asks again.
     const session = await this.#options.view().catch(() => null);
     if (session === null) return this.#socket.terminate();
     const event = formatPosition(before);
     for (const call of calls) this.#send(frame({ type: 'call', event, call }));
-    // Calls change the sums of their session: it is told with all news, and comes last, with the new position.
+    // Calls change the sums of their session, so the session is always sent too, last and with the new position.
     this.#send(frame({ type: over ? 'end' : 'session', event: formatPosition(position), session }));
     if (!over) return;
     this.#ended = true;
@@ -152,7 +152,7 @@ const frame = (content: SessionServerFrame): string => stringifyJson(content);
 function answerFrame(id: string, taskId: string, outcome: CallOutcome): string {
   if (outcome.type === 'result') {
     const head = frame({ type: 'result', id, task_id: taskId, result: null });
-    // As it is stored, so that its numbers keep their spelling.
+    // The stored text, so that numbers keep their spelling.
     return `${head.slice(0, -'null}'.length)}${outcome.text}}`;
   }
   const error = outcome.type === 'refused' ? errorOfOutcome(outcome) : new PalestraError('environment_failed', { detail: outcome.message });
@@ -165,7 +165,7 @@ function errorFrame(id: string | null, error: PalestraError, taskId?: string): s
   return frame({ type: 'error', id, ...where, status, code, message, detail, ...(after !== undefined && { retry_after: after }) });
 }
 
-function idOf(asked: JsonValue): string | null {
-  const id: unknown = typeof asked === 'object' && asked !== null && 'id' in asked ? asked.id : null;
+function idOf(message: JsonValue): string | null {
+  const id: unknown = typeof message === 'object' && message !== null && 'id' in message ? message.id : null;
   return typeof id === 'string' ? id : null;
 }

@@ -8,7 +8,7 @@ import { Sockets } from '../../platform/http/sockets.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { assertOwnOrigin } from '../http/own-origin.ts';
 import { SessionEvents } from '../events/session-events.service.ts';
-import { type EventPosition, parsePosition } from '../events/session-events.watcher.ts';
+import { type EventPosition, parsePosition } from '../events/session-event-cursor.ts';
 import { SessionServer } from '../server/session-server.ts';
 import { SessionService } from '../management/session.service.ts';
 import { SessionConnection } from './session-connection.ts';

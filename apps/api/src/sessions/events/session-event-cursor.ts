@@ -1,14 +1,14 @@
 import { GLANCE_LIMIT, type SessionGlance } from './session-events.sql.ts';
 
-/** Where a reader of a session's events stands; what `Last-Event-ID` says. */
+/** A position in the events of a session, as in `Last-Event-ID`. */
 export interface EventPosition {
-  /** Of the session's row; 0 = never seen. */
+  /** Version of the session's row; 0 for never read. */
   version: number;
-  /** Every call up to this number has been told, the running ones aside. */
+  /** All calls up to this number have been sent, except running ones. */
   floor: number;
 }
 
-/** The id of an event: a reader that comes back with it, on any process, misses nothing; some calls may be told again. */
+/** The id of an event. A client that resumes with it, on any process, misses nothing; it may get some calls again. */
 export const formatPosition = ({ version, floor }: EventPosition): string => `${version}.${floor}`;
 
 export function parsePosition(id: string | undefined): EventPosition | null {
@@ -16,18 +16,18 @@ export function parsePosition(id: string | undefined): EventPosition | null {
   return match === null ? null : { version: Number(match[1]), floor: Number(match[2]) };
 }
 
-/** A glance as it would have been at `version` of the session, when these calls had ended that it still saw running. */
+/** The glance at `version` of the session, with these running calls as ended. */
 export const endedSince = (glance: SessionGlance, ended: ReadonlySet<string>, version: number): SessionGlance => ({
   ...glance,
   version,
   calls: glance.calls.map((call) => (ended.has(call.taskId) ? { ...call, running: false } : call)),
 });
 
-/** What one reader has been told of one session, and what it is to be told next. */
-export class EventReader {
+/** What one watcher of a session has been sent, and what it needs next. */
+export class EventCursor {
   #version: number;
   #floor: number;
-  /** Told as running; and told as ended, as long as they are above the floor. */
+  /** Calls that were sent as running, with their `seq`, and calls above the floor that were sent as ended. */
   readonly #running = new Map<string, number>();
   readonly #ended = new Set<string>();
 
@@ -47,13 +47,13 @@ export class EventReader {
     return { version: this.#version, floor: Math.min(this.#floor, ...[...this.#running.values()].map((seq) => seq - 1)) };
   }
 
-  /** The session itself is news. */
-  isNew(glance: SessionGlance): boolean {
+  /** Whether the session's row changed. */
+  sessionChanged(glance: SessionGlance): boolean {
     return glance.version > this.#version;
   }
 
-  /** Task ids of the calls that are news: begun, or ended. */
-  news(glance: SessionGlance): string[] {
+  /** Task ids of the calls that began or ended. */
+  changedCalls(glance: SessionGlance): string[] {
     return glance.calls
       .filter(({ taskId, seq, running }) => {
         if (this.#running.has(taskId)) return !running;
@@ -62,8 +62,8 @@ export class EventReader {
       .map(({ taskId }) => taskId);
   }
 
-  /** All news of this glance have been told. */
-  told(glance: SessionGlance): void {
+  /** Call when all changes of the glance have been sent. */
+  advance(glance: SessionGlance): void {
     this.#version = Math.max(this.#version, glance.version);
     for (const { taskId, seq, running } of glance.calls) {
       if (running) this.#running.set(taskId, seq);
@@ -80,7 +80,7 @@ export class EventReader {
     }
   }
 
-  /** Nothing more will come. */
+  /** Whether no more changes can follow. */
   isOver(glance: SessionGlance): boolean {
     return glance.ended && glance.calls.length < GLANCE_LIMIT && (glance.quiet || this.#running.size === 0);
   }
