@@ -5,7 +5,7 @@ import { EnvironmentHost } from './host/environment-host.ts';
 
 const resets: string[] = [];
 
-/** Count up to the task's goal; one number breaks it. */
+/** Counts up to the goal of the task; the number 13 raises an error. */
 const counter = defineActionEnvironment({
   name: 'counter',
   splits: ['train'],
@@ -23,7 +23,7 @@ const counter = defineActionEnvironment({
     return { observation: { total: state.total, odds: Number.POSITIVE_INFINITY }, reward: done ? 1 : null, done, metadata: { by } };
   },
 });
-/** What it shows does not match what it declares. */
+/** Its observations do not match its declared schema. */
 const liar = defineActionEnvironment({
   name: 'liar',
   splits: ['train'],
@@ -48,14 +48,14 @@ const step = async (sid: string, action: Record<string, unknown>) =>
   JSON.parse((await host.call(sid, ACTION_TOOL, action)).text) as unknown;
 
 describe('an action environment', () => {
-  test('refuses what is no action, without asking the environment', async () => {
+  test('refuses an invalid action without calling the environment', async () => {
     const sid = await open('counter');
     expect(await step(sid, { by: 'x' })).toMatchObject({ ok: false, reason: 'input_validation' });
     expect(JSON.parse((await host.call(sid, 'count', {})).text)).toMatchObject({ ok: false, reason: 'not_found' });
     expect(await step(sid, {})).toMatchObject({ output: { blocks: [{ text: '{"total":1,"odds":null}' }] } });
   });
 
-  test('has one tool, whose arguments are the action', () => {
+  test('has one tool whose arguments are the action', () => {
     expect(host.tools('counter').tools).toEqual([
       {
         name: 'step',
@@ -66,7 +66,7 @@ describe('an action environment', () => {
     expect(host.tools('liar').tools[0]).toMatchObject({ description: 'Say something.', input_schema: { required: ['text'] } });
   });
 
-  test('is reset once, and shows the first observation as its prompt, numbers that JSON has not as null', async () => {
+  test('is reset once and has the first observation as prompt, with non-finite numbers as null', async () => {
     const sid = await open('counter');
     const prompt = [{ type: 'text', text: '{"total":0,"left":3,"odds":null}', detail: { hint: 'count' } }];
     expect(await host.prompt(sid)).toEqual(prompt);
@@ -74,7 +74,7 @@ describe('an action environment', () => {
     expect(resets.filter((reset) => reset === sid)).toHaveLength(1);
   });
 
-  test('answers with the observation, the reward, the end and the metadata of the step, and no reward as none', async () => {
+  test('returns observation, reward, end and metadata of the step, and null for no reward', async () => {
     const sid = await open('counter');
     expect(await host.call(sid, ACTION_TOOL, { by: 1 })).toMatchObject({ reward: null, finished: false });
     expect(await step(sid, { by: 2 })).toEqual({
@@ -84,7 +84,7 @@ describe('an action environment', () => {
     expect(await step(sid, {})).toMatchObject({ ok: false, reason: 'episode_finished' });
   });
 
-  test('that fails, or shows what it did not declare, is a failure of the environment and no result', async () => {
+  test('that raises an error or returns an invalid observation is a failure of the environment', async () => {
     await expect(step(await open('counter'), { by: 13 })).rejects.toThrow('the counter jammed');
     const sid = await open('liar');
     expect(await host.prompt(sid)).toMatchObject([{ text: '{"length":0}' }]);

@@ -12,61 +12,66 @@ import {
 
 type Awaitable<T> = T | Promise<T>;
 
-/** The tool that an action environment consists of. OpenEnv reserves the name, so that no environment has another tool of it. */
+/** The only tool of an action environment. OpenEnv reserves the name, so no environment has another tool with it. */
 export const ACTION_TOOL = 'step';
 
-/** What an agent sees: anything that JSON can say. A number that JSON has not (NaN, Infinity) becomes null. */
+/** What the agent observes, as JSON. NaN and Infinity become null. */
 export type Observation = Record<string, unknown>;
 
-/** The beginning of an episode. */
-export interface Opening<Seen = Observation> {
-  observation: Seen;
-  /** Beside the observation: not for the agent. */
+/** The first observation of an episode. */
+export interface Opening<Observed = Observation> {
+  observation: Observed;
+  /** Metadata that is not part of the observation. */
   metadata?: JsonObject | null;
 }
 
 /** The result of one action. */
-export interface Outcome<Seen = Observation> extends Opening<Seen> {
-  /** null or left out: this action is not scored. */
+export interface Outcome<Observed = Observation> extends Opening<Observed> {
+  /** Null or omitted if this action is not scored. */
   reward?: number | null;
-  /** Ends the episode: every later action is refused. */
+  /** Ends the episode. Later actions are refused. */
   done?: boolean;
 }
 
-/** What is chosen for a tool environment, but made here for an action environment. */
-type Made = 'tools' | 'taskTools' | 'toolsets' | 'prompt' | 'messages' | 'setup';
+/** Keys of a definition that an action environment derives. */
+type DerivedKeys = 'tools' | 'taskTools' | 'toolsets' | 'prompt' | 'messages' | 'setup';
 type OmitEach<T, Keys extends PropertyKey> = T extends unknown ? Omit<T, Keys> : never;
 
-export type ActionEnvironmentDefinition<Action extends z.ZodType, Task, State, Seen extends z.ZodType = z.ZodType<Observation>> = OmitEach<
-  EnvironmentDefinition<Task, State>,
-  Made
-> & {
-  /** One action, an object. What does not match is answered as a mistake of the agent; `step` does not hear of it. */
+export type ActionEnvironmentDefinition<
+  Action extends z.ZodType,
+  Task,
+  State,
+  Observed extends z.ZodType = z.ZodType<Observation>,
+> = OmitEach<EnvironmentDefinition<Task, State>, DerivedKeys> & {
+  /** Schema of an action, an object. An invalid action is a mistake of the agent and does not reach `step`. */
   action: Action;
-  /** Every observation; one that does not match is a failure of the environment. Left out: any object. */
-  observation?: Seen;
-  /** Told to the agent together with the schema of an action. */
+  /** Schema of every observation. An invalid observation is a failure of the environment. Default: any object. */
+  observation?: Observed;
+  /** Description for the agent, with the schema of an action. */
   instructions?: string;
-  /** Begins the episode, once per session, after `create`. May be slow: whatever is asked meanwhile waits. */
-  reset(session: Session<Task, State>): Awaitable<Opening<z.input<Seen>>>;
-  /** Takes one action; actions of a session come one after another. Throwing means that the environment itself failed. */
-  step(action: z.output<Action>, session: Session<Task, State>): Awaitable<Outcome<z.input<Seen>>>;
+  /** Begins the episode, once per session, after `create`. It can be slow: other requests wait. */
+  reset(session: Session<Task, State>): Awaitable<Opening<z.input<Observed>>>;
+  /** Takes one action. Actions of a session run one after another. An exception is a failure of the environment. */
+  step(action: z.output<Action>, session: Session<Task, State>): Awaitable<Outcome<z.input<Observed>>>;
 };
 
 /**
- * An environment that takes actions instead of offering tools, as Gymnasium's and OpenEnv's do. To every client it is an ordinary environment
- * with the one tool `step`, whose arguments are the action and whose result is one text block: the JSON of the observation. The prompt is the
- * JSON of the first observation.
+ * Defines an environment with actions instead of tools, like those of Gymnasium and OpenEnv. Clients see an environment with the one tool
+ * `step`: its arguments are the action, its result is a text block with the JSON of the observation. The prompt is the JSON of the first
+ * observation.
  */
-export function defineActionEnvironment<Action extends z.ZodType, Task, State = undefined, Seen extends z.ZodType = z.ZodType<Observation>>(
-  definition: ActionEnvironmentDefinition<Action, Task, State, Seen>,
-): Environment {
+export function defineActionEnvironment<
+  Action extends z.ZodType,
+  Task,
+  State = undefined,
+  Observed extends z.ZodType = z.ZodType<Observation>,
+>(definition: ActionEnvironmentDefinition<Action, Task, State, Observed>): Environment {
   const { action, observation: schema, instructions, reset, step, ...rest } = definition;
-  // Of the same object that every callback of an episode gets; gone with it.
+  // Keyed by the session object that every callback of an episode gets.
   const openings = new WeakMap<Session<Task, State>, Opening>();
   const check = (seen: unknown) => toJson(schema ? schema.parse(seen) : seen);
 
-  const toResult = ({ observation, reward = null, done = false, metadata = null }: Outcome<z.input<Seen>>): ToolResult => ({
+  const toResult = ({ observation, reward = null, done = false, metadata = null }: Outcome<z.input<Observed>>): ToolResult => ({
     content: JSON.stringify(check(observation)),
     reward,
     finished: done,

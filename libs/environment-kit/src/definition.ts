@@ -11,52 +11,52 @@ import type { z } from 'zod';
 
 type Awaitable<T> = T | Promise<T>;
 
-/** One episode, as every callback of an environment sees it. */
+/** The session that every callback of an environment gets. */
 export interface Session<Task, State> {
   readonly sid: string;
   readonly task: Task;
-  /** Decoded secrets of the client: name -> value. Empty when it sent none. */
+  /** Decoded secrets of the client by name. Empty if it sent none. */
   readonly secrets: Readonly<Record<string, string>>;
-  /** What `create` returned; free to be changed or replaced. */
+  /** The result of `create`. Callbacks can change or replace it. */
   state: State;
-  /** Aborts when the session is deleted or expires: stop waiting and let go. */
+  /** Aborts when the session is deleted or expires. Callbacks should stop then. */
   readonly signal: AbortSignal;
 }
 
 export interface ToolResult {
-  /** Blocks, one block, or a text. Left out: no blocks. */
+  /** Blocks, one block, or a text. Default: no blocks. */
   content?: string | OutputBlock | OutputBlock[];
-  /** Reward of this call; null (never 0) when the call is not scored. */
+  /** Reward of this call; null (not 0) if the call is not scored. */
   reward?: number | null;
-  /** Ends the episode: every later call is refused with `episode_finished`. */
+  /** Ends the episode. Later calls are refused with `episode_finished`. */
   finished?: boolean;
   metadata?: JsonObject | null;
 }
-/** What a tool may return: a text alone is a result without reward. */
+/** The return value of a tool. A text is a result without reward. */
 export type ToolReturn = string | OutputBlock | OutputBlock[] | ToolResult;
 
 export interface Tool<Task, State> {
-  /** Tells the model when and how to use it; some harnesses refuse an empty one. */
+  /** Tells the policy when and how to use the tool. Some harnesses refuse an empty description. */
   description: string;
-  /** Validates the arguments; its JSON Schema, of type object, is published. Absent: the tool takes no arguments. */
+  /** Validates the arguments. Its JSON Schema, of type object, is published. Omitted: no arguments. */
   input?: z.ZodType;
   /** Published instead of the schema derived from `input`. */
   inputSchema?: JsonObject;
   /**
-   * How calls of this tool in one session may overlap: `serial` (default) one after another, other tools beside it;
-   * `concurrent` freely, for tools that never give reward; `exclusive` waits for every running call and holds back new ones.
+   * How calls of this tool overlap in one session. `serial` (default): one after another, concurrently with other tools.
+   * `concurrent`: without limit, for tools that never return a reward. `exclusive`: waits for running calls and delays new ones.
    */
   mode?: 'serial' | 'concurrent' | 'exclusive';
-  /** May run again when nobody can know whether it ran: it only looks, or a second run changes nothing. */
+  /** Can run again if its outcome is unknown, because it reads only or a second run changes nothing. */
   idempotent?: boolean;
-  /** Callable, but not listed. */
+  /** Can be called but is not listed. */
   unlisted?: boolean;
   /**
-   * The harness ends the episode by passing the model's last message to this tool: it is not listed, takes at most one
-   * argument and is always exclusive. At most one tool of an environment.
+   * The harness ends the episode by passing the last message of the policy to this tool. It is not listed, takes at most one
+   * argument and is always exclusive. An environment has at most one.
    */
   terminal?: boolean;
-  /** Throwing means that the tool itself crashed; a mistake of the model is a normal result. */
+  /** An exception means that the tool failed. Return a normal result for a mistake of the policy. */
   run(input: never, session: Session<Task, State>): Awaitable<ToolReturn>;
 }
 
@@ -65,7 +65,7 @@ interface ToolOptions<Input extends z.ZodType, Task, State> extends Omit<Tool<Ta
   run(input: z.output<Input>, session: Session<Task, State>): Awaitable<ToolReturn>;
 }
 
-/** A tool whose `run` gets its arguments typed by its schema. */
+/** Defines a tool. Its schema determines the type of the arguments of `run`. */
 export function tool<Input extends z.ZodType, Task, State>(options: ToolOptions<Input, Task, State>): Tool<Task, State> {
   return options as unknown as Tool<Task, State>;
 }
@@ -73,47 +73,47 @@ export function tool<Input extends z.ZodType, Task, State>(options: ToolOptions<
 export type Tools<Task, State> = Record<string, Tool<Task, State>>;
 
 interface DefinitionBase<Task, State> {
-  /** Matched without regard to case. */
+  /** Case-insensitive. */
   name: string;
   description?: string;
   /** Markdown card. */
   readme?: string;
-  /** A bare name other than train, validation, test is of type validation. */
+  /** A name other than train, validation and test has the type validation. */
   splits: (string | Split)[];
-  /** Same task, same calls, same results. Lets Palestra replay an episode. */
+  /** The same task and calls give the same results, so Palestra can replay an episode. */
   deterministic?: boolean;
-  /** Cheap, before anything is answered: its error is the answer of `/create`. */
+  /** Fast initialisation. `/create` waits for it and responds with its error. */
   create?(session: Session<Task, undefined>): Awaitable<State>;
-  /** Slow work in the background; prompt and calls wait for it, and its error is the answer of each of them. */
+  /** Slow initialisation in the background. Prompt and calls wait for it and respond with its error. */
   setup?(session: Session<Task, State>): Awaitable<void>;
-  /** Runs once when the session ends in any way; its errors are only logged. */
+  /** Runs once when the session ends. Its errors are only logged. */
   teardown?(session: Session<Task, State>): Awaitable<void>;
   tools?: Tools<Task, State>;
-  /** More tools, listed and callable for this task only, in this order; asked once, perhaps before `setup` has ended. */
+  /** Additional tools of this task, in this order. Called once, possibly before `setup` has ended. */
   taskTools?(session: Session<Task, State>): Awaitable<Tools<Task, State>>;
   /**
-   * Bundles of tools that a client may choose one of, by name, for its session: the tools of its agent harness. They take the place of
-   * tools of the same names and are listed last. Made after `create`; throwing is a 400 of `/create` (a task that has no sandbox, say).
+   * Sets of tools of agent harnesses. A client can choose one by name for its session. Its tools replace tools with the same names and are
+   * listed last. Called after `create`; an exception is a 400 of `/create`, for example for a task without a sandbox.
    */
   toolsets?: Record<string, (session: Session<Task, State>) => Awaitable<Tools<Task, State>>>;
-  /** One score per candidate, in order; throw when the judge fails. */
+  /** Returns one score per candidate, in order. Throw if the judge fails. */
   scoreGroup?(candidates: GroupCandidate[], session: Session<Task, State>): Awaitable<(number | GroupScore)[]>;
 }
 
-/** Every task of a split; kept after the first question. */
+/** All tasks of a split; the list is cached. */
 interface ListedTasks<Task> {
   tasks(split: string): Awaitable<readonly Task[]>;
   numTasks?: undefined;
   task?: undefined;
 }
-/** Tasks made on demand. `task` throws a RangeError for an index that there is not. */
+/** Tasks on demand. `task` throws a RangeError for an invalid index. */
 interface IndexedTasks<Task> {
   tasks?: undefined;
   numTasks(split: string): Awaitable<number>;
   task(split: string, index: number): Awaitable<Task>;
 }
 
-/** Exactly one of a prompt and a conversation; clients may ask for either form of it. */
+/** An environment has a prompt or a conversation. Clients can request either form. */
 interface Prompted<Task, State> {
   prompt(session: Session<Task, State>): Awaitable<string | OutputBlock | OutputBlock[]>;
   messages?: undefined;
@@ -127,7 +127,7 @@ export type EnvironmentDefinition<Task, State> = DefinitionBase<Task, State> &
   (ListedTasks<Task> | IndexedTasks<Task>) &
   (Prompted<Task, State> | Conversation<Task, State>);
 
-/** A checked definition whose task and state types are its own business. */
+/** A checked definition without its task and state types. */
 export interface Environment extends Omit<DefinitionBase<never, never>, 'splits'> {
   splits: Split[];
   tasks?(split: string): Awaitable<readonly unknown[]>;
@@ -145,8 +145,8 @@ function toSplit(split: string | Split): Split {
 }
 
 /**
- * An environment, ready to be served. Throws on what would fail every session: no split, no tool, two terminal tools, a
- * terminal tool with several arguments, a tool schema that is not an object.
+ * Defines an environment. Throws for definitions that would fail in every session: no split, no tool, two terminal tools, a
+ * terminal tool with several arguments, or a tool schema that is not an object.
  */
 export function defineEnvironment<Task, State = undefined>(definition: EnvironmentDefinition<Task, State>): Environment {
   const { name } = definition;
@@ -160,7 +160,7 @@ export function textBlock(text: string, detail: JsonObject | null = null): Outpu
   return { text, detail, type: 'text' };
 }
 
-/** `data` is base64 text, or bytes that are encoded here. */
+/** `data` is base64 text or bytes. */
 export function imageBlock(data: string | Uint8Array, mimeType: string, detail: JsonObject | null = null): OutputBlock {
   return { data: typeof data === 'string' ? data : Buffer.from(data).toString('base64'), mimeType, detail, type: 'image' };
 }

@@ -1,4 +1,4 @@
-/** The schema library of tool arguments, so that an environment needs no dependency but the kit. */
+/** The schema library for tool arguments, so that an environment depends only on the kit. */
 export { z } from 'zod';
 export {
   ACTION_TOOL,

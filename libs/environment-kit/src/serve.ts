@@ -9,22 +9,22 @@ import { createOrsServer, type OrsServerOptions } from './ors/server.ts';
 export interface ServeOptions extends HostOptions, OrsServerOptions {
   /** Default 127.0.0.1. */
   host?: string;
-  /** 0 takes any free port. */
+  /** 0 for any free port. */
   port?: number;
-  /** Also serve the link here: `host:port` or the path of a unix socket. */
+  /** Address of the link: `host:port` or the path of a unix socket. */
   link?: string | null;
 }
 
 export interface RunningServer {
   url: string;
   port: number;
-  /** Where the link listens, as `LinkClient` takes it. */
+  /** Address of the link for `LinkClient`. */
   link: string | null;
   /** Ends every session, then both servers. */
   close(): Promise<void>;
 }
 
-/** Serves environments as an ordinary ORS server. The first one is the default. */
+/** Serves environments as an ORS server. The first one is the default. */
 export async function serve(environments: Environment[], options: ServeOptions = {}): Promise<RunningServer> {
   const environmentHost = new EnvironmentHost(environments, options);
   const http = createOrsServer(environmentHost, options);
@@ -46,20 +46,20 @@ export async function serve(environments: Environment[], options: ServeOptions =
 
 export interface ServeAsChildOptions extends ServeOptions {
   exitWithParent?: boolean;
-  /** A line about this process for operators, part of the ready line. */
+  /** Status text for operators in the ready line. */
   status?: string | null;
 }
 
 /**
- * `serve` as the whole of a child process: says `{"ready":true,"port":...,"link":...,"status":...}` on standard output when it listens,
- * and ends with its parent, whose death closes our standard input, or on SIGTERM.
+ * Runs `serve` in a child process: prints `{"ready":true,"port":...,"link":...,"status":...}` to standard output when it listens, and ends on
+ * SIGTERM or with its parent, whose end closes standard input.
  */
 export async function serveAsChild(environments: Environment[], options: ServeAsChildOptions = {}): Promise<void> {
   const running = await serve(environments, options);
   const stop = () => void running.close().finally(() => process.exit(0));
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
-  // A parent that died may leave us a pipe that nobody reads; that must not be what ends us half-way.
+  // A write error after the end of the parent must not end this process before it has closed its sessions.
   process.stdout.on('error', () => {});
   if (options.exitWithParent) process.stdin.on('end', stop).on('error', stop).resume();
   process.stdout.write(`${JSON.stringify({ ready: true, port: running.port, link: running.link, status: options.status ?? null })}\n`);
@@ -72,7 +72,7 @@ function listening(server: Server | HttpServer, address: object): Promise<void> 
   });
 }
 
-/** `server.close` waits for connections that nobody ends; by now no session needs them. */
+/** `server.close` waits for open connections, so they are ended; no session needs them any more. */
 function closed(server: Server | HttpServer, endConnections: () => void): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());

@@ -3,7 +3,7 @@ import { textBlock } from '../definition.ts';
 
 const isPlain = (block: MessageBlock): block is OutputBlock => block.type === 'text' || block.type === 'image';
 
-/** `{"zoom": 2}`, spaced as Python writes JSON: the text is part of prompts and must not depend on the server. */
+/** JSON with the spaces of Python, `{"zoom": 2}`. The text is part of prompts and must not depend on the server. */
 function spacedJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(spacedJson).join(', ')}]`;
   if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'null';
@@ -26,7 +26,7 @@ function flattenBlock(block: MessageBlock): OutputBlock[] {
   }
 }
 
-/** The `/prompt` of a conversation (docs/reference/ors.md#conversations): as it is when one plain user message, else with role headers. */
+/** The prompt of a conversation (docs/reference/ors.md#conversations): a single plain user message as it is, else with role headers. */
 export function flattenMessages(messages: Message[]): OutputBlock[] {
   const [first] = messages;
   if (messages.length === 1 && first?.role === 'user' && first.blocks.every(isPlain)) return first.blocks as OutputBlock[];

@@ -18,7 +18,7 @@ const call = async (sid: string, name: string, input: Record<string, unknown> = 
   JSON.parse((await host.call(sid, name, input)).text) as unknown;
 
 describe('tasks', () => {
-  test('refuses unknown environments, splits, indexes, and lists that there are not', async () => {
+  test('unknown environments, splits, indexes and unsupported lists are refused', async () => {
     expect(() => host.tools('nope')).toThrow(expect.objectContaining({ code: 'unknown_variant', message: "unknown environment 'nope'" }));
     await expect(host.tasks(null, 'nope')).rejects.toMatchObject({ code: 'invalid_split', status: 400 });
     await expect(host.task(null, 'train', 3)).rejects.toMatchObject({ code: 'invalid_index' });
@@ -36,7 +36,7 @@ describe('tasks', () => {
     const tasks = await host.taskRange('INDEXED', 'train', start, stop);
     expect(tasks.map((task) => (task as { id: number }).id)).toEqual(Array.from({ length: to - from }, (_, index) => from + index));
   });
-  test('types its splits, and reads lists from the end', async () => {
+  test('splits have types, and negative indexes count from the end', async () => {
     expect(host.splits(null)).toEqual([
       { name: 'train', type: 'train' },
       { name: 'hard', type: 'validation' },
@@ -47,7 +47,7 @@ describe('tasks', () => {
   });
 });
 
-describe('what only unchecked code returns', () => {
+describe('invalid values of code without type checks', () => {
   const returning = async (value: unknown) => {
     const t = tool({ description: 'T.', run: () => value as string });
     const odd = new EnvironmentHost([
@@ -67,7 +67,7 @@ describe('what only unchecked code returns', () => {
     [{ content: 'x', reward: '1' }, 'a reward must be a finite number, not 1'],
     [{ content: 'x', finished: 1 }, 'finished must be true or false, not 1'],
     [{ content: 'x', metadata: ['k'] }, 'metadata must be an object, not a list'],
-  ])('%j is a crash of the tool that says what is wrong', async (value, message) => {
+  ])('%j is a failure of the tool with a message', async (value, message) => {
     const odd = await returning(value);
     await expect((async () => odd.call('o', 't', {}))()).rejects.toMatchObject({ name: 'ToolRaisedError', message });
     await odd.close();
@@ -79,7 +79,7 @@ describe('what only unchecked code returns', () => {
     [{ code: 5 }, '{ code: 5 }'],
     [Object.create(null), '[Object: null prototype] {}'],
     [new TypeError(), 'TypeError'],
-  ])('%o as what was thrown is a crash in words', async (thrown, message) => {
+  ])('the thrown value %o is a failure of the tool with a text', async (thrown, message) => {
     const t = tool({ description: 'T.', run: () => Promise.reject(thrown as Error) });
     const odd = new EnvironmentHost([
       defineEnvironment({ name: 'odd', splits: ['train'], tasks: () => [1], prompt: () => 'p', tools: { t } }),
@@ -89,7 +89,7 @@ describe('what only unchecked code returns', () => {
     await odd.close();
   });
 
-  test('a prompt of nothing is the environment’s failure', async () => {
+  test('an undefined prompt is a failure of the environment', async () => {
     const odd = await returning(undefined);
     const detail = 'TypeError: content must be a text, or blocks of text or image, not undefined';
     await expect(odd.prompt('o')).rejects.toMatchObject({ code: 'environment_failed', message: detail });
@@ -98,7 +98,7 @@ describe('what only unchecked code returns', () => {
 });
 
 describe('sessions', () => {
-  test('refuse unknown, dead and taken SIDs', async () => {
+  test('unknown, ended and existing session ids are refused', async () => {
     await expect(host.prompt('never')).rejects.toMatchObject({ code: 'session_not_found', status: 404 });
     await open('a');
     await expect(open('a')).rejects.toMatchObject({ code: 'session_exists', status: 400 });
@@ -107,7 +107,7 @@ describe('sessions', () => {
     expect(() => host.ping('a')).toThrow(expect.objectContaining({ code: 'session_deleted', status: 410 }));
     expect(journal).toEqual(['a torn down']);
   });
-  test('of two creates at the same moment one loses, and a failed one leaves the SID free', async () => {
+  test('one of two concurrent creates fails, and a failed create releases the session id', async () => {
     const both = await Promise.allSettled([open('a'), open('a')]);
     expect(both.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
     await expect(open('b', { fail: 'create' })).rejects.toMatchObject({
@@ -116,14 +116,14 @@ describe('sessions', () => {
     });
     await open('b');
   });
-  test('keep a failed setup for every later request', async () => {
+  test('a failed setup fails every later request', async () => {
     await open('a', { fail: 'setup' });
     for (const ask of [() => host.prompt('a'), () => host.call('a', 'count', {}), () => host.taskTools('a')]) {
       await expect(ask()).rejects.toMatchObject({ code: 'setup_failed', status: 500, message: 'TypeError: setup exploded' });
     }
     expect(() => host.ping('a')).not.toThrow();
   });
-  test('hold requests during setup, but not the tools, and wake them when deleted', async () => {
+  test('requests other than tools wait for setup, and are rejected when the session is deleted', async () => {
     await open('a', { setup: 60_000 });
     expect((await host.taskTools('a')).tools).toHaveLength(6);
     const prompt = host.prompt('a');
@@ -132,7 +132,7 @@ describe('sessions', () => {
     await host.delete('a');
     await expect(prompt).rejects.toMatchObject({ code: 'session_deleted' });
   });
-  test('expire when idle, unless somebody holds them', async () => {
+  test('idle sessions expire unless they are held', async () => {
     let reap = (): void => {};
     let now = 0;
     const clock: Clock = { now: () => now, after: (_, run) => ((reap = run), () => {}), sleep: () => Promise.resolve() };
@@ -149,7 +149,7 @@ describe('sessions', () => {
     for (const sid of ['held', 'pinged']) expect(() => watched.ping(sid)).not.toThrow();
     await watched.close();
   });
-  test('answer prompts and conversations in both forms', async () => {
+  test('prompts and conversations are available in both forms', async () => {
     await open('a');
     expect(await host.messages('a')).toEqual([{ role: 'user', blocks: [{ text: 'one', detail: null, type: 'text' }], detail: null }]);
     await host.create({ sid: 'b', env: 'indexed', task: { kind: 'index', split: 'train', index: 7 }, toolsetName: null, secrets: {} });
@@ -167,7 +167,7 @@ describe('sessions', () => {
 });
 
 describe('tools', () => {
-  test('answer the mistakes of a model, and tell them from a crash', async () => {
+  test('mistakes of the policy are results, and failures of a tool are errors', async () => {
     await open('a');
     expect(await call('a', 'nope')).toEqual({ ok: false, error: "'nope' is not a valid tool", reason: 'not_found' });
     expect(await call('a', 'submit', { answer: 1 })).toEqual({
@@ -184,7 +184,7 @@ describe('tools', () => {
       finished: true,
     });
   });
-  test('refuse calls after the end: an unknown name first, then the end, then the arguments', async () => {
+  test('calls after the end are refused: first for an unknown name, then for the end, then for the arguments', async () => {
     await open('a');
     await call('a', 'submit', { answer: 'x' });
     expect(await call('a', 'nope')).toMatchObject({ reason: 'not_found' });
@@ -195,14 +195,14 @@ describe('tools', () => {
     });
     expect(await host.prompt('a')).toHaveLength(1);
   });
-  test('one grade per episode when two submits race, and running calls keep their results', async () => {
+  test('an episode has one final result when two submits race, and running calls keep their results', async () => {
     await open('a');
     const free = call('a', 'free', { ms: 20 });
     const results = await Promise.all([call('a', 'submit', { answer: 'one' }), call('a', 'submit', { answer: 'one' })]);
     expect(results.map((result) => (result as { ok: boolean }).ok)).toEqual([true, false]);
     expect(await free).toMatchObject({ ok: true });
   });
-  test('run one at a time per tool, beside each other otherwise', async () => {
+  test('calls of one serial tool run one after another, other calls run concurrently', async () => {
     await open('a');
     await Promise.all([
       call('a', 'slow', { ms: 10 }),
@@ -215,7 +215,7 @@ describe('tools', () => {
     const free = journal.filter((line) => line.includes('concurrent'));
     expect(free.slice(0, 2)).toEqual(['a concurrent starts', 'a concurrent starts']);
   });
-  test('that answer at once do so without a promise, unless something runs before them', async () => {
+  test('synchronous tools return without a promise unless another call runs before them', async () => {
     await open('a');
     await host.ready('a');
     const count = host.call('a', 'count', {});
@@ -229,7 +229,7 @@ describe('tools', () => {
     expect(await submitted).toMatchObject({ ok: true, finished: true });
     expect(await behind).toMatchObject({ ok: false, reason: 'episode_finished' });
   });
-  test('may check their inputs, and answer, by whatever can be awaited', async () => {
+  test('tools can validate and return asynchronously, also with thenables', async () => {
     const even = z.object({ n: z.number().refine(async (n) => (await Promise.resolve(n)) % 2 === 0) });
     const patient = defineEnvironment({
       name: 'patient',
@@ -240,19 +240,22 @@ describe('tools', () => {
         halve: tool({
           description: 'Halves',
           input: even,
-          // eslint-disable-next-line unicorn/no-thenable -- what libraries of queries answer
-          run: ({ n }) => ({ then: (tell: (half: string) => void) => tell(`${n / 2}`) }) as never,
+          // eslint-disable-next-line unicorn/no-thenable -- query libraries return thenables
+          run: ({ n }) => ({ then: (resolve: (half: string) => void) => resolve(`${n / 2}`) }) as never,
         }),
       },
     });
-    const own = new EnvironmentHost([patient]);
-    await own.create({ sid: 'p', env: null, task: { kind: 'spec', spec: {} }, toolsetName: null, secrets: {} });
+    const patientHost = new EnvironmentHost([patient]);
+    await patientHost.create({ sid: 'p', env: null, task: { kind: 'spec', spec: {} }, toolsetName: null, secrets: {} });
     for (const n of [4, 6])
-      expect(await own.call('p', 'halve', { n })).toMatchObject({ ok: true, text: expect.stringContaining(`"text":"${n / 2}"`) as string });
-    expect(await own.call('p', 'halve', { n: 3 })).toMatchObject({ ok: false, reason: 'input_validation' });
-    await own.close();
+      expect(await patientHost.call('p', 'halve', { n })).toMatchObject({
+        ok: true,
+        text: expect.stringContaining(`"text":"${n / 2}"`) as string,
+      });
+    expect(await patientHost.call('p', 'halve', { n: 3 })).toMatchObject({ ok: false, reason: 'input_validation' });
+    await patientHost.close();
   });
-  test('are listed by name, without the unlisted and the terminal one, and callable all the same', async () => {
+  test('tools are listed by name without unlisted and terminal ones, which can still be called', async () => {
     const { tools, terminal_tool, supports_score_group } = host.tools(null);
     expect(tools.map(({ name }) => name)).toEqual(['boom', 'count', 'free', 'secret', 'slow', 'submit']);
     expect(tools.at(-1)).toEqual({
@@ -273,7 +276,7 @@ describe('tools', () => {
       expect(await call('a', name)).toMatchObject({ output: { blocks: [{ text }] } });
     }
   });
-  test('score groups, and fail on a wrong number of scores', async () => {
+  test('groups are scored, and a wrong number of scores is an error', async () => {
     await open('a');
     const candidate = { messages: [] };
     await expect(host.scoreGroup('a', null, [candidate])).rejects.toThrow('score_group returned 0 scores for 1 candidates');
@@ -285,7 +288,7 @@ describe('tools', () => {
 
 describe('definitions', () => {
   const base = { name: 'x', splits: ['train'], tasks: () => [{}], prompt: () => '' };
-  test('refuse what would fail every session', () => {
+  test('invalid definitions are refused', () => {
     expect(() => defineEnvironment({ ...base, splits: [], tools: {} })).toThrow('no splits');
     expect(() => defineEnvironment({ ...base, tools: {} })).toThrow('no tools');
     const bad = { a: tool({ description: '', input: z.string(), run: () => '' }) };
@@ -299,7 +302,7 @@ describe('a toolset', () => {
   const choose = (sid: string, toolsetName: string, spec: SampleTask = { q: 'one' }) =>
     host.create({ sid, env: null, task: { kind: 'spec', spec }, toolsetName, secrets: {} });
 
-  test('takes the place of tools of the same names, for its session only', async () => {
+  test('replaces tools with the same names for its session only', async () => {
     await choose('a', 'shell');
     const { tools } = await host.taskTools('a');
     expect(tools.map(({ name }) => name).slice(-2)).toEqual(['count', 'ls']);
@@ -309,7 +312,7 @@ describe('a toolset', () => {
     expect(await call('b', 'count')).toMatchObject({ output: { blocks: [{ text: '1' }] } });
   });
 
-  test('that there is not, or that cannot be used here, is refused and leaves the SID free', async () => {
+  test('that is unknown or unusable is refused and releases the session id', async () => {
     await expect(choose('a', 'zzz')).rejects.toMatchObject({
       code: 'unknown_toolset',
       message: "unknown toolset 'zzz'; valid options are ['shell']",

@@ -19,24 +19,24 @@ import { sortedByName, ToolSet } from './tool-set.ts';
 
 export interface CreateRequest {
   sid: string;
-  /** null = the first environment. */
+  /** Null for the first environment. */
   env: string | null;
   task: { kind: 'spec'; spec: TaskSpec } | { kind: 'index'; split: string; index: number };
   toolsetName: string | null;
   secrets: Record<string, string>;
-  /** A session counts as used as long as this answers true: for a caller who keeps its own idle time. */
+  /** While this returns true the session does not expire, for a caller with its own idle timeout. */
   isHeld?: () => boolean;
 }
 
 export interface HostOptions {
   clock?: Clock;
-  /** A session without a ping or request for this long is deleted; default 15 minutes. */
+  /** A session without ping or request for this long is deleted. Default: 15 minutes. */
   idleTimeoutMs?: number;
   warn?: (message: string, error: unknown) => void;
 }
 
-/** A SID that is taken: reserved while `create` runs (episode null), then live. */
-interface Seat {
+/** A session id in use: reserved while `create` runs (`episode` is null), then live. */
+interface HostedSession {
   episode: Episode | null;
   hosted: Hosted;
   lastSeenAt: number;
@@ -53,17 +53,17 @@ interface Hosted {
 const REAP_EVERY_MS = 5_000;
 const MESSAGE_BLOCK_TYPES = ['text', 'image', 'reasoning', 'tool_call', 'tool_result'];
 
-/** Several environments and their live sessions, without any transport. Every error is a `PalestraError` or `ToolRaisedError`. */
+/** Environments and their live sessions, independent of the transport. Every error is a `PalestraError` or `ToolRaisedError`. */
 export class EnvironmentHost {
   readonly #hosted = new Map<string, Hosted>();
-  readonly #seats = new Map<string, Seat>();
+  readonly #sessions = new Map<string, HostedSession>();
   readonly #ended = new Tombstones();
   readonly #clock: Clock;
   readonly #idleTimeoutMs: number;
   readonly #warn: (message: string, error: unknown) => void;
   #stopReaper: () => void;
 
-  /** The first environment is the default one. */
+  /** The first environment is the default. */
   constructor(environments: Environment[], options: HostOptions = {}) {
     for (const environment of environments) {
       const key = environment.name.toLowerCase();
@@ -77,7 +77,7 @@ export class EnvironmentHost {
     this.#stopReaper = this.#clock.after(REAP_EVERY_MS, () => this.#reap());
   }
 
-  /** Lower-case names, the default one first. */
+  /** Lower-case names, the default environment first. */
   environments(): string[] {
     return [...this.#hosted.keys()];
   }
@@ -91,53 +91,53 @@ export class EnvironmentHost {
     return this.#find(env).environment.splits;
   }
   async tasks(env: string | null, split: string): Promise<readonly TaskSpec[]> {
-    return this.#ask(() => this.#find(env).tasks.all(split));
+    return this.#guard(() => this.#find(env).tasks.all(split));
   }
   async numTasks(env: string | null, split: string): Promise<number> {
-    return this.#ask(() => this.#find(env).tasks.count(split));
+    return this.#guard(() => this.#find(env).tasks.count(split));
   }
   async task(env: string | null, split: string, index: number): Promise<TaskSpec> {
-    return this.#ask(() => this.#find(env).tasks.at(split, index));
+    return this.#guard(() => this.#find(env).tasks.at(split, index));
   }
   async taskRange(env: string | null, split: string, start: number | null, stop: number | null): Promise<TaskSpec[]> {
-    return this.#ask(() => this.#find(env).tasks.range(split, start, stop));
+    return this.#guard(() => this.#find(env).tasks.range(split, start, stop));
   }
 
-  /** Resolves when the environment's `create` succeeded; a SID whose create failed is free again. */
+  /** Resolves when the environment's `create` has succeeded. A failed create releases the session id. */
   async create(request: CreateRequest): Promise<void> {
     const { sid, task, toolsetName } = request;
-    // Taken before anything slow: of two requests at the same moment one must lose.
-    if (this.#seats.has(sid)) throw new PalestraError('session_exists');
+    // The id is reserved before any slow work, so that one of two concurrent requests fails.
+    if (this.#sessions.has(sid)) throw new PalestraError('session_exists');
     const hosted = this.#find(request.env);
-    const seat: Seat = { episode: null, hosted, lastSeenAt: this.#clock.now(), isHeld: request.isHeld ?? (() => false) };
-    this.#seats.set(sid, seat);
+    const session: HostedSession = { episode: null, hosted, lastSeenAt: this.#clock.now(), isHeld: request.isHeld ?? (() => false) };
+    this.#sessions.set(sid, session);
     try {
-      const spec = task.kind === 'spec' ? task.spec : await this.#ask(() => hosted.tasks.at(task.split, task.index));
+      const spec = task.kind === 'spec' ? task.spec : await this.#guard(() => hosted.tasks.at(task.split, task.index));
       const { environment, tools } = hosted;
       const episode = await Episode.open({ sid, environment, tools, toolsetName, task: spec, secrets: request.secrets, warn: this.#warn });
-      if (this.#seats.get(sid) !== seat) {
+      if (this.#sessions.get(sid) !== session) {
         await episode.close();
         throw new PalestraError('session_deleted');
       }
-      seat.episode = episode;
-      seat.lastSeenAt = this.#clock.now();
+      session.episode = episode;
+      session.lastSeenAt = this.#clock.now();
     } catch (error) {
-      if (this.#seats.get(sid) === seat) this.#seats.delete(sid);
+      if (this.#sessions.get(sid) === session) this.#sessions.delete(sid);
       throw error;
     }
   }
 
   ping(sid: string): void {
-    this.#seat(sid);
+    this.#session(sid);
   }
 
   isSettingUp(sid: string): boolean {
-    return this.#seat(sid).episode.isSettingUp;
+    return this.#session(sid).episode.isSettingUp;
   }
 
-  /** Waits for setup and rejects as it did; every method below but `taskTools` waits by this. */
+  /** Waits for setup and rejects with its error. Every method below except `taskTools` waits for setup. */
   async ready(sid: string, signal?: AbortSignal): Promise<void> {
-    await this.#seat(sid).episode.ready(signal);
+    await this.#session(sid).episode.ready(signal);
   }
 
   async prompt(sid: string, signal?: AbortSignal): Promise<OutputBlock[]> {
@@ -147,22 +147,22 @@ export class EnvironmentHost {
     return (await this.#readyEpisode(sid, signal)).messages();
   }
   async taskTools(sid: string): Promise<ToolsAnswer> {
-    const { episode, hosted } = this.#seat(sid);
+    const { episode, hosted } = this.#session(sid);
     return episode.tools(hosted.answer);
   }
-  /** Does not throw: what fails at once is a promise that rejects. What answers at once is no promise. */
+  /** Never throws synchronously. A synchronous result is returned without a promise. */
   call(sid: string, name: string, input: JsonObject, signal?: AbortSignal): CallResult | Promise<CallResult> {
     try {
-      const { episode } = this.#seat(sid);
+      const { episode } = this.#session(sid);
       return episode.isSettingUp ? episode.ready(signal).then(() => episode.call(name, input)) : episode.call(name, input);
     } catch (error) {
       return Promise.reject(error as Error);
     }
   }
 
-  /** Throws `score_group_unsupported`; `env` is how the client called the environment. */
+  /** Throws `score_group_unsupported`. `env` is the name of the environment in the request. */
   assertScoresGroups(sid: string, env: string | null): void {
-    const { environment } = this.#seat(sid).hosted;
+    const { environment } = this.#session(sid).hosted;
     if (environment.scoreGroup) return;
     const name = quoted(env ?? environment.name.toLowerCase());
     throw new PalestraError('score_group_unsupported', { detail: `Environment ${name} does not implement score_group` });
@@ -173,23 +173,23 @@ export class EnvironmentHost {
     return episode.scoreGroup(candidates);
   }
 
-  /** Cancels a running setup, wakes its waiters, runs `teardown`. Idempotent, also for a SID that nobody knows. */
+  /** Cancels a running setup, rejects waiting requests, and runs `teardown`. Idempotent, also for unknown ids. */
   async delete(sid: string): Promise<void> {
-    const seat = this.#seats.get(sid);
-    if (!seat) return;
-    this.#seats.delete(sid);
+    const session = this.#sessions.get(sid);
+    if (!session) return;
+    this.#sessions.delete(sid);
     this.#ended.add(sid);
-    await seat.episode?.close();
+    await session.episode?.close();
   }
 
   /** Deletes every session. */
   async close(): Promise<void> {
     this.#stopReaper();
-    await Promise.all([...this.#seats.keys()].map((sid) => this.delete(sid)));
+    await Promise.all([...this.#sessions.keys()].map((sid) => this.delete(sid)));
   }
 
   async #readyEpisode(sid: string, signal?: AbortSignal): Promise<Episode> {
-    const { episode } = this.#seat(sid);
+    const { episode } = this.#session(sid);
     await episode.ready(signal);
     return episode;
   }
@@ -200,25 +200,25 @@ export class EnvironmentHost {
     return hosted;
   }
 
-  #seat(sid: string): Seat & { episode: Episode } {
-    const seat = this.#seats.get(sid);
-    if (!seat?.episode) throw new PalestraError(this.#ended.has(sid) && !seat ? 'session_deleted' : 'session_not_found');
-    seat.lastSeenAt = this.#clock.now();
-    return seat as Seat & { episode: Episode };
+  #session(sid: string): HostedSession & { episode: Episode } {
+    const session = this.#sessions.get(sid);
+    if (!session?.episode) throw new PalestraError(this.#ended.has(sid) && !session ? 'session_deleted' : 'session_not_found');
+    session.lastSeenAt = this.#clock.now();
+    return session as HostedSession & { episode: Episode };
   }
 
   #reap(): void {
     const now = this.#clock.now();
-    for (const [sid, seat] of this.#seats) {
-      if (seat.isHeld()) seat.lastSeenAt = now;
-      else if (seat.episode && now - seat.lastSeenAt > this.#idleTimeoutMs) void this.delete(sid);
+    for (const [sid, session] of this.#sessions) {
+      if (session.isHeld()) session.lastSeenAt = now;
+      else if (session.episode && now - session.lastSeenAt > this.#idleTimeoutMs) void this.delete(sid);
     }
     this.#stopReaper = this.#clock.after(REAP_EVERY_MS, () => this.#reap());
   }
 
-  async #ask<T>(question: () => Promise<T>): Promise<T> {
+  async #guard<T>(operation: () => Promise<T>): Promise<T> {
     try {
-      return await question();
+      return await operation();
     } catch (error) {
       if (error instanceof PalestraError) throw error;
       throw new PalestraError('environment_failed', { detail: describeError(error), cause: error });

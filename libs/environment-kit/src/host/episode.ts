@@ -11,15 +11,15 @@ import {
 import { z } from 'zod';
 import type { Environment, Session as SessionContext } from '../definition.ts';
 import { flattenMessages } from './conversation.ts';
-import { describeError, wordsOf } from './describe-error.ts';
+import { describeError, errorText } from './describe-error.ts';
 import { ToolGate } from './tool-gate.ts';
 import { type CallResult, floatText, quoted, refuse, succeed, toBlocks } from './tool-output.ts';
 import { type AnyTool, ToolSet } from './tool-set.ts';
 
-/** The tool, or the judge, raised. `message` is the error's text without its type, as the reference sends it. */
+/** The tool or the judge raised an error. `message` is its text without the type, as the reference server sends it. */
 export class ToolRaisedError extends Error {
   constructor(cause: unknown) {
-    super(wordsOf(cause), { cause });
+    super(errorText(cause), { cause });
     this.name = 'ToolRaisedError';
   }
 }
@@ -27,29 +27,29 @@ export class ToolRaisedError extends Error {
 export interface EpisodeOptions {
   sid: string;
   environment: Environment;
-  /** The environment's own tools, sorted by name. */
+  /** The tools of the environment, sorted by name. */
   tools: ToolSet;
-  /** Chosen by the client; null = none. */
+  /** The toolset that the client chose, or null. */
   toolsetName: string | null;
   task: TaskSpec;
   secrets: Record<string, string>;
-  /** For what no client hears of: an error of `teardown`. */
+  /** Receives errors of `teardown`, which no client gets. */
   warn: (message: string, error: unknown) => void;
 }
 
-/** A cancelled setup gets this long to let go. */
+/** How long to wait for a cancelled setup to end. */
 const SETUP_GRACE_MS = 2_000;
 
 type AnyContext = SessionContext<never, never>;
 
-/** One live episode of one environment: setup in the background, prompt, tools, end. */
+/** A live episode of an environment. */
 export class Episode {
   readonly #options: EpisodeOptions;
   readonly #context: AnyContext;
   readonly #abort = new AbortController();
   readonly #gate = new ToolGate();
   #ready: Promise<void> | null = null;
-  /** null while setup runs. */
+  /** Null while setup runs. */
   #setup: { error: PalestraError | null } | null = null;
   #taskTools: Promise<ToolSet> | null = null;
   #toolset = new ToolSet({});
@@ -61,7 +61,7 @@ export class Episode {
     this.#context = { sid, task, secrets, state: undefined, signal: this.#abort.signal } as unknown as AnyContext;
   }
 
-  /** Runs the environment's `create`, then starts its `setup` without waiting for it. */
+  /** Runs the environment's `create`, then starts its `setup` in the background. */
   static async open(options: EpisodeOptions): Promise<Episode> {
     const episode = new Episode(options);
     const { create } = options.environment;
@@ -109,13 +109,13 @@ export class Episode {
     return this.#setup === null && !this.#abort.signal.aborted;
   }
 
-  /** Waits for setup; rejects with its error, with the signal's reason, or with `session_deleted` when that comes first. */
+  /** Waits for setup. Rejects with its error, the signal's reason, or `session_deleted`. */
   async ready(signal?: AbortSignal): Promise<void> {
     if (this.isSettingUp) await this.#settled(signal);
     this.assertAlive();
   }
 
-  /** Throws what a request that does not wait for setup must answer. */
+  /** Throws the error of a deleted session or a failed setup. */
   assertAlive(): void {
     if (this.#abort.signal.aborted) throw new PalestraError('session_deleted');
     if (this.#setup?.error) throw this.#setup.error;
@@ -140,40 +140,40 @@ export class Episode {
 
   async prompt(): Promise<OutputBlock[]> {
     const { prompt, messages } = this.#options.environment;
-    return this.#ask(async () => (prompt ? toBlocks(await prompt(this.#context)) : flattenMessages(await messages!(this.#context))));
+    return this.#guard(async () => (prompt ? toBlocks(await prompt(this.#context)) : flattenMessages(await messages!(this.#context))));
   }
 
   async messages(): Promise<Message[]> {
     const { prompt, messages } = this.#options.environment;
-    return this.#ask(async () =>
+    return this.#guard(async () =>
       prompt ? [{ role: 'user', blocks: toBlocks(await prompt(this.#context)), detail: null }] : messages!(this.#context),
     );
   }
 
-  /** The environment's tools, then this task's, then those of the chosen toolset. Does not wait for setup. */
+  /** The tools of the environment, of the task and of the chosen toolset, in this order. Does not wait for setup. */
   async tools(answer: ToolsAnswer): Promise<ToolsAnswer> {
     this.assertAlive();
-    const taskTools = await this.#ask(() => this.#toolsOfTask());
+    const taskTools = await this.#guard(() => this.#toolsOfTask());
     const terminal = this.#toolset.terminal ?? answer.terminal_tool ?? taskTools.terminal;
-    const own = [...answer.tools, ...taskTools.specs].filter(({ name }) => this.#toolset.get(name) === undefined);
-    const tools = [...own, ...this.#toolset.specs].filter(({ name }) => name !== terminal?.name);
+    const kept = [...answer.tools, ...taskTools.specs].filter(({ name }) => this.#toolset.get(name) === undefined);
+    const tools = [...kept, ...this.#toolset.specs].filter(({ name }) => name !== terminal?.name);
     return { ...answer, tools, terminal_tool: terminal };
   }
 
   /**
-   * Runs a tool once; setup must have ended. A mistake of the model is an answer, `ToolRaisedError` a crash of the tool. Where there is nothing to
-   * wait for (a tool that answers at once, none before it) neither is there a promise.
+   * Runs a tool once; setup must have ended. A mistake of the policy is a result; `ToolRaisedError` is a failure of the tool. A synchronous tool
+   * without running calls before it returns its result without a promise.
    */
   call(name: string, input: unknown): CallResult | Promise<CallResult> {
     this.assertAlive();
     const tool = this.#toolset.get(name) ?? this.#options.tools.get(name);
     if (tool !== undefined) return this.#callTool(name, tool, input);
-    return this.#ask(() => this.#toolsOfTask()).then((tools) => this.#callTool(name, tools.get(name), input));
+    return this.#guard(() => this.#toolsOfTask()).then((tools) => this.#callTool(name, tools.get(name), input));
   }
 
   #callTool(name: string, tool: AnyTool | undefined, input: unknown): CallResult | Promise<CallResult> {
     if (!tool) return refuse('not_found', `${quoted(name)} is not a valid tool`);
-    if (this.#finished) return finishedAlready(name);
+    if (this.#finished) return refuseFinished(name);
     const entered = this.#gate.enter(name, tool.terminal ? 'exclusive' : (tool.mode ?? 'serial'));
     if (entered instanceof Promise) return entered.then((release) => this.#runAlone(release, name, tool, input));
     return this.#runAlone(entered, name, tool, input);
@@ -183,7 +183,7 @@ export class Episode {
     let result: CallResult | Promise<CallResult>;
     try {
       if (this.#abort.signal.aborted) throw new PalestraError('session_deleted');
-      result = this.#finished ? finishedAlready(name) : this.#run(name, tool, input);
+      result = this.#finished ? refuseFinished(name) : this.#run(name, tool, input);
     } catch (error) {
       release();
       throw error;
@@ -211,21 +211,21 @@ export class Episode {
       if (isThenable(returned))
         return Promise.resolve(returned)
           .then(succeed)
-          .then((result) => this.#note(name, result), raised);
-      return this.#note(name, succeed(returned));
+          .then((result) => this.#recordEnd(name, result), raised);
+      return this.#recordEnd(name, succeed(returned));
     } catch (error) {
       return raised(error);
     }
   }
 
-  #note(name: string, result: CallResult): CallResult {
-    // The first result that says finished wins, so that there is one grade per episode.
-    if (this.#finished) return finishedAlready(name);
+  #recordEnd(name: string, result: CallResult): CallResult {
+    // Only the first finished result counts, so an episode has one final result.
+    if (this.#finished) return refuseFinished(name);
     this.#finished = result.finished;
     return result;
   }
 
-  /** JSON text of the scores; the episode itself is neither needed nor changed. */
+  /** The scores as JSON text. Does not change the episode. */
   async scoreGroup(candidates: GroupCandidate[]): Promise<string> {
     let scores: (number | GroupScore)[];
     try {
@@ -243,11 +243,11 @@ export class Episode {
     return `{"scores":[${items.join(',')}]}`;
   }
 
-  /** Stops waiting requests and a running setup, then runs `teardown`. */
+  /** Rejects waiting requests, cancels a running setup, then runs `teardown`. */
   async close(): Promise<void> {
     if (this.#abort.signal.aborted) return;
     this.#abort.abort(new PalestraError('session_deleted'));
-    // Teardown should find what setup made; one that does not listen to its signal is not waited for.
+    // Teardown needs the results of setup. A setup that ignores its signal is not awaited.
     if (this.#setup === null) await Promise.race([this.#ready, systemClock.sleep(SETUP_GRACE_MS)]);
     try {
       await this.#options.environment.teardown?.(this.#context);
@@ -261,9 +261,9 @@ export class Episode {
     return this.#taskTools;
   }
 
-  async #ask<T>(question: () => Promise<T>): Promise<T> {
+  async #guard<T>(operation: () => Promise<T>): Promise<T> {
     try {
-      return await question();
+      return await operation();
     } catch (error) {
       throw asEnvironmentError('environment_failed', error);
     }
@@ -272,7 +272,7 @@ export class Episode {
 
 type ParsedInput = z.ZodSafeParseResult<unknown>;
 
-/** Inputs that cannot be checked at once: a refinement of theirs is asynchronous, as the first attempt tells (which runs it once more). */
+/** Schemas with an asynchronous refinement. The first synchronous attempt detects them, so the refinement runs twice then. */
 const asynchronous = new WeakSet<z.ZodType>();
 
 function parseInput(schema: z.ZodType, input: unknown): ParsedInput | Promise<ParsedInput> {
@@ -289,9 +289,9 @@ function parseInput(schema: z.ZodType, input: unknown): ParsedInput | Promise<Pa
 const isThenable = <T>(value: T | PromiseLike<T>): value is PromiseLike<T> =>
   typeof (value as { then?: unknown } | null)?.then === 'function';
 
-function finishedAlready(name: string): CallResult {
-  const why = 'the episode has finished (a tool returned finished=True), so no further tool calls are accepted.';
-  return refuse('episode_finished', `${quoted(name)} was not run: ${why}`);
+function refuseFinished(name: string): CallResult {
+  const reason = 'the episode has finished (a tool returned finished=True), so no further tool calls are accepted.';
+  return refuse('episode_finished', `${quoted(name)} was not run: ${reason}`);
 }
 
 function asEnvironmentError(code: 'environment_failed' | 'setup_failed', error: unknown): PalestraError {

@@ -25,7 +25,7 @@ const waiting = (mode: 'serial' | 'concurrent' | 'exclusive') =>
     },
   });
 
-/** Every feature of a definition once. */
+/** Uses every feature of a definition. */
 export const sample = defineEnvironment<SampleTask, { calls: number }>({
   name: 'Sample',
   splits: ['train', { name: 'hard', type: 'validation' }, 'odd'],
@@ -76,7 +76,7 @@ export const sample = defineEnvironment<SampleTask, { calls: number }>({
   scoreGroup: (candidates) => (candidates.length === 1 ? [] : candidates.map((_, index) => index)),
 });
 
-/** Index-based, with a conversation instead of a prompt. */
+/** An environment with tasks by index and a conversation. */
 export const indexed = defineEnvironment<{ id: number }>({
   name: 'indexed',
   splits: ['train'],

@@ -2,7 +2,7 @@ import { PalestraError, type TaskSpec } from '@palestra/protocol';
 import { SingleFlight } from '@palestra/kit';
 import type { Environment } from '../definition.ts';
 
-/** The tasks of one environment, however it offers them. Lists are asked for once. */
+/** The tasks of an environment, listed or by index. Lists are loaded once. */
 export class TaskSource {
   readonly #environment: Environment;
   readonly #lists = new Map<string, readonly TaskSpec[]>();
@@ -25,7 +25,7 @@ export class TaskSource {
     return list ? list.length : this.#environment.numTasks!(split);
   }
 
-  /** A negative index counts from the end of a list; index-based environments decide themselves. */
+  /** A negative index counts from the end of a list. Environments with tasks by index handle it themselves. */
   async at(split: string, index: number): Promise<TaskSpec> {
     this.#check(split);
     const list = await this.#list(split);
@@ -42,7 +42,7 @@ export class TaskSource {
     return task;
   }
 
-  /** Python's slice rules: null = the end it stands for, negatives count from the end, clamped, `stop` exclusive. */
+  /** Follows Python's slices: null is the respective end, negative values count from the end, values are clamped, `stop` is exclusive. */
   async range(split: string, start: number | null, stop: number | null): Promise<TaskSpec[]> {
     const total = await this.count(split);
     const clamp = (index: number) => Math.min(index < 0 ? Math.max(total + index, 0) : index, total);

@@ -1,6 +1,6 @@
 const LIMIT = 100_000;
 
-/** Ids of what once lived, so that it can be told from what never did; the oldest are forgotten first. */
+/** Ids of ended objects, to distinguish ended from unknown. The oldest ids are removed first. */
 export class Tombstones {
   readonly #sids = new Set<string>();
 

@@ -7,30 +7,30 @@ interface Waiter {
 }
 
 /**
- * Who may run now, inside one session: calls of one serial tool one after another, different tools beside each other, an
- * exclusive call alone. A waiting exclusive call holds back those that come later, so that it is never starved.
+ * Orders the calls of a session: calls of one serial tool run one after another, different tools run concurrently, and an
+ * exclusive call runs alone. A waiting exclusive call delays later calls, so that it does not starve.
  */
 export class ToolGate {
   #running = 0;
   #exclusive = false;
   #waiting: Waiter[] = [];
-  /** Of each serial tool that runs, or is about to, those that come after it. */
-  readonly #behind = new Map<string, (() => void)[]>();
+  /** Queued calls of each serial tool that runs or waits. */
+  readonly #queues = new Map<string, (() => void)[]>();
 
-  /** Whoever may run at once need not wait for an answer. The caller must release it exactly once. */
+  /** Acquires the right to run, without a promise if it is available. The caller must release it exactly once. */
   enter(tool: string, mode: Mode): Release | Promise<Release> {
     if (mode !== 'serial') return this.#pass(mode === 'exclusive');
-    const behind = this.#behind.get(tool);
-    if (behind !== undefined) return new Promise<void>((enter) => behind.push(enter)).then(() => this.#passSerial(tool));
-    this.#behind.set(tool, []);
+    const queue = this.#queues.get(tool);
+    if (queue !== undefined) return new Promise<void>((enter) => queue.push(enter)).then(() => this.#passSerial(tool));
+    this.#queues.set(tool, []);
     return this.#passSerial(tool);
   }
 
   #passSerial(tool: string): Release | Promise<Release> {
     const serial = (release: Release) => () => {
       release();
-      const next = this.#behind.get(tool)!.shift();
-      if (next === undefined) this.#behind.delete(tool);
+      const next = this.#queues.get(tool)!.shift();
+      if (next === undefined) this.#queues.delete(tool);
       else next();
     };
     const passed = this.#pass(false);

@@ -1,7 +1,7 @@
 import type { OutputBlock, ToolErrorReason, ToolOutput } from '@palestra/protocol';
 import { textBlock, type ToolReturn } from '../definition.ts';
 
-/** A finished call; `text` is the JSON text of its `RunToolOutput`. */
+/** The result of a call; `text` is the JSON of its `RunToolOutput`. */
 export interface CallResult {
   text: string;
   ok: boolean;
@@ -10,7 +10,7 @@ export interface CallResult {
   finished: boolean;
 }
 
-/** Environments are run without being type-checked: what no client could read is their author's mistake, and said to be. */
+/** Validates the content, because environments run without type checks, and reports invalid content to their author. */
 export function toBlocks(content: string | OutputBlock | OutputBlock[]): OutputBlock[] {
   if (typeof content === 'string') return [textBlock(content)];
   const blocks = Array.isArray(content) ? content : [content];
@@ -43,7 +43,7 @@ function toToolOutput(returned: ToolReturn): ToolOutput {
   return { blocks: toBlocks(content), metadata, reward, finished };
 }
 
-/** A reward is a float to the reference's clients: `1.0`, not `1`. */
+/** A number with a decimal point, because clients of the reference parse a reward as a float: `1.0`, not `1`. */
 export const floatText = (value: number): string => (Number.isInteger(value) && Math.abs(value) < 1e21 ? `${value}.0` : String(value));
 
 export function succeed(returned: ToolReturn): CallResult {
@@ -57,6 +57,6 @@ export function refuse(reason: ToolErrorReason, error: string): CallResult {
   return { text: JSON.stringify({ ok: false, error, reason }), ok: false, reason, reward: null, finished: false };
 }
 
-/** A name as the reference quotes it in its messages. */
+/** A name in quotes like in messages of the reference server (Python's `repr`). */
 export const quoted = (name: string): string =>
   name.includes("'") && !name.includes('"') ? `"${name}"` : `'${name.replaceAll("'", "\\'")}'`;

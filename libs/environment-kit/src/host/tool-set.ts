@@ -2,10 +2,10 @@ import type { JsonObject, TerminalTool, ToolSpec } from '@palestra/protocol';
 import { z } from 'zod';
 import type { Tool, Tools } from '../definition.ts';
 
-/** A tool as the host runs it, whatever its task and state types. */
+/** A tool of any task and state type. */
 export type AnyTool = Tool<never, never>;
 
-/** JSON Schema of a tool's arguments as clients see it: no `$schema`, no bounds that only mean "a double holds it". */
+/** The published JSON Schema of the arguments, without `$schema` and without the bounds of safe integers. */
 function toInputSchema(name: string, { input, inputSchema }: AnyTool): JsonObject | null {
   if (inputSchema) return inputSchema;
   if (!input) return null;
@@ -26,7 +26,7 @@ function toTerminalTool(name: string, tool: AnyTool): TerminalTool {
   return { name, arg: fields[0] ?? null, description: tool.description };
 }
 
-/** Tools by name, with what clients are told about them. */
+/** Tools by name, with their published specs. */
 export class ToolSet {
   readonly specs: ToolSpec[] = [];
   readonly terminal: TerminalTool | null = null;
@@ -51,7 +51,7 @@ export class ToolSet {
   }
 }
 
-/** The reference lists an environment's own tools by name. */
+/** Sorts tools by name, like the reference server lists the tools of an environment. */
 export function sortedByName(tools: Tools<never, never>): Tools<never, never> {
   return Object.fromEntries(Object.entries(tools).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }

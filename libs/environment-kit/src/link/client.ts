@@ -5,10 +5,10 @@ import { parseLinkAddress } from './address.ts';
 import { decodeAnswer, fromErrorFrame, lineWriter, readLines } from './frames.ts';
 import type { Link, LinkMethod, LinkParams, LinkResult } from './methods.ts';
 
-/** Past this many unanswered requests new ones are refused, nothing having run. */
+/** With this many pending requests, new ones are refused without running. */
 const MAX_PENDING = 20_000;
 
-/** A lost answer of one of these leaves open whether it ran; the others may simply be asked again. */
+/** Methods whose outcome is unknown if the response is lost. The others can be repeated. */
 const RUNS_SOMETHING: ReadonlySet<LinkMethod> = new Set<LinkMethod>(['create', 'call', 'scoreGroup']);
 
 interface Pending {
@@ -17,7 +17,7 @@ interface Pending {
   reject: (error: Error) => void;
 }
 
-/** An open connection; gone as soon as its socket is. */
+/** A connection; it ends with its socket. */
 interface Connection {
   socket: Socket;
   write: (line: string) => void;
@@ -25,8 +25,8 @@ interface Connection {
 }
 
 /**
- * The API's end of the link: any number of requests at the same time over one socket. Connects when first used, and again
- * after a drop, which rejects what was pending: `session_lost` when it may have run, `backend_unreachable` when not.
+ * The client of the link, in the API: concurrent requests over one socket. Connects on first use and reconnects after a failure. A failure
+ * rejects pending requests: with `session_lost` if they may have run, else with `backend_unreachable`.
  */
 export class LinkClient implements Link {
   readonly #address: string;
@@ -40,7 +40,7 @@ export class LinkClient implements Link {
     this.#address = address;
   }
 
-  /** Rejects with the signal's reason when it aborts first; the other side is told to stop waiting. */
+  /** Rejects with the signal's reason if it aborts first, and cancels the request on the server. */
   async request<M extends LinkMethod>(method: M, params: LinkParams<M>, signal: AbortSignal): Promise<LinkResult<M>> {
     signal.throwIfAborted();
     const connection = this.#connection ?? (await this.#connect());
@@ -101,11 +101,11 @@ function settle(connection: Connection, line: string): void {
   try {
     answer = decodeAnswer(line);
   } catch (error) {
-    connection.socket.destroy(new Error('the link carried something else than its protocol', { cause: error }));
+    connection.socket.destroy(new Error('the link received data that is not of its protocol', { cause: error }));
     return;
   }
   const pending = connection.pending.get(answer.id);
-  // An answer to a request that was cancelled.
+  // The request was cancelled.
   if (!pending) return;
   connection.pending.delete(answer.id);
   if (answer.error) pending.reject(fromErrorFrame(answer.error));

@@ -4,9 +4,9 @@ import { ToolRaisedError } from '../host/episode.ts';
 import type { CallResult } from '../host/tool-output.ts';
 
 /**
- * The private protocol between Palestra's API and its own child processes: one socket, one JSON document a line.
- * Request `{"id","method","params"}`, cancellation `{"cancel":id}`, answer `{"id","result"}`, `{"id","error"}`, or for a tool
- * call `{"id",...,"text":<RunToolOutput>}`, whose last member the reader cuts out as text without parsing it.
+ * The private protocol between the API and its child processes: one socket, one JSON document per line. Request
+ * `{"id","method","params"}`, cancellation `{"cancel":id}`, response `{"id","result"}` or `{"id","error"}`. A tool call has the response
+ * `{"id",...,"text":<RunToolOutput>}`; the reader extracts the last member as text without parsing it.
  */
 export interface RequestFrame {
   id: number;
@@ -34,7 +34,7 @@ export interface AnswerFrame {
 }
 
 export function decodeAnswer(line: string): AnswerFrame {
-  // Only call results have "call" second, and nothing before the text can hold the mark: numbers, flags, a reason word.
+  // Only call results have "call" as second member. The members before the text cannot contain the marker.
   const isCall = /^\{"id":\d+,"call":/.test(line.slice(0, 32));
   if (!isCall) return JSON.parse(line) as AnswerFrame;
   const border = line.indexOf(TEXT_MEMBER);
@@ -54,7 +54,7 @@ export function fromErrorFrame({ code, detail, status }: ErrorFrame): Error {
   return new PalestraError(code, { detail, status });
 }
 
-/** Calls `onLine` for each line that arrives, however the socket cuts them. */
+/** Calls `onLine` for each complete line. */
 export function readLines(socket: Socket, onLine: (line: string) => void): void {
   let pieces: string[] = [];
   let length = 0;
@@ -76,17 +76,17 @@ export function readLines(socket: Socket, onLine: (line: string) => void): void 
   });
 }
 
-/** Writes lines, those of one turn of the event loop together. */
+/** Writes lines; lines of one turn of the event loop are written together. */
 export function lineWriter(socket: Socket): (line: string) => void {
-  let waiting = '';
+  let buffered = '';
   return (line) => {
-    if (waiting === '') {
+    if (buffered === '') {
       setImmediate(() => {
-        const text = waiting;
-        waiting = '';
+        const text = buffered;
+        buffered = '';
         if (socket.writable) socket.write(text);
       });
     }
-    waiting += `${line}\n`;
+    buffered += `${line}\n`;
   };
 }

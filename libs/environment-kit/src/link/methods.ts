@@ -2,7 +2,7 @@ import type { GroupCandidate, JsonObject, Message, OutputBlock, Split, TaskSpec,
 import type { CreateRequest, EnvironmentHost } from '../host/environment-host.ts';
 import type { CallResult } from '../host/tool-output.ts';
 
-/** What can be asked over the link: parameters and result by method. */
+/** The methods of the link, with parameters and result. */
 export interface LinkMethods {
   environments: [params: null, result: string[]];
   tools: [params: { env: string | null }, result: ToolsAnswer];
@@ -24,9 +24,9 @@ export type LinkMethod = keyof LinkMethods;
 export type LinkParams<M extends LinkMethod> = LinkMethods[M][0];
 export type LinkResult<M extends LinkMethod> = LinkMethods[M][1];
 
-/** The API's end of a link. */
+/** The client side of a link. */
 export interface Link {
-  /** Rejects with the signal's reason when it aborts first. */
+  /** Rejects with the signal's reason if it aborts first. */
   request<M extends LinkMethod>(method: M, params: LinkParams<M>, signal: AbortSignal): Promise<LinkResult<M>>;
   close(): void;
 }
@@ -35,7 +35,7 @@ type Handlers = { [M in LinkMethod]: (params: LinkParams<M>, signal: AbortSignal
 
 const nothing = (): null => null;
 
-/** `isHeld` tells whether the connection is open: as long as it is, its sessions are the other side's to end. */
+/** `isHeld` returns whether the connection is open. While it is, the client decides when its sessions end. */
 export function linkHandlers(host: EnvironmentHost, isHeld: () => boolean): Handlers {
   return {
     environments: () => host.environments(),

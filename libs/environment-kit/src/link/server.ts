@@ -5,7 +5,7 @@ import type { CallResult } from '../host/tool-output.ts';
 import { encodeCallResult, lineWriter, readLines, type RequestFrame, toErrorFrame } from './frames.ts';
 import { type LinkMethod, linkHandlers } from './methods.ts';
 
-/** The child's end of the link; `server` is to listen at a `parseLinkAddress`. */
+/** The server of the link, in the child process. The caller makes `server` listen at a `parseLinkAddress`. */
 export function createLinkServer(host: EnvironmentHost): { server: Server; endConnections(): void } {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -48,7 +48,7 @@ function serveLink(host: EnvironmentHost, socket: Socket): void {
     else void answer(frame);
   });
   socket.on('error', () => socket.destroy());
-  // Nobody waits any more: requests that wait for setup stop, tools that run go on.
+  // Requests that wait for setup are cancelled; running tools continue.
   socket.on('close', () => {
     for (const abort of running.values()) abort.abort(new PalestraError('backend_unreachable'));
   });

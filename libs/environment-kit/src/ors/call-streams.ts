@@ -8,15 +8,15 @@ const KEEP_MS = 5 * 60_000;
 
 interface RunningCall {
   sid: string;
-  /** The SSE events that end its stream; null while it runs. */
+  /** The SSE events at the end of its stream; null while the call runs. */
   ending: string | null;
   ended: Promise<string>;
 }
 
-/** Calls by task id: each runs once, and each connection that asks for it gets the whole answer. */
+/** Calls by task id. Each call runs once, and each connection that requests it gets the whole result. */
 export class CallStreams {
   readonly #calls = new Map<string, RunningCall>();
-  /** Ids that callers gave and whose results are forgotten: such a call must not run again. */
+  /** Call ids of clients whose results are no longer stored. Such a call must not run again. */
   readonly #forgotten = new Tombstones();
   readonly #clock: Clock;
 
@@ -25,12 +25,12 @@ export class CallStreams {
   }
 
   /**
-   * Starts `run`, which resolves to a JSON text, and streams its outcome. It goes on when the client hangs up. A caller that gives
-   * the call's id may send it again: the call then runs once.
+   * Starts `run`, which resolves to a JSON text, and streams its result. The call continues if the client disconnects. A client can
+   * repeat a call with its `callId`; the call then runs once.
    */
-  async start(response: ServerResponse, sid: string, givenId: string | null, run: () => Promise<string>): Promise<void> {
-    if (givenId !== null && (this.#calls.has(givenId) || this.#forgotten.has(givenId))) return this.resume(response, sid, givenId);
-    const taskId = givenId ?? newTaskId();
+  async start(response: ServerResponse, sid: string, callId: string | null, run: () => Promise<string>): Promise<void> {
+    if (callId !== null && (this.#calls.has(callId) || this.#forgotten.has(callId))) return this.resume(response, sid, callId);
+    const taskId = callId ?? newTaskId();
     const call: RunningCall = { sid, ending: null, ended: Promise.resolve('') };
     call.ended = run()
       .then(encodeSseResult, (error: unknown) =>
@@ -39,17 +39,17 @@ export class CallStreams {
       .then((ending) => {
         this.#clock.after(KEEP_MS, () => {
           this.#calls.delete(taskId);
-          if (givenId !== null) this.#forgotten.add(taskId);
+          if (callId !== null) this.#forgotten.add(taskId);
         });
         return (call.ending = ending);
       });
     this.#calls.set(taskId, call);
-    // A tool that needs no I/O has its result by then, and the whole answer is one packet.
+    // A tool without I/O has its result by then, so the whole response is one packet.
     await new Promise(setImmediate);
     await this.#stream(response, taskId, call);
   }
 
-  /** Streams a call that was started before; only its own session may. */
+  /** Streams a running or finished call of this session. */
   async resume(response: ServerResponse, sid: string, taskId: string): Promise<void> {
     const call = this.#calls.get(taskId);
     if (call?.sid === sid) return this.#stream(response, taskId, call);
@@ -65,8 +65,8 @@ export class CallStreams {
     }
     response.write(opening);
     const heartbeat = setInterval(() => response.write(encodeSseHeartbeat(new Date(this.#clock.now()))), SSE_HEARTBEAT_MS);
-    const hungUp = new Promise<null>((resolve) => response.once('close', () => resolve(null)));
-    const ending = await Promise.race([call.ended, hungUp]);
+    const disconnected = new Promise<null>((resolve) => response.once('close', () => resolve(null)));
+    const ending = await Promise.race([call.ended, disconnected]);
     clearInterval(heartbeat);
     if (ending !== null) response.end(ending);
   }

@@ -22,13 +22,13 @@ export function sessionIdOf(request: IncomingMessage): string {
   return sid;
 }
 
-/** An id that the caller gave its call; null when it gave none. */
+/** The call id of the client; null if it sent none. */
 export function callIdOf(request: IncomingMessage): string | null {
   const header = request.headers[CALL_ID_HEADER];
   return typeof header === 'string' && /^[0-9a-f]{32}$/.test(header) ? header : null;
 }
 
-/** `X-Secrets`: base64 of `{"<KEY>": {"value": "..."}}` (docs/reference/ors.md#secrets). */
+/** Parses `X-Secrets` (docs/reference/ors.md#secrets). */
 export function secretsOf(request: IncomingMessage): Record<string, string> {
   const header = request.headers['x-secrets'];
   if (typeof header !== 'string' || header === '') return {};
@@ -45,7 +45,7 @@ export function sendJson(response: ServerResponse, value: unknown, status = 200,
   response.writeHead(status, { 'Content-Type': 'application/json', 'Content-Length': body.length, ...headers }).end(body);
 }
 
-/** The one place that turns an error into an answer. A stream that has begun can only be cut. */
+/** Sends an error as a response. A started stream is closed instead. */
 export function sendError(response: ServerResponse, error: unknown): void {
   if (response.headersSent) {
     response.destroy();

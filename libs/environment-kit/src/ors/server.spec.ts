@@ -21,7 +21,7 @@ const post = (path: string, body?: unknown, sid?: string, headers: Record<string
 const events = async (response: Response) => new SseParser().push(await response.text());
 
 describe('ORS over HTTP', () => {
-  test('refuses bad bodies as the reference does', async () => {
+  test('refuses invalid bodies like the reference server', async () => {
     const items = async (path: string, body: unknown, sid?: string) => {
       const answer = await json(await post(path, body, sid));
       return [answer.status, (answer.body as { detail: { type: string; loc: unknown }[] }).detail.map(({ type, loc }) => ({ type, loc }))];
@@ -48,7 +48,7 @@ describe('ORS over HTTP', () => {
     expect(await json(await fetch(server.url + path, { method }))).toEqual({ status, body: { detail } });
   });
 
-  test('plays an episode on bare paths and on named ones', async () => {
+  test('plays an episode on paths with and without the name of the environment', async () => {
     const [sid] = (await events(await post('/create_session', {}))).map(({ data }) => data);
     expect(await json(await post('/create', { split: 'train', index: 1 }, sid))).toEqual({ status: 200, body: { sid } });
     expect(await json(await get('/prompt', sid))).toMatchObject({ body: [{ text: 'two' }] });
@@ -63,7 +63,7 @@ describe('ORS over HTTP', () => {
     expect((await get('/prompt', sid)).status).toBe(410);
   });
 
-  test('echoes the environment as it was called', async () => {
+  test('returns the name of the environment as in the request', async () => {
     expect(await json(await post('/SAMPLE/task', { split: 'train', index: 0 }))).toMatchObject({ body: { env_name: 'SAMPLE' } });
     expect(await json(await post('/task_range', { split: 'train', stop: 1 }))).toEqual({
       status: 200,
@@ -71,7 +71,7 @@ describe('ORS over HTTP', () => {
     });
   });
 
-  test('tells clients to come back during a long setup', async () => {
+  test('responds with 503 and Retry-After during a long setup', async () => {
     await post('/create', { task_spec: { setup: 60_000 } }, 'starting');
     const answer = await get('/prompt', 'starting');
     expect([answer.status, answer.headers.get('x-backend-state'), answer.headers.get('retry-after')]).toEqual([503, 'starting', '2']);
@@ -79,7 +79,7 @@ describe('ORS over HTTP', () => {
     await post('/delete', undefined, 'starting');
   });
 
-  test('resumes a call by its task id, for its own session only', async () => {
+  test('resumes a call by its task id for its session only', async () => {
     await post('/create', { task_spec: {} }, 'resumed');
     await post('/create', { task_spec: {} }, 'other');
     const first = await events(await post('/call', { name: 'count', input: {} }, 'resumed'));
@@ -89,7 +89,7 @@ describe('ORS over HTTP', () => {
     expect((await events(await post('/call', { name: 'boom', input: {} }, 'resumed')))[1]).toEqual({ event: 'error', data: 'kaboom' });
   });
 
-  test('hands secrets to the environment', async () => {
+  test('passes secrets to the environment', async () => {
     const header = Buffer.from(JSON.stringify({ KEY: { value: 'hush', allowed_domains: [] } })).toString('base64');
     await post('/create', { task_spec: {} }, 'secretive', { 'X-Secrets': header });
     const [, end] = await events(await post('/call', { name: 'secret', input: {} }, 'secretive'));
@@ -97,7 +97,7 @@ describe('ORS over HTTP', () => {
     expect((await post('/create', { task_spec: {} }, 'bad', { 'X-Secrets': '%%%' })).status).toBe(400);
   });
 
-  test('unsupported group scoring is 404 before the stream, of a dead session 410', async () => {
+  test('unsupported group scoring is 404 before the stream, and 410 for an ended session', async () => {
     await post('/create', { split: 'train', index: 0, env_name: 'indexed' }, 'group');
     const body = { candidates: [{ messages: [] }] };
     expect(await json(await post('/indexed/score_group', body, 'group'))).toEqual({
@@ -109,7 +109,7 @@ describe('ORS over HTTP', () => {
   });
 });
 
-test('words of a crash are cut to what a client reads in one line', async () => {
+test('long error texts are cut to what a client reads in one line', async () => {
   const roar = tool({ description: 'Roars', run: () => Promise.reject(new Error('x'.repeat(1_000_000))) });
   const loud = await serve([defineEnvironment({ name: 'loud', splits: ['train'], tasks: () => [1], prompt: () => 'p', tools: { roar } })]);
   const headers = { 'x-session-id': 'loud', 'content-type': 'application/json' };
@@ -121,7 +121,7 @@ test('words of a crash are cut to what a client reads in one line', async () => 
   await loud.close();
 });
 
-test('a call whose sender gave it an id runs once, however often it comes', async () => {
+test('a call with a call id runs once, also if it is repeated', async () => {
   const sid = crypto.randomUUID();
   await post('/create', { task_spec: { q: 'one' }, env_name: 'sample' }, sid);
   const id = 'a'.repeat(32);

@@ -17,17 +17,17 @@ import type { EnvironmentHost } from '../host/environment-host.ts';
 import { CallStreams } from './call-streams.ts';
 import { callIdOf, readBody, secretsOf, sendError, sendJson, sessionIdOf } from './request.ts';
 
-/** Follows the numbering of the reference whose behaviour it has. */
+/** The version of the reference server whose behaviour this server has. */
 export const ORS_VERSION = '0.1.167+palestra.0.1.0';
 
-/** One request waits this long for setup, then it is told to come back. */
+/** How long a request waits for setup before it gets a 503 with Retry-After. */
 const SETUP_WAIT_MS = 25_000;
 const SETUP_RETRY_AFTER_S = 2;
 
 interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;
-  /** The environment as the path names it; null on bare paths. */
+  /** The environment in the path; null if the path has none. */
   env: string | null;
   sid(): string;
   body: JsonValue;
@@ -39,14 +39,14 @@ export interface OrsServerOptions {
   setupWaitMs?: number;
 }
 
-/** The Open Reward Standard over plain HTTP: what `openreward`, `ors-sdk` and any other ORS client speak. */
+/** Serves the Open Reward Standard over HTTP (docs/reference/ors.md). */
 export function createOrsServer(host: EnvironmentHost, options: OrsServerOptions = {}): Server {
   const root = rootRoutes(host);
   const routes = environmentRoutes(host, options);
   const server = createServer((request, response) => {
     dispatch(host, root, routes, request, response).catch((error: unknown) => sendError(response, error));
   });
-  // Clients keep idle connections for a minute; an earlier end races with their next request.
+  // Clients keep idle connections for a minute; closing them earlier races with the next request.
   server.keepAliveTimeout = 75_000;
   return server;
 }
@@ -64,7 +64,7 @@ async function dispatch(
   const [env, action] = segments.length === 1 ? [null, first] : [first, second!];
   const table = isRoot ? root : routes;
   const handler = segments.length > 2 ? undefined : table.get(`${request.method} ${action}`);
-  // Read also when nobody wants it, so that the connection can be used again.
+  // The body is read even if it is not used, so that the connection can be reused.
   const raw = request.method === 'POST' ? await readBody(request) : null;
   if (!handler) {
     const other = request.method === 'GET' ? 'POST' : 'GET';
@@ -104,7 +104,7 @@ function rootRoutes(host: EnvironmentHost): Map<string, Handler> {
     [
       'POST create_session',
       ({ response, body }) => {
-        // A repeat after a lost answer names the SID that it got.
+        // A repeat after a lost response contains the session id that the client got.
         const sid = readCreateSessionBody(body).taskId ?? newUuid();
         response.writeHead(200, SSE_HEADERS).end(encodeSseEvent('task_id', sid) + encodeSseEvent('end', ''));
       },
@@ -183,15 +183,15 @@ function environmentRoutes(host: EnvironmentHost, options: OrsServerOptions): Ma
   ]);
 }
 
-/** Held for a while, then 503 with the marks by which clients know that nothing ran and that they should ask again. */
+/** Waits for setup for a while, then rejects with a 503 that tells the client that nothing ran and that it should retry. */
 async function whenReady(host: EnvironmentHost, sid: string, waitMs: number): Promise<void> {
   if (!host.isSettingUp(sid)) return host.ready(sid);
-  const patience = new AbortController();
+  const timeout = new AbortController();
   const timer = setTimeout(() => {
-    patience.abort(new PalestraError('environment_starting', { backendStarting: true, retryAfterSeconds: SETUP_RETRY_AFTER_S }));
+    timeout.abort(new PalestraError('environment_starting', { backendStarting: true, retryAfterSeconds: SETUP_RETRY_AFTER_S }));
   }, waitMs);
   try {
-    await host.ready(sid, patience.signal);
+    await host.ready(sid, timeout.signal);
   } finally {
     clearTimeout(timer);
   }
