@@ -12,7 +12,16 @@ export const IS_VALUES = ['finished', 'truncated', 'scored', 'unscored', 'best',
 export type IsValue = (typeof IS_VALUES)[number];
 
 /** The values of `has:` that are flags of the rollout row. */
-export const ROLLOUT_FLAGS = ['image', 'reasoning', 'nonfinite', 'parse_error', 'orphan', 'subagent', 'mismatch'] as const;
+export const ROLLOUT_FLAGS = [
+  'image',
+  'reasoning',
+  'nonfinite',
+  'parse_error',
+  'orphan',
+  'subagent',
+  'mismatch',
+  'ambiguous_task',
+] as const;
 export type RolloutFlag = (typeof ROLLOUT_FLAGS)[number];
 export const HAS_VALUES = ['error', 'gap', 'note', 'telemetry', ...ROLLOUT_FLAGS] as const;
 export type HasValue = (typeof HAS_VALUES)[number];

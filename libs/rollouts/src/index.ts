@@ -10,7 +10,14 @@ export { canonicalArgsHash } from './json/canonical-json.ts';
 export { cutText, parseTolerant, type TolerantJson } from './json/tolerant-json.ts';
 export { isFalseZero } from './ledger/false-zero.ts';
 export type { LedgerCall, LedgerDifference, UploadedCall } from './ledger/ledger-alignment.ts';
-export { type ClaimedRollout, type LedgerMatch, type LedgerSession, type MatchedCall, matchLedger } from './ledger/ledger-match.ts';
+export {
+  type ClaimedRollout,
+  type LedgerMatch,
+  type LedgerSession,
+  type LedgerTask,
+  type MatchedCall,
+  matchLedger,
+} from './ledger/ledger-match.ts';
 export { type CallMessage, uploadedCalls } from './ledger/uploaded-calls.ts';
 export { LIVE_MS, STALE_MS, rolloutState } from './outcome/rollout-state.ts';
 export { type TrainedRewardInput, trainedReward } from './outcome/trained-reward.ts';

@@ -15,10 +15,11 @@ import {
   tokensOf,
   turnsReportedOf,
 } from './fill-rules/rollout-fields.ts';
-import { taskKeyOf } from './fill-rules/task-key.ts';
+import { type TaskKey, taskKeyOf } from './fill-rules/task-key.ts';
 import { asCount, asId, asInt, asObject, asText, findField, memberOf } from './json/fields.ts';
 import { canonicalReward, type StepRewards, stepRewards, withRewardInRange } from './outcome/reward.ts';
 import { type StopContext, stopReason, turnOfCall } from './outcome/stop-reason.ts';
+import type { LedgerTask } from './ledger/ledger-match.ts';
 import { matchName } from './provenance/name-regex.ts';
 import { type FieldProvenance, packProvenance, type RolloutProvenance, UNKNOWN } from './provenance/provenance.ts';
 import type { RunSettings } from './provenance/run-settings.ts';
@@ -26,7 +27,7 @@ import { isSubagent, sourceOf } from './provenance/source.ts';
 import { ROLLOUT_FLAGS } from './rollout-flags.ts';
 
 /** Stored with every normalised rollout. Raise it when the same raw events can give another result. */
-export const NORMALISER_VERSION = 6;
+export const NORMALISER_VERSION = 7;
 
 /** The raw events of one rollout that have arrived so far, cleaned (tolerant-json.ts). */
 export interface RawRollout {
@@ -48,6 +49,8 @@ export interface RawRollout {
   failureClass: UnscoredFailure | null;
   /** The start event or an update contained NaN or Infinity. */
   nonfinite?: boolean;
+  /** Task of the session that the rollout was matched with; `ambiguous`: sessions of several tasks match. */
+  ledgerTask?: LedgerTask | { ambiguous: true } | null;
 }
 
 /** Facts of the run that a single rollout does not have. */
@@ -140,7 +143,7 @@ export function normaliseRollout(raw: RawRollout, settings: RunSettings = {}, co
   const messages = orderMessages(raw.messages).map(withRewardInRange);
   const source = settings.source ?? sourceOf({ start: parts.start, types: new Set(messages.map(({ type }) => type)) });
   const summary = summariseMessages(messages);
-  const task = taskKeyOf(parts.start, parts.info, parts.name, raw.prompt);
+  const task = taskKeyOf(parts.start, parts.info, parts.name, raw.prompt, taskOfLedger(raw)?.index ?? null);
   const [step, phase, sample] = [stepOf(parts), phaseOf(parts), sampleOf(parts)];
   const group = groupOf(parts, task, step, phase.value);
   const turns = turnsFilled(parts, summary);
@@ -201,7 +204,7 @@ export function normaliseRollout(raw: RawRollout, settings: RunSettings = {}, co
     lastReceivedAt: raw.lastReceivedAt,
     isFinished,
     lastIndex: summary.lastIndex,
-    flags: flagsOf(raw, parts, summary, stop.stop, reward.mismatch),
+    flags: flagsOf(raw, { parts, task, summary }, stop.stop, reward.mismatch),
     sessionId: session?.value ?? null,
     provenance,
     prov: packProvenance(provenance),
@@ -209,7 +212,8 @@ export function normaliseRollout(raw: RawRollout, settings: RunSettings = {}, co
 }
 
 function partsOf(raw: RawRollout, settings: RunSettings): UploadParts {
-  const start = raw.start ?? {};
+  const ledgerTask = taskOfLedger(raw);
+  const start = { ...raw.start, ...(ledgerTask?.split != null && { split: ledgerTask.split }) };
   const name = asText(memberOf(start, 'rolloutName'));
   return {
     start,
@@ -219,6 +223,8 @@ function partsOf(raw: RawRollout, settings: RunSettings): UploadParts {
     name: settings.nameRegex == null || name === null ? null : matchName(settings.nameRegex, name),
   };
 }
+
+const taskOfLedger = ({ ledgerTask }: RawRollout): LedgerTask | null => (ledgerTask != null && 'index' in ledgerTask ? ledgerTask : null);
 
 const stopContext = (settings: RunSettings, context: RunContext): StopContext => ({
   maxTurns: settings.maxTurns,
@@ -367,7 +373,12 @@ function lastStepReward(
   return rewards.lastTurn ?? (source === 'skyrl' ? null : reward);
 }
 
-function flagsOf(raw: RawRollout, parts: UploadParts, summary: MessageSummary, stop: StopReason, mismatch: boolean): number {
+function flagsOf(
+  raw: RawRollout,
+  { parts, task, summary }: { parts: UploadParts; task: TaskKey; summary: MessageSummary },
+  stop: StopReason,
+  mismatch: boolean,
+): number {
   const any = (flag: keyof typeof MESSAGE_FLAGS) => (summary.flags & MESSAGE_FLAGS[flag]) !== 0;
   const set: Record<keyof typeof ROLLOUT_FLAGS, boolean> = {
     reward_mismatch: mismatch,
@@ -384,6 +395,7 @@ function flagsOf(raw: RawRollout, parts: UploadParts, summary: MessageSummary, s
     gap: summary.gaps > 0,
     nudge: any('nudge'),
     resumed: findField(parts, ['resumed_from_rollout_id'], asText) !== null,
+    ambiguous_task: raw.ledgerTask != null && 'ambiguous' in raw.ledgerTask && task.index === null,
   };
   return (Object.keys(set) as (keyof typeof set)[]).reduce((flags, name) => (set[name] ? flags | ROLLOUT_FLAGS[name] : flags), 0);
 }

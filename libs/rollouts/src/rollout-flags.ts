@@ -19,6 +19,8 @@ export const ROLLOUT_FLAGS = {
   nudge: 4096,
   /** It continues another rollout (`resumed_from_rollout_id`). */
   resumed: 8192,
+  /** Sessions of several tasks match, and the upload does not name its task. */
+  ambiguous_task: 16_384,
 } as const;
 export type RolloutFlag = keyof typeof ROLLOUT_FLAGS;
 

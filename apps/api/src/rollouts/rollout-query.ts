@@ -81,6 +81,7 @@ export const storeSchema: QuerySchema = {
     orphan: ROLLOUT_FLAGS.orphan_result,
     subagent: ROLLOUT_FLAGS.subagent,
     mismatch: ROLLOUT_FLAGS.reward_mismatch,
+    ambiguous_task: ROLLOUT_FLAGS.ambiguous_task,
   },
   provShifts: Object.fromEntries(PROVENANCE_FIELDS.map((field) => [field, provenanceShift(field)])) as Record<ProvenanceField, number>,
   tagExists: (test) => `EXISTS (SELECT FROM annotations a WHERE a.rollout_seq = r.seq AND ${test('a.tag')})`,

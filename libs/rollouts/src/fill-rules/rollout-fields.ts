@@ -49,7 +49,7 @@ export function stepOf(parts: UploadParts): Filled<number> {
 }
 
 export function sampleOf(parts: UploadParts): Filled<number> {
-  const field = fromField(parts, ['sample_idx', 'rollout_idx', 'repetition_id'], asCount);
+  const field = fromField(parts, ['sample_idx', 'rollout_idx', 'repetition_id', 'sample'], asCount);
   if (field !== null) return field;
   if (parts.name?.sample != null) return parsed(parts.name.sample, 'settings.name_regex');
   const sample = asCount(Number(/-r(\d{1,10})$/.exec(rolloutName(parts))?.[1]));

@@ -18,8 +18,17 @@ export interface TaskKey {
   provenance: FieldProvenance;
 }
 
-/** Applies the first rule that fits (docs/reference/metrics.md#fill-rules). `prompt`: the first system and user content together. */
-export function taskKeyOf(start: JsonObject, info: JsonObject, name: NameParts | null, prompt: string | null): TaskKey {
+/**
+ * Applies the first rule that fits (docs/reference/metrics.md#fill-rules). `prompt`: the first system and user content together.
+ * `ledgerIndex`: index of the task in the split `start.split`, from the session that the rollout was matched with.
+ */
+export function taskKeyOf(
+  start: JsonObject,
+  info: JsonObject,
+  name: NameParts | null,
+  prompt: string | null,
+  ledgerIndex: number | null = null,
+): TaskKey {
   const environment = asText(memberOf(start, 'environment'));
   const split = asText(memberOf(start, 'split'));
   const rolloutName = asText(memberOf(start, 'rolloutName'));
@@ -28,6 +37,7 @@ export function taskKeyOf(start: JsonObject, info: JsonObject, name: NameParts |
     index,
     provenance,
   });
+  if (ledgerIndex !== null) return byIndex(ledgerIndex, { value: 'reported', rule: 'ledger' });
   const reported = asCount(memberOf(info, 'task_index'));
   if (reported !== null) return byIndex(reported, { value: 'reported', rule: 'rollout_info.task_index' });
   if (name?.task != null) {

@@ -53,6 +53,26 @@ const sameLook: Call = ['look', '{"at":"x","zoom":2}'];
 const submit: Call = ['submit', '{"answer":"2"}', 1, true];
 
 describe('matchLedger', () => {
+  it('tells the task when all sessions that match have the same one, also those of other rollouts', () => {
+    const unknown = claim(uploaded(look, submit), { split: null, taskIndex: null, taskKey: null });
+    const of = (sid: string, taskIndex: number | null, rest: Partial<LedgerSession> = {}) =>
+      session(sid, recorded(look, submit), { taskIndex, ...rest });
+    const taskOf = (...sessions: LedgerSession[]) => matchLedger(unknown, sessions).task;
+    expect(taskOf(of('a', 3))).toEqual({ split: 'train', index: 3 });
+    expect(taskOf(of('a', 3), of('b', 3))).toEqual({ split: 'train', index: 3 });
+    expect(taskOf(of('a', 3), of('b', 4))).toBe('ambiguous');
+    expect(taskOf(of('a', 3), of('b', 4, { taken: true }))).toBe('ambiguous');
+    expect(taskOf(of('a', null))).toBeNull();
+    expect(taskOf()).toBeNull();
+  });
+
+  it('does not take the task of a session that the rollout names and whose task differs', () => {
+    const named = (taskIndex: number) =>
+      matchLedger(claim(uploaded(look, submit), { sessionId: 'a', taskIndex }), [session('a', recorded(look, submit))]).task;
+    expect(named(7)).toEqual({ split: 'train', index: 7 });
+    expect(named(8)).toBeNull();
+  });
+
   it('verifies the only session with the same calls, with its true latency', () => {
     const other = session('other', recorded(look, ['submit', '{"answer":"3"}', 0, true]));
     const match = matchLedger(claim(uploaded(look, submit)), [other, session('mine', recorded(sameLook, submit))]);
@@ -62,6 +82,7 @@ describe('matchLedger', () => {
       confidence: 1,
       provenance: 'inferred',
       differences: [],
+      task: { split: 'train', index: 7 },
       calls: [
         { index: 1, ledgerSeq: 100, durationMs: 10, failureClass: 'ok' },
         { index: 3, ledgerSeq: 101, durationMs: 20, failureClass: 'ok' },

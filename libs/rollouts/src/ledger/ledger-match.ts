@@ -48,13 +48,29 @@ export interface LedgerMatch {
   calls: MatchedCall[];
   /** At most `MAX_DIFFERENCES`; empty for `verified`. */
   differences: LedgerDifference[];
+  /** Task of all sessions that it can be; `ambiguous` if they have different tasks. null: no session, or one without a task index. */
+  task: LedgerTask | 'ambiguous' | null;
+}
+
+/** The task that a session was created for. */
+export interface LedgerTask {
+  split: string | null;
+  index: number;
 }
 
 export const MAX_DIFFERENCES = 100;
 /** A session whose last call is further away from the start of the rollout is not a candidate. */
 const NEAR_MS = 24 * 3_600_000;
 
-const NOT_FOUND: LedgerMatch = { verdict: 'unverified', sid: null, confidence: 0, provenance: 'unknown', calls: [], differences: [] };
+const NOT_FOUND: LedgerMatch = {
+  verdict: 'unverified',
+  sid: null,
+  confidence: 0,
+  provenance: 'unknown',
+  calls: [],
+  differences: [],
+  task: null,
+};
 
 interface Compared {
   session: LedgerSession;
@@ -73,9 +89,20 @@ export function matchLedger(rollout: ClaimedRollout, candidates: readonly Ledger
   if (rollout.calls.length === 0) return NOT_FOUND;
   const compared = candidates.filter((session) => isCandidate(rollout, session)).map((session) => compare(rollout, session));
   compared.sort((a, b) => a.distanceMs - b.distanceMs || (a.session.sid < b.session.sid ? -1 : 1));
-  const full = compared.filter(({ alignment }) => alignment.differences.length === 0);
-  if (full.length > 0) return found('verified', full[0]!, confidenceOf(full));
+  const equal = compared.filter(({ alignment }) => alignment.differences.length === 0);
+  const full = equal.filter(isFree);
+  if (full.length > 0) return { ...found('verified', full[0]!, confidenceOf(full)), task: commonTask(equal) };
   return bestPart(rollout, compared);
+}
+
+const isFree = ({ session }: Compared): boolean => session.taken !== true;
+
+/** Sessions of other rollouts count too: which of several equal sessions is whose is a guess. */
+function commonTask(compared: readonly Compared[]): LedgerMatch['task'] {
+  const [first, ...others] = compared.map(({ session }) => session);
+  if (first === undefined || first.taskIndex === null) return null;
+  const agree = others.every(({ split, taskIndex }) => split === first.split && taskIndex === first.taskIndex);
+  return agree ? { split: first.split, index: first.taskIndex } : 'ambiguous';
 }
 
 function matchNamed(rollout: ClaimedRollout, compared: Compared): LedgerMatch {
@@ -84,7 +111,9 @@ function matchNamed(rollout: ClaimedRollout, compared: Compared): LedgerMatch {
   // An upload without calls does not verify a session with calls.
   if (rollout.calls.length === 0) for (const { seq, tool } of session.calls) differences.push(extraOf(seq, tool));
   const verdict = differences.length === 0 ? 'verified' : 'partial';
-  return { ...found(verdict, { ...compared, alignment: { ...alignment, differences } }, 1), provenance: 'reported' };
+  const isOther = differences.some(({ kind }) => kind === 'environment' || kind === 'task');
+  const match = found(verdict, { ...compared, alignment: { ...alignment, differences } }, 1);
+  return { ...match, provenance: 'reported', task: isOther ? null : commonTask([compared]) };
 }
 
 const extraOf = (seq: number, tool: string): LedgerDifference => ({ kind: 'extra_call', index: null, seq, uploaded: null, recorded: tool });
@@ -97,7 +126,7 @@ function compare(rollout: ClaimedRollout, session: LedgerSession): Compared {
 
 /** A session may end before the upload starts (SkyRL, slime) or continue during it (live uploads). */
 function isCandidate(rollout: ClaimedRollout, session: LedgerSession): boolean {
-  if (session.taken === true || session.calls.length === 0) return false;
+  if (session.calls.length === 0) return false;
   if (contextDifferences(rollout, session).length > 0) return false;
   return rollout.startedAt === null || session.lastCallAt === null || Math.abs(rollout.startedAt - session.lastCallAt) <= NEAR_MS;
 }
@@ -132,8 +161,12 @@ function confidenceOf(full: readonly Compared[]): number {
 /** At least half of the calls must match with their results, because most episodes of an environment start alike. */
 function bestPart(rollout: ClaimedRollout, compared: readonly Compared[]): LedgerMatch {
   const scored = compared.map((candidate) => ({ candidate, share: agreedShare(rollout, candidate.alignment) }));
-  const best = scored.reduce<(typeof scored)[number] | null>((a, b) => (a === null || b.share > a.share ? b : a), null);
-  return best === null || best.share < 0.5 ? NOT_FOUND : found('partial', best.candidate, 0.5 * best.share);
+  const alike = scored.filter(({ share }) => share >= 0.5);
+  const best = alike
+    .filter(({ candidate }) => isFree(candidate))
+    .reduce<(typeof scored)[number] | null>((a, b) => (a === null || b.share > a.share ? b : a), null);
+  if (best === null) return NOT_FOUND;
+  return { ...found('partial', best.candidate, 0.5 * best.share), task: commonTask(alike.map(({ candidate }) => candidate)) };
 }
 
 function agreedShare(rollout: ClaimedRollout, { pairs, differences }: Alignment): number {
@@ -141,7 +174,7 @@ function agreedShare(rollout: ClaimedRollout, { pairs, differences }: Alignment)
   return pairs.filter(({ uploaded }) => !disputed.has(uploaded.index)).length / rollout.calls.length;
 }
 
-function found(verdict: 'verified' | 'partial', { session, alignment }: Compared, confidence: number): LedgerMatch {
+function found(verdict: 'verified' | 'partial', { session, alignment }: Compared, confidence: number): Omit<LedgerMatch, 'task'> {
   return {
     verdict,
     sid: session.sid,

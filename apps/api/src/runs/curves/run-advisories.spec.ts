@@ -6,7 +6,7 @@ const advised = (figures: Record<string, number>) =>
     rows: [],
     value: (key) => figures[key] ?? null,
     confidence: null,
-    recent: { rollouts: 0, aborted: 0 },
+    recent: { rollouts: 0, aborted: 0, ambiguous: 0 },
     stepTimes: [],
     lastAt: null,
     now: 0,

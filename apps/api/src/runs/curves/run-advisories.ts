@@ -1,4 +1,5 @@
 import type { Advisory } from '@palestra/protocol';
+import type { RecentRollouts } from './run-summary.sql.ts';
 import type { StepRow } from '../../store/figures/step-figures.sql.ts';
 import { readFigure } from '../../store/figures/step-rollup.ts';
 
@@ -11,7 +12,7 @@ export interface AdvisoryInput {
   /** Confidence of the step inference; null when the uploads contain the steps. */
   confidence: number | null;
   /** Rollouts of the last 30 minutes. */
-  recent: { rollouts: number; aborted: number };
+  recent: RecentRollouts;
   /** First arrivals of the last steps, ascending, in milliseconds since the epoch. */
   stepTimes: readonly number[];
   /** Time of the newest event. */
@@ -23,9 +24,15 @@ const HALF_HOUR_MS = 1_800_000;
 const percent = (value: number) => `${Math.round(value * 1000) / 10} %`;
 
 export function advisoriesOf(input: AdvisoryInput): Advisory[] {
-  return [...rates(input), ...counts(input), aborted(input), silence(input), inference(input), rewardWithoutSuccess(input)].filter(
-    (one) => one !== null,
-  );
+  return [
+    ...rates(input),
+    ...counts(input),
+    aborted(input),
+    ambiguousTasks(input),
+    silence(input),
+    inference(input),
+    rewardWithoutSuccess(input),
+  ].filter((one) => one !== null);
 }
 
 function above(
@@ -109,6 +116,19 @@ function aborted({ recent }: AdvisoryInput): Advisory | null {
     'of the rollouts of the last 30 minutes were aborted.',
     'stop:aborted,cancelled received:30m',
   );
+}
+
+function ambiguousTasks({ recent: { ambiguous } }: AdvisoryInput): Advisory | null {
+  if (ambiguous === 0) return null;
+  const rollouts = ambiguous === 1 ? 'One rollout matches' : `${ambiguous} rollouts match`;
+  return {
+    rule: 'ambiguous_task',
+    level: 'warning',
+    text: `${rollouts} sessions of several tasks, so that the task and the group are not known. Send session_id in the metadata, or task_index in rollout_info.`,
+    value: ambiguous,
+    threshold: 0,
+    q: 'has:ambiguous_task',
+  };
 }
 
 /** Quiet: no rollout for five times the median step time, once three steps have ended. Stalled: six times and half an hour. */

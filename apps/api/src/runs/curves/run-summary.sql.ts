@@ -1,4 +1,5 @@
 import type { Denominator } from '@palestra/protocol';
+import { ROLLOUT_FLAGS } from '@palestra/rollouts';
 import type pg from 'pg';
 
 /** Groups with the same number of scored and successful rollouts. */
@@ -53,17 +54,22 @@ export async function selectPercentiles(
   return rows[0]?.found ?? at.map(() => null);
 }
 
-/** The rollouts of the last 30 minutes, and how many of them have one of `stops`. Plan: rollouts_run_seq_idx backwards, at most 5 000 rows. */
-export async function selectRecent(
-  pool: pg.Pool,
-  runSeq: number,
-  stops: readonly number[],
-): Promise<{ rollouts: number; aborted: number }> {
-  const { rows } = await pool.query<{ rollouts: number; aborted: number }>({
+export interface RecentRollouts {
+  /** Of the last 30 minutes. */
+  rollouts: number;
+  aborted: number;
+  /** Of the newest 5 000: rollouts whose task is not known, because sessions of several tasks match. */
+  ambiguous: number;
+}
+
+/** Counts among the newest rollouts of a run. Plan: rollouts_run_seq_idx backwards, at most 5 000 rows. */
+export async function selectRecent(pool: pg.Pool, runSeq: number, stops: readonly number[]): Promise<RecentRollouts> {
+  const { rows } = await pool.query<RecentRollouts>({
     name: 'run-recent',
-    text: `SELECT count(*)::int AS rollouts, count(*) FILTER (WHERE stop = ANY($2::smallint[]))::int AS aborted
-      FROM (SELECT stop, received_at FROM rollouts WHERE run_seq = $1 ORDER BY seq DESC LIMIT 5000) newest WHERE received_at > now() - interval '30 minutes'`,
-    values: [runSeq, stops],
+    text: `SELECT count(*) FILTER (WHERE is_recent)::int AS rollouts, count(*) FILTER (WHERE is_recent AND stop = ANY($2::smallint[]))::int AS aborted,
+        count(*) FILTER (WHERE flags & $3 <> 0)::int AS ambiguous
+      FROM (SELECT stop, flags, received_at > now() - interval '30 minutes' AS is_recent FROM rollouts WHERE run_seq = $1 ORDER BY seq DESC LIMIT 5000) newest`,
+    values: [runSeq, stops, ROLLOUT_FLAGS.ambiguous_task],
   });
   return rows[0]!;
 }

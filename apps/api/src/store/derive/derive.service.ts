@@ -181,6 +181,7 @@ export class DeriveService {
       receivedAt: head.received_at,
       lastReceivedAt: head.last_at,
       failureClass: head.failure_class,
+      ledgerTask: head.ledger_task,
       nonfinite: (head.flags & MESSAGE_FLAGS.nonfinite) !== 0,
     });
     const normalise = (head: DirtyHead, prompt: string | null) =>

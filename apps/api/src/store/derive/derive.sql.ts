@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { JsonObject, ProvenanceField, UnscoredFailure } from '@palestra/protocol';
-import { provenanceShift } from '@palestra/rollouts';
+import { provenanceShift, type RawRollout } from '@palestra/rollouts';
 import { KEEP_MARK } from '../step-marks.sql.ts';
 
 /** A rollout that changed since its narrow row was written. Times in milliseconds since the epoch. */
@@ -22,13 +22,15 @@ export interface DirtyHead {
   sealed: boolean;
   start: JsonObject | null;
   rollout_info: JsonObject | null;
+  /** Task of the session that it was matched with (verify.sql.ts). */
+  ledger_task: RawRollout['ledgerTask'];
 }
 
 /** Plan: Index Scan using rollout_heads_dirty_idx (partial), one probe of rollout_meta_pkey a row. */
 const DIRTY = `
 SELECT h.seq, h.id, h.org_id, h.day::text, h.run_seq, h.revision, h.finished, h.failure_class, h.flags, h.bytes, h.sealed_at IS NOT NULL AS sealed,
   extract(epoch FROM h.received_at)::float8 * 1000 AS received_at, extract(epoch FROM h.last_at)::float8 * 1000 AS last_at,
-  extract(epoch FROM now() - h.last_at)::float8 * 1000 AS quiet_ms, m.start, m.rollout_info
+  extract(epoch FROM now() - h.last_at)::float8 * 1000 AS quiet_ms, m.start, m.rollout_info, m.ledger_task
 FROM rollout_heads h LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq
 WHERE h.dirty AND h.run_seq IS NOT NULL AND ($1::int IS NULL OR h.run_seq = $1) AND ($2::bigint IS NULL OR h.seq = $2)
   AND ($4 OR h.sealed_at IS NULL) AND NOT h.seq = ANY($5::bigint[])

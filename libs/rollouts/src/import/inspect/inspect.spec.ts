@@ -146,6 +146,15 @@ describe('Inspect logs', () => {
     ]);
   });
 
+  it('keep the environment and the split that the evaluation names', async () => {
+    const start = stored('_journal/start.json', {
+      version: 2,
+      eval: { eval_id: 'e', task: 't', task_args: { environment: 'acme/math', split: 'validation' } },
+    });
+    const file = await write('hosted.eval', zipOf([start, stored('samples/1_epoch_1.json', sample({ metadata: { split: 'test' } }))]));
+    expect(shapes(await all(importInspectArchive(file, OPTIONS)))).toMatchObject([{ start: { environment: 'acme/math', split: 'test' } }]);
+  });
+
   it('of a run that died are read by their journal', async () => {
     const start = stored('_journal/start.json', { version: 2, eval: { eval_id: 'e', task: 't' } });
     const file = await write('died.eval', zipOf([start, stored('samples/1_epoch_1.json', sample({}))]));

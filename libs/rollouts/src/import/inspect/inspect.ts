@@ -112,12 +112,16 @@ function draftOf(log: JsonObject, value: unknown, options: InspectOptions): Roll
 }
 
 function startOf(info: JsonObject, sample: JsonObject, metadata: JsonObject): RolloutDraft['start'] {
-  const task = first(textOf, info.task_registry_name, info.task);
+  // An evaluation of a hosted environment names it (`owner/name`) and its split in its arguments, its metadata or those of the sample.
+  const about = [objectOf(sample.metadata), objectOf(info.metadata), objectOf(info.task_args)];
+  const task = first(textOf, ...about.map(({ environment }) => environment), info.task_registry_name, info.task);
+  const split = first(textOf, ...about.map((fields) => fields.split));
   const model = first(textOf, info.model, objectOf(sample.output).model);
   const index = listOf(objectOf(info.dataset).sample_ids).indexOf(sample.id);
   const duration = numberOf(sample.total_time);
   return {
     ...(task === undefined ? {} : { environment: task }),
+    ...(split === undefined ? {} : { split }),
     rolloutName: `${textOf(info.task) ?? 'inspect'}-${String(sample.id)}-${intOf(sample.epoch) ?? 1}`,
     task_spec: compact({ id: sample.id, input: sample.input, choices: sample.choices, target: sample.target, metadata: sample.metadata }),
     run_info: compact({

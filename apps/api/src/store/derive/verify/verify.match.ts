@@ -46,7 +46,7 @@ function recordedMatch(claim: Claim, session: CandidateSession): LedgerMatch {
     const call = recorded.get(callId ?? '');
     return call ? [{ index, ledgerSeq: call.seq, durationMs: call.durationMs, failureClass: call.failureClass }] : [];
   });
-  return { verdict: 'verified', sid: session.sid, confidence: 1, provenance: 'reported', calls, differences: [] };
+  return { verdict: 'verified', sid: session.sid, confidence: 1, provenance: 'reported', calls, differences: [], task: null };
 }
 
 /** Sessions by their calls, because comparing a thousand rollouts with a thousand sessions would need a million alignments. */
@@ -68,13 +68,16 @@ class SessionIndex {
   candidates(claim: Claim): CandidateSession[] {
     const shared = new Map<CandidateSession, number>();
     for (const key of new Set(claim.calls.map(keyOf))) {
-      for (const session of this.#byCall.get(key) ?? []) if (!session.taken) shared.set(session, (shared.get(session) ?? 0) + 1);
+      for (const session of this.#byCall.get(key) ?? []) shared.set(session, (shared.get(session) ?? 0) + 1);
     }
     const distance = (session: CandidateSession) => Math.abs((session.lastCallAt ?? 0) - (claim.startedAt ?? 0));
-    return [...shared]
-      .toSorted(([a, m], [b, n]) => n - m || distance(a) - distance(b))
-      .slice(0, MAX_COMPARED)
-      .map(([session]) => session);
+    return (
+      [...shared]
+        // Sessions of other rollouts come last: they only show that a match is ambiguous.
+        .toSorted(([a, m], [b, n]) => Number(a.taken ?? false) - Number(b.taken ?? false) || n - m || distance(a) - distance(b))
+        .slice(0, MAX_COMPARED)
+        .map(([session]) => session)
+    );
   }
 }
 

@@ -229,6 +229,7 @@ function verifiedRollout(
     telemetry: claim.sessionId === null ? PROVENANCES.indexOf(match.provenance) << SHIFT : NAMED,
     rule: marked ? `${ruleOf(claim, match, session)}${FALSE_ZERO}` : ruleOf(claim, match, session),
     failure_class: marked ? 'infrastructure' : before,
+    ledger_task: match.task === 'ambiguous' ? { ambiguous: true } : match.task,
     again_s: again,
     calls: match.calls.map(({ index, ledgerSeq, durationMs, failureClass }) => ({
       index,

@@ -203,29 +203,36 @@ export interface VerifiedRollout {
   rule: string | null;
   /** The rollout failed through the environment or the infrastructure. */
   failure_class: string | null;
+  /** Task of its session; null = not known. */
+  ledger_task: { split: string | null; index: number } | { ambiguous: true } | null;
   /** Seconds until the next check; null = none. */
   again_s: number | null;
   calls: { index: number; ledger_seq: number; tool: string; duration_ms: number | null; failure_class: string | null }[];
 }
 
+/** The upload names the task of the session itself. */
+const SAME_TASK = `COALESCE((f.ledger_task->>'index')::int = o.task_index AND f.ledger_task->>'split' IS NOT DISTINCT FROM o.split, false)`;
+
 /**
  * Writes verdicts for rollouts that did not change since they were read. Locks rows in the order of deriving, and leaves heads that ingest
- * holds for the next round. A rollout with an infrastructure failure is derived again, because its reward no longer counts. Plan: primary
- * keys throughout.
+ * holds for the next round. A rollout with an infrastructure failure or whose session
+ * tells its task is derived again, because that changes its reward or its group. Plan: primary keys throughout.
  */
 const WRITE = `
 WITH fact AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset($1::jsonb) AS f(seq bigint, revision int, verdict smallint, sid text, latency_ms real, telemetry int, rule text, failure_class text,
-    again_s float8, calls jsonb)
+    ledger_task jsonb, again_s float8, calls jsonb)
 ), old AS MATERIALIZED (
-  SELECT seq, run_seq, phase, step, verdict, latency_ms, provenance FROM rollouts WHERE seq = ANY(ARRAY(SELECT seq FROM fact)) ORDER BY seq FOR UPDATE
+  SELECT seq, run_seq, phase, step, split, task_index FROM rollouts WHERE seq = ANY(ARRAY(SELECT seq FROM fact)) ORDER BY seq FOR UPDATE
 ), free AS MATERIALIZED (
-  SELECT h.seq FROM rollout_heads h JOIN fact f ON f.seq = h.seq AND f.revision = h.revision JOIN old o ON o.seq = h.seq FOR UPDATE OF h SKIP LOCKED
+  SELECT h.seq, f.verdict IS NOT NULL AND (f.failure_class IS DISTINCT FROM h.failure_class
+    OR (m.ledger_task IS DISTINCT FROM f.ledger_task AND NOT (m.ledger_task IS NULL AND ${SAME_TASK}))) AS changed
+  FROM rollout_heads h JOIN fact f ON f.seq = h.seq AND f.revision = h.revision JOIN old o ON o.seq = h.seq
+  LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq FOR UPDATE OF h SKIP LOCKED
 ), looked AS (
   UPDATE rollout_heads h SET unverified = f.again_s IS NOT NULL, verify_at = now() + COALESCE(f.again_s, 0) * interval '1 s',
     failure_class = CASE WHEN f.verdict IS NOT NULL THEN f.failure_class ELSE h.failure_class END,
-    dirty = h.dirty OR (f.verdict IS NOT NULL AND f.failure_class IS DISTINCT FROM h.failure_class),
-    revision = h.revision + (f.verdict IS NOT NULL AND f.failure_class IS DISTINCT FROM h.failure_class)::int
+    dirty = h.dirty OR free.changed, revision = h.revision + free.changed::int
   FROM fact f JOIN free USING (seq) WHERE h.seq = f.seq RETURNING h.seq
 ), known AS MATERIALIZED (
   SELECT f.*, o.run_seq, o.phase, o.step FROM fact f JOIN looked USING (seq) JOIN old o USING (seq) WHERE f.verdict IS NOT NULL
@@ -233,7 +240,7 @@ WITH fact AS MATERIALIZED (
   UPDATE rollouts r SET verdict = k.verdict, latency_ms = k.latency_ms, provenance = (r.provenance & ~$2::int) | k.telemetry
   FROM known k WHERE r.seq = k.seq
 ), labelled AS (
-  UPDATE rollout_meta m SET sid = k.sid,
+  UPDATE rollout_meta m SET sid = k.sid, ledger_task = k.ledger_task,
     rules = CASE WHEN k.rule IS NULL THEN COALESCE(m.rules, '{}') - 'telemetry' ELSE COALESCE(m.rules, '{}') || jsonb_build_object('telemetry', k.rule) END
   FROM known k WHERE m.rollout_seq = k.seq
 ), call AS MATERIALIZED (
