@@ -1,4 +1,4 @@
--- Messages of a run are searched block by block (ADR 14). Existing rows get their blocks here: about half a minute per million messages.
+-- Messages of a run are searched block by block (ADR 14). Existing rows get their blocks here: about two minutes per million messages.
 
 CREATE TABLE "rollout_search_blocked" AS
   SELECT s."rollout_seq",

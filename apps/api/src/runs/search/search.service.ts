@@ -20,9 +20,9 @@ import { headOf, presentHit, textOf } from './hit.presenter.ts';
 import { RegexSearch } from './regex-search.service.ts';
 import { type Finder, type Snippet, snippetOf, wordFinder } from './snippet.ts';
 
-/** Maximum of messages that are counted by step, and of the time for it. */
+/** Maximum of messages that are counted by step, and of blocks that are read for it: about 20 ms. */
 const COUNTED = 10_000;
-const COUNT_MS = 20;
+const COUNTED_BLOCKS = 64;
 /** Time limit of one page, when few messages match. */
 const PAGE_MS = 2_000;
 /** Blocks per statement, first and at most: a block takes about 0.3 ms. */
@@ -89,16 +89,16 @@ export class SearchService {
   }
 
   /**
-   * Searches block by block until it has more than `limit` positions, and on the first page as many as it can count in `COUNT_MS`.
+   * Searches block by block until it has more than `limit` positions, and on the first page those of `COUNTED_BLOCKS`.
    * `last`: where the search stopped; null when it has read every block.
    */
   async #positions(text: Parameters<typeof selectHits>[1], page: { after: HitPosition | null; limit: number; counted: boolean }) {
     const { pool } = this.database;
     const start = performance.now();
+    let read = 0;
     const isEnough = (found: number) => {
-      const elapsedMs = performance.now() - start;
-      if (found <= page.limit) return elapsedMs > PAGE_MS;
-      return !page.counted || found > COUNTED || elapsedMs > COUNT_MS;
+      if (found <= page.limit) return performance.now() - start > PAGE_MS;
+      return !page.counted || found > COUNTED || read >= COUNTED_BLOCKS;
     };
     const positions: HitPosition[] = [];
     let from = page.after?.block ?? '0';
@@ -107,6 +107,7 @@ export class SearchService {
       for (let at = 0; at < blocks.length; at += size, size = Math.min(2 * size, MAX_BLOCKS)) {
         const some = blocks.slice(at, at + size);
         positions.push(...(await selectHits(pool, text, some, page.after)));
+        read += some.length;
         const isLast = at + size >= blocks.length && blocks.length === total;
         if (!isLast && isEnough(positions.length)) return { positions, last: endOf(some.at(-1)!) };
       }
