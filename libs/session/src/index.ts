@@ -26,7 +26,7 @@ export type {
 } from './ports/call-ledger.port.ts';
 export type { Caller, HostedEnvironment, EnvironmentDirectory } from './ports/directory.port.ts';
 export type { SessionObserver } from './ports/observer.port.ts';
-export type { NativeAction, NativeMessage, NativeReply, NativeServer, NativeSession, UploadedTasks } from './ports/native.port.ts';
+export type { NativeAction, NativeReply, NativeServer, NativeSession, UploadedTasks } from './ports/native.port.ts';
 export type { SealedRow, SecretBox } from './ports/secret-box.port.ts';
 export { type SessionPolicy, defaultSessionPolicy, ADMITTED_RESERVATION_TIMEOUT_MS } from './ports/session-policy.ts';
 export type { SessionFailure, SessionRecord, SessionActivity, Recording, SessionStore } from './ports/session-store.port.ts';
