@@ -10,11 +10,13 @@ const schemaFolder = 'libs/protocol/src/schemas';
 
 /** Name of the schema that each type of the wire is inferred from. */
 const schemaOf = new Map(
-  readdirSync(path.join(root, schemaFolder)).flatMap((file) =>
-    [...read(`${schemaFolder}/${file}`).matchAll(/export type (\w+) = z\.(?:infer|input|output)<typeof (\w+)>/g)].map(
-      ([, type, schema]) => [type!, schema!] as const,
+  readdirSync(path.join(root, schemaFolder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .flatMap((file) =>
+      [...read(`${schemaFolder}/${file}`).matchAll(/export type (\w+) = z\.(?:infer|input|output)<typeof (\w+)>/g)].map(
+        ([, type, schema]) => [type!, schema!] as const,
+      ),
     ),
-  ),
 );
 const routes = read('apps/dashboard/src/data/routes.ts');
 const rowsOf = (table: string) =>

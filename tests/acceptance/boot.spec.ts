@@ -54,7 +54,7 @@ describe('an impossible start ends with one clear line', () => {
     writeFileSync(path.join(folder, 'old/postgres/data/PG_VERSION'), '15\n');
     const { code, stderr } = await run({ PALESTRA_DATA_DIR: path.join(folder, 'old'), PORT: '0' });
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^palestra: .*made by PostgreSQL 15, this is 18[^\n]+\n$/);
+    expect(stderr).toMatch(/^palestra: .*created by PostgreSQL 15, this is 18[^\n]+\n$/);
   });
 
   test('a database that does not answer', async () => {

@@ -1,4 +1,6 @@
 -- Messages of a run are searched block by block (ADR 14). Existing rows get their blocks here: about two minutes per million messages.
+-- Rows that a process of an older version would write meanwhile would be lost.
+LOCK TABLE "rollout_search" IN ACCESS EXCLUSIVE MODE;
 
 CREATE TABLE "rollout_search_blocked" AS
   SELECT s."rollout_seq",

@@ -138,7 +138,7 @@ test('push serves and registers a folder; the environment is played', async () =
   expect(name).toBe(`${server.orgName}/lucky-number`);
   expect(await client.environments.get(name)).toMatchObject({
     source: { kind: 'remote' },
-    description: 'Guess a number; every answer says higher or lower · version 0.1.0',
+    description: 'Guess a number with hints higher or lower · version 0.1.0',
   });
   const session = await client.session({ environment: name, split: 'train', index: 1 });
   expect(await session.call('guess', { number: (1 * 7_919) % 101 })).toMatchObject({ reward: 1, finished: true });

@@ -71,7 +71,7 @@ describe('palestra rollouts import', () => {
   it('refuses an unknown format, a missing file, and a file without a run', async () => {
     const odd = path.join(folder, 'odd.csv');
     await writeFile(odd, 'a,b\n1,2\n');
-    expect(await palestra(odd, '--run', 'x')).toMatchObject({ code: 2, stderr: expect.stringContaining('format cannot be told') });
+    expect(await palestra(odd, '--run', 'x')).toMatchObject({ code: 2, stderr: expect.stringContaining('unknown format') });
     expect(await palestra(path.join(folder, 'none'), '--run', 'x')).toMatchObject({ code: 2 });
     expect(await palestra(fixture('openai.jsonl'))).toMatchObject({ code: 2, stderr: expect.stringContaining('Pass --run') });
   });

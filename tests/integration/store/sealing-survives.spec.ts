@@ -104,7 +104,7 @@ describe('a worker', () => {
     const homeless = await startWorker({ DATABASE_URL: '' });
     await once(homeless.child, 'close');
     expect(homeless.child.exitCode).toBe(1);
-    expect(homeless.output()).toContain('palestra worker: DATABASE_URL: a worker needs the database');
+    expect(homeless.output()).toContain('palestra worker: DATABASE_URL: set it to the database of the API');
     const blind = await startWorker({ PALESTRA_DATA_DIR: '/nonexistent' });
     await once(blind.child, 'close');
     expect(blind.child.exitCode).toBe(1);

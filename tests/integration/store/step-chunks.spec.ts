@@ -119,6 +119,12 @@ it('rebuilds all other steps of the batch when one step fails, which keeps its f
 it('gives a tool the figures of the rollouts that used it, with latency and failure classes from the ledger', async () => {
   const rollouts = await sql('SELECT seq, run_seq, reward FROM rollouts WHERE step = 7 ORDER BY reward');
   const [first, second] = rollouts.map(({ seq }) => seq);
+  // The comparison with the ledger would remove calls that no session made.
+  const held = await server.database.pool.connect();
+  await held.query('SELECT pg_advisory_lock($1)', [DERIVE_LOCK]);
+  await sql('UPDATE rollout_heads SET unverified = false');
+  await held.query('SELECT pg_advisory_unlock($1)', [DERIVE_LOCK]);
+  held.release();
   await sql(`INSERT INTO rollout_tools (rollout_seq, run_seq, tool, calls, errors, result_bytes) VALUES
     (${first}, ${rollouts[0].run_seq}, 'look', 4, 1, 8589934592), (${second}, ${rollouts[0].run_seq}, 'look', 4, 1, 8589934592)`);
   await sql(`INSERT INTO rollout_calls (rollout_seq, index, ledger_seq, duration_ms, sid, tool, failure_class) VALUES

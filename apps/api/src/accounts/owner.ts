@@ -11,7 +11,7 @@ export async function isOwner({ prisma }: Database, { orgId, userId }: Caller): 
 /** The first organisation of an installation: the one that runs it. */
 export const FIRST_ORG = 'local';
 
-/** Throws `forbidden` for a caller of another organisation, and for one without a key. `what`: the begin of the message. */
+/** Throws `forbidden` for a caller of another organisation, and for one without a key. `what`: the beginning of the message. */
 export function assertOperatorKey(caller: Caller, what: string): void {
   if (caller.orgName !== FIRST_ORG || caller.anonymous)
     throw new PalestraError('forbidden', { detail: `${what} for keys of the organisation "${FIRST_ORG}", which runs this server.` });

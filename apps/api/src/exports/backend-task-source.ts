@@ -9,7 +9,7 @@ const TEARDOWN_DEADLINE_MS = 30_000;
 
 /**
  * Reads tasks directly from the environments' servers. The directory checks permission for every task, as for a session. The episode needs
- * no ledger, because nobody plays it.
+ * no ledger, because no calls run in it.
  */
 export function backendTaskSource(directory: EnvironmentDirectory, caller: Caller): TaskSource {
   return {

@@ -3,7 +3,7 @@ import { type ColumnData, listElements, type ParquetSchema, parquetStream } from
 import type { ExportedMessage, NarrowRollout } from './exported-rollout.ts';
 import { cellOf, type Column, elementsOf, EXPORT_COLUMNS, MESSAGE_COLUMNS } from './narrow-columns.ts';
 
-/** A row group is encoded in one go, which holds up everything else in the process for that long: some tenths of a second. */
+/** Limits of a row group. Encoding one blocks the event loop for some tenths of a second. */
 const GROUP_ROWS = 2_500;
 const GROUP_CHARACTERS = 4_000_000;
 const NARROW_CHARACTERS = 400;
@@ -11,13 +11,13 @@ const NARROW_CHARACTERS = 400;
 export interface RolloutParquetOptions {
   /** With the messages, as a list of structs. */
   messages: boolean;
-  /** Of the rows; those of exports unless told. */
+  /** Default: the columns of exports. */
   columns?: readonly Column[];
-  /** Kept in the footer of every file: where it comes from. */
+  /** Origin of the export, in the footer of every file. */
   lineage?: Record<string, string>;
 }
 
-/** One file of rollouts, zstd, in row groups; rows are asked for only when the reader wants more. */
+/** One Parquet file of rollouts, compressed with zstd. Reads rows only when the consumer requests more. */
 export async function* rolloutParquet<Row extends NarrowRollout & { messages?: ExportedMessage[] }>(
   rows: AsyncIterable<Row>,
   { messages, columns = EXPORT_COLUMNS, lineage = {} }: RolloutParquetOptions,
@@ -49,15 +49,15 @@ function columnsOf(rows: (NarrowRollout & { messages?: ExportedMessage[] })[], c
     return { name, data: values, statistics: helpsToSkip(name, type) };
   });
   if (!messages) return narrow;
-  // Bounds of texts help no reader to skip anything, and cost a comparison of each.
+  // No statistics: readers cannot skip row groups by bounds of message texts.
   return [...narrow, { name: 'messages', data: rows.map((row) => row.messages ?? []), statistics: false }];
 }
 
-/** Whether anybody looks for ranges of it; bounds of every other column would cost more than they save. */
+/** Whether readers filter by ranges of the column. Bounds of other columns cost more than they save. */
 const helpsToSkip = (name: string, type: Column['type']): boolean =>
   type !== 'json' && type !== 'strings' && (type !== 'string' || ['run', 'run_id', 'environment', 'rollout_id'].includes(name));
 
-/** What a rollout's messages weigh in memory, roughly. */
+/** Approximate size of a rollout's messages in memory, in characters. */
 export function charactersOf(messages: readonly ExportedMessage[] = []): number {
   let characters = 0;
   for (const { content, summary, metadata } of messages) {

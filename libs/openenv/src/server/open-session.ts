@@ -3,7 +3,7 @@ import type { CreateRequest, Recording } from '@palestra/session';
 import type { EpisodeContext } from './episode.port.ts';
 import { atCapacity, capacityIn } from '../wire/errors.ts';
 
-/** Clients wait 60 s for a reply (docs/reference/openenv.md#transport). They are told earlier that there is no slot. */
+/** Clients wait 60 s for a reply (docs/reference/openenv.md#transport). They get the refusal for lack of a slot earlier. */
 export const SLOT_TIMEOUT_MS = 50_000;
 /** Delay before the next attempt when the slot is on another process. */
 const RETRY_DELAY_MS = 1_000;

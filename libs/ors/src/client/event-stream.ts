@@ -25,6 +25,8 @@ const FIRST_PAUSE_MS = 250;
 const LAST_PAUSE_MS = 5_000;
 const LEAST_WAIT_MS = 1_000;
 const REST_LIMIT_MS = 2_000;
+/** Lines of one event. Each costs the parser more memory than its bytes. */
+const MAX_EVENT_LINES = 100_000;
 
 /** The stream ended before the result was complete. */
 class StreamCut extends Error {}
@@ -129,6 +131,7 @@ async function readResult(pieces: AsyncIterable<Uint8Array>, onSign: () => void,
   const iterator = pieces[Symbol.asyncIterator]();
   let text = '';
   let size = 0;
+  let lines = 0;
   // `for await` would destroy the connection, and the next call would need a new one.
   for (let piece = await iterator.next(); !piece.done; piece = await iterator.next()) {
     onSign();
@@ -136,7 +139,13 @@ async function readResult(pieces: AsyncIterable<Uint8Array>, onSign: () => void,
       void iterator.return?.().catch(() => {});
       throw answerTooLarge(ANSWER_LIMITS.call);
     }
-    for (const event of parser.push(piece.value)) {
+    const events = parser.push(piece.value);
+    lines = events.length > 0 ? 0 : lines + countLines(piece.value);
+    if (lines > MAX_EVENT_LINES) {
+      void iterator.return?.().catch(() => {});
+      throw answerTooLarge(ANSWER_LIMITS.call);
+    }
+    for (const event of events) {
       if (event.event === 'task_id') onTaskId(event.data);
       else if (event.event === 'chunk') text += event.data;
       else if (event.event === 'end' || event.event === 'error') {
@@ -148,6 +157,12 @@ async function readResult(pieces: AsyncIterable<Uint8Array>, onSign: () => void,
     }
   }
   throw new StreamCut('the stream ended without a result');
+}
+
+function countLines(piece: Uint8Array): number {
+  let lines = 0;
+  for (const byte of piece) if (byte === 0x0a || byte === 0x0d) lines += 1;
+  return lines;
 }
 
 function parsable(text: string): string {

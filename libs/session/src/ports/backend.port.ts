@@ -57,8 +57,8 @@ export type BackendSessionRef = JsonObject;
 
 export interface BackendSession {
   /**
-   * Waits for setup and nothing else; rejects as `prompt`. Absent where the environment's server cannot be asked this; the engine then asks
-   * for the prompt.
+   * Waits for setup and nothing else; rejects as `prompt`. Absent if the environment's server has no such request; the engine then requests
+   * the prompt.
    */
   ready?(signal: AbortSignal): Promise<void>;
   /** Waits for setup. Rejects with `setup_failed`, with the server's text as detail, when setup failed. */

@@ -3,13 +3,13 @@ import type { Backend, BackendCreate, BackendSession, BackendSessionRef } from '
 import type { NativeServer, UploadedTasks } from '../ports/native.port.ts';
 import type { TaskPosition, TaskSource } from './task-source.ts';
 
-/** Above this a split is read by index, a page at a time. */
+/** A split with more tasks cannot be listed; it is read by index, page by page. */
 const LISTABLE_TASKS = 100_000;
 
 /**
- * An environment whose tasks were uploaded, whatever its own server knows of tasks: splits and tasks are those of the source, for every
- * variant, and an episode is opened by the specification that stands there. Where a task brings its prompt, that is the session's prompt.
- * Everything else is the inner backend's.
+ * An environment with uploaded tasks. Splits and tasks come from the source, for every variant, instead of from the server. An episode is
+ * opened with the specification of its task. If the task has a prompt, it replaces the prompt of the session. All other calls go to the
+ * inner backend.
  */
 export class TaskSetBackend implements Backend, UploadedTasks {
   readonly #inner: Backend;
@@ -97,20 +97,20 @@ export class TaskSetBackend implements Backend, UploadedTasks {
   }
 }
 
-/** The session with the prompt of its task, if that brings one; setup is waited for all the same. */
+/** The session with the prompt of its task, if the task has one. The prompt is still returned only after setup. */
 function promptedSession(inner: BackendSession, source: TaskSource, place: TaskPosition): BackendSession {
-  const told = async (signal: AbortSignal): Promise<Message[] | null> => {
+  const taskMessages = async (signal: AbortSignal): Promise<Message[] | null> => {
     const prompt = await source.prompt(place, signal);
     if (prompt !== null) await (inner.ready ? inner.ready(signal) : inner.prompt(signal));
     return prompt;
   };
   return Object.assign(delegating(inner), {
-    prompt: async (signal: AbortSignal) => (await told(signal))?.flatMap(({ blocks }) => blocks) ?? inner.prompt(signal),
-    messages: async (signal: AbortSignal) => (await told(signal)) ?? inner.messages(signal),
+    prompt: async (signal: AbortSignal) => (await taskMessages(signal))?.flatMap(({ blocks }) => blocks) ?? inner.prompt(signal),
+    messages: async (signal: AbortSignal) => (await taskMessages(signal)) ?? inner.messages(signal),
   });
 }
 
-/** A session that passes everything on, to be changed in parts. */
+/** A session that delegates every call; callers override some. */
 function delegating(inner: BackendSession): BackendSession {
   const session: BackendSession = {
     prompt: (signal) => inner.prompt(signal),

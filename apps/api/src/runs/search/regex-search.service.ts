@@ -114,7 +114,8 @@ export class RegexSearch {
         }
         after = { seq: rollout.seq, before: after.before + 1 };
       }
-      if (rollouts.length < page.limit) return { candidates, after, isLast: true };
+      const listed = rollouts[0]?.listed ?? 0;
+      if (rollouts.length === listed && listed < page.limit) return { candidates, after, isLast: true };
       if (performance.now() > until) return { candidates, after, isLast: false };
     }
   }

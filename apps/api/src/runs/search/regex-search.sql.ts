@@ -1,7 +1,11 @@
 import type pg from 'pg';
+import { PARTIAL_WORD } from '../../store/derive/search/search-index.sql.ts';
 
 /** Parameters before those of the query. */
 export const FIRST_REGEX_PARAMETER = 5;
+
+/** Messages whose words one statement reads, but those of at least one rollout. */
+const MAX_MESSAGES = 20_000;
 
 export interface RegexPage {
   runSeqs: readonly number[];
@@ -19,20 +23,24 @@ export interface RegexRollout {
   bytes: number;
   /** Whether a message may match. */
   candidate: boolean;
+  /** Rollouts that were found; more than were read means that their messages reached the limit. */
+  listed: number;
 }
 
 /**
- * The next rollouts, oldest first, and which of them may have a message that matches: one with words that contain the fragments, or one that is not indexed yet.
+ * The next rollouts, oldest first, and which of them may have a message that matches: one with words that contain the fragments, or one that is not indexed, or not wholly.
  * Plan: rollouts_run_seq_idx from the keyset's place; per rollout one probe of rollout_heads_pkey and an Index Scan of rollout_search_pkey (OFFSET 0 keeps it so).
  */
 export async function selectRegexRollouts(pool: pg.Pool, page: RegexPage): Promise<RegexRollout[]> {
   const run = page.runSeqs.length === 1 ? 'r.run_seq = ($1::int[])[1]' : 'r.run_seq = ANY($1::int[])';
   const unsearched = 'EXISTS (SELECT FROM rollout_heads h WHERE h.seq = r.seq AND h.unsearched)';
-  const words = `EXISTS (SELECT FROM (SELECT s.words FROM rollout_search s WHERE s.rollout_seq = r.seq OFFSET 0) s
-    WHERE array_to_string(tsvector_to_array(s.words), ' ') LIKE ALL($4::text[]))`;
+  const words = `EXISTS (SELECT FROM (SELECT array_to_string(tsvector_to_array(s.words), ' ') AS words FROM rollout_search s WHERE s.rollout_seq = r.seq OFFSET 0) s
+    WHERE s.words LIKE ALL($4::text[]) OR position('${PARTIAL_WORD}' IN s.words) > 0)`;
   const { rows } = await pool.query<RegexRollout>(
-    `WITH page AS MATERIALIZED (SELECT * FROM rollouts r WHERE ${run} AND r.seq > $2::bigint ORDER BY r.seq LIMIT $3)
-     SELECT r.seq::text, r.bytes::float8 AS bytes, (${page.fragments.length === 0 ? '$4::text[] IS NOT NULL' : `(${unsearched} OR ${words})`}) AND (${page.where.sql}) AS candidate
+    `WITH listed AS MATERIALIZED (SELECT * FROM rollouts r WHERE ${run} AND r.seq > $2::bigint ORDER BY r.seq LIMIT $3),
+     page AS MATERIALIZED (SELECT * FROM (SELECT *, sum(messages) OVER (ORDER BY seq) - messages AS messages_before, count(*) OVER () AS listed FROM listed) l
+       WHERE messages_before < ${MAX_MESSAGES})
+     SELECT r.seq::text, r.bytes::float8 AS bytes, r.listed::int AS listed, (${page.fragments.length === 0 ? '$4::text[] IS NOT NULL' : `(${unsearched} OR ${words})`}) AND (${page.where.sql}) AS candidate
      FROM page r ORDER BY r.seq`,
     [page.runSeqs, page.after, page.limit, page.fragments.map((letters) => `%${letters}%`), ...page.where.values],
   );

@@ -2,7 +2,7 @@ import type { CallState } from '@palestra/protocol';
 import type pg from 'pg';
 import { RECORDING_LOCK } from '../../store/storage/ledger-retention.sql.ts';
 
-/** A session that is to be written as a rollout, as far as its rollout needs it. */
+/** A session to record, with the fields that its rollout needs. */
 export interface RecordedSession {
   sid: string;
   org_id: string;
@@ -20,13 +20,13 @@ export interface RecordedSession {
   failure: string | null;
   /** `seq` of the last call that was written; null before the start event was. */
   recorded_seq: string | null;
-  /** How many calls that was. */
+  /** Number of calls up to `recorded_seq` that are part of the episode. */
   recorded_calls: number;
   /** All calls after that, also those that are no part of the episode. */
   pending_calls: number;
   /** A call has ended the episode. */
   finished: boolean;
-  /** Of the last call of the episode; null while it runs, and without any. */
+  /** Of the last call of the episode; null while that call runs, and without calls. */
   last_failure_class: string | null;
   /** Calls of the episode that have not ended. */
   open_calls: number;
@@ -34,7 +34,7 @@ export interface RecordedSession {
   created_at: number;
   /** Null while it is alive. */
   ended_at: number | null;
-  /** Since its end, milliseconds. */
+  /** Milliseconds since its end. */
   ended_ms: number | null;
 }
 
@@ -42,7 +42,7 @@ export interface RecordedCall {
   sid: string;
   seq: string;
   task_id: string;
-  /** It is part of the episode. */
+  /** Whether the call is part of the episode. */
   counts: boolean;
   tool: string;
   input: string;
@@ -54,30 +54,30 @@ export interface RecordedCall {
   failure_class: string | null;
   started_at: number;
   ended_at: number | null;
-  /** It began so recently that one that began before it may not be visible yet. */
+  /** The call began so recently that an earlier call may not be visible yet. */
   fresh: boolean;
 }
 
-/** Of one session in one round. */
+/** Limit of one session in one round. */
 const MAX_CALLS = 500;
-/** Of results and inputs as stored (compressed), in one round; one call is always read, whatever its size. */
+/** Limit of stored (compressed) results and inputs in one round. One call is always read. */
 const MAX_BYTES = 8 * 1024 * 1024;
-/** Sequence numbers are given before the commit: a smaller one may become visible this much later than a larger one. */
+/** Sequence numbers are assigned before the commit: a smaller one may become visible this much later than a larger one. */
 const SETTLE = `interval '1 s'`;
 
 /**
- * Whom no other replica records, and nobody erases, right now. The lock is an advisory one, until the transaction ends: a row lock would hold
- * up the engine's own changes of the session, and with them those of all sessions in its batch. A statement of its own: what was erased
- * before it is not read as it was.
+ * Locks the sessions that no other replica records or erases now, until the transaction ends. It is an advisory lock, because a row lock
+ * would block the engine's changes of the session and of all sessions in the same batch. A separate statement, so that the next one reads
+ * the state after an erasure.
  */
 const LOCK = `SELECT sid, pg_try_advisory_xact_lock(${RECORDING_LOCK}, hashtext(sid)) AS mine FROM unnest($1::text[]) AS s(sid)`;
 
-/** A call that never ran, of a client that never learned of it, is no part of the episode; neither is a judge's question. */
+/** A condition: the call is part of the episode. Calls that were abandoned before they ran, and calls of a judge, are not. */
 const COUNTS = (call: string) =>
   `${call}.kind = 'call' AND NOT (${call}.state = 'refused' AND position('"code":"call_abandoned"' IN COALESCE(${call}.result, '')) > 0)`;
 
 /**
- * Of these sessions those that are to be written. Plan: Index Scan using sessions_to_record_idx, per session an Index Scan using
+ * The sessions of `$1` whose recording is not complete. Plan: Index Scan using sessions_to_record_idx, per session an Index Scan using
  * session_calls_sid_seq_idx.
  */
 const CLAIM = `
@@ -96,7 +96,7 @@ const CLAIM = `
       count(*) FILTER (WHERE c.ended_at IS NULL AND ${COUNTS('c')})::int AS open_calls
     FROM session_calls AS c WHERE c.sid = s.sid) AS c`;
 
-/** The next calls of each, in order, at most MAX_BYTES of all. Plan: per session an Index Scan using session_calls_sid_seq_idx. */
+/** The next calls of each session, in order, at most MAX_BYTES together. Plan: per session an Index Scan using session_calls_sid_seq_idx. */
 const CALLS = `
   SELECT sid, seq, task_id, ${COUNTS('c')} AS counts, tool, input, state, result, ok, reward, finished, failure_class, fresh,
     extract(epoch FROM started_at)::float8 * 1000 AS started_at, extract(epoch FROM ended_at)::float8 * 1000 AS ended_at
@@ -108,14 +108,14 @@ const CALLS = `
       FROM session_calls AS c WHERE c.sid = s.sid AND c.seq > s.after ORDER BY c.seq LIMIT ${MAX_CALLS}) AS c
   ) AS c WHERE bytes_before < ${MAX_BYTES} ORDER BY sid, seq`;
 
-/** Rows that somebody else is changing keep their old pointer and are written once more: two batches that wait for each other would deadlock. */
+/** Skips locked rows, because two batches that wait for each other would deadlock. Their calls are written again later, without an effect. */
 const ADVANCE = `
   UPDATE sessions AS s SET recorded_seq = n.seq
   FROM (SELECT n.* FROM unnest($1::text[], $2::bigint[]) AS n(sid, seq) JOIN sessions USING (sid)
         WHERE sessions.recorded_seq IS NULL OR sessions.recorded_seq >= 0 ORDER BY n.sid FOR UPDATE OF sessions SKIP LOCKED) AS n
   WHERE s.sid = n.sid RETURNING s.sid`;
 
-/** Sessions that somebody should have written by now. Plan: Index Scan using sessions_to_record_idx, per session one probe of session_calls_sid_seq_idx. */
+/** Sessions whose recording is late, because their replica died. Plan: Index Scan using sessions_to_record_idx, per session one probe of session_calls_sid_seq_idx. */
 const LEFT_BEHIND = `
   SELECT s.sid FROM sessions AS s
   WHERE s.recording IS NOT NULL AND (s.recorded_seq IS NULL OR s.recorded_seq >= 0) AND s.sid > $1
@@ -125,7 +125,7 @@ const LEFT_BEHIND = `
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
-/** Inside of a transaction: the claim ends with it. `busy`: those that somebody else writes, or erases. */
+/** Call in a transaction; the claim ends with it. `busy`: sessions that another process records or erases. */
 export async function claimSessions(client: Queryable, sids: string[]): Promise<{ sessions: RecordedSession[]; busy: string[] }> {
   const locks = await client.query<{ sid: string; mine: boolean }>({ name: 'recording_lock', text: LOCK, values: [sids] });
   const mine = locks.rows.filter((lock) => lock.mine).map(({ sid }) => sid);
@@ -145,22 +145,22 @@ export async function nextCalls(client: Queryable, sessions: RecordedSession[]):
   return calls;
 }
 
-/** Notes how far each is written, -1 = completely. Answers the ones that were noted. */
+/** Stores the `seq` up to which each session is recorded; -1 = completely. Returns the sessions whose row was updated. */
 export async function advanceRecorded(client: Queryable, pointers: { sid: string; seq: string }[]): Promise<Set<string>> {
   const values = [pointers.map(({ sid }) => sid), pointers.map(({ seq }) => seq)];
   const { rows } = await client.query<{ sid: string }>({ name: 'recording_advance', text: ADVANCE, values });
   return new Set(rows.map(({ sid }) => sid));
 }
 
-/** A page of what dead replicas left, by SID. */
+/** A page of sessions that dead replicas left unrecorded, ordered by SID. */
 export async function leftBehind(pool: Queryable, after: string, limit: number): Promise<string[]> {
   const { rows } = await pool.query<{ sid: string }>({ name: 'recording_left', text: LEFT_BEHIND, values: [after, limit] });
   return rows.map(({ sid }) => sid);
 }
 
 /**
- * Has a session recorded that was opened without a run. The version goes up under a name that no process writes by, so that whoever holds
- * the session in memory takes this over before it writes the session again. Plan: Index Scan using sessions_pkey.
+ * Starts the recording of a session that was opened without a run. `written_by` is no replica, so the replica that holds the session in
+ * memory reads this version before it writes the session again. Plan: Index Scan using sessions_pkey.
  */
 const BEGIN = `
   UPDATE sessions SET recording = $3, version = version + 1, written_by = 'recording'

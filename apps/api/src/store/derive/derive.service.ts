@@ -87,17 +87,20 @@ export class DeriveService {
   /** One round of narrow rows: a batch of changed rollouts, and the steps of runs whose upload names none. Returns whether there is more. */
   async deriveRound(): Promise<boolean> {
     const { pool } = this.database;
+    let more = false;
     return runAllStages(
       async () => {
         await markOverdueGaps(pool, BATCH);
-        return (await this.#deriveBatch({})) === BATCH;
+        more = (await this.#deriveBatch({})) === BATCH;
+        return more;
       },
       async () => {
         for (const runSeq of await selectDueRuns(pool, 20, this.quarantine.members('run').map(Number))) await this.infer(runSeq);
         return false;
       },
       async () => {
-        await this.#markOutdated();
+        // A page at a time, so that uploads do not wait until the whole store is derived again.
+        if (!more) await this.#markOutdated();
         return false;
       },
     );
@@ -105,7 +108,7 @@ export class DeriveService {
 
   /** Derives what waits in these runs, a bounded amount of it. Returns whether anything waited. Reads use `ReadSettler`, which limits the time. */
   async settle(runSeqs: readonly number[]): Promise<boolean> {
-    const unsettled = await selectUnsettled(this.database.pool, runSeqs);
+    const unsettled = await selectUnsettled(this.database.pool, runSeqs, this.quarantine.members('rollout'));
     for (const run of unsettled.slice(0, SETTLE_RUNS)) await this.settleRun(run);
     return unsettled.length > 0;
   }

@@ -262,17 +262,17 @@ export interface UnsettledRun {
 }
 
 /**
- * The given runs whose figures do not contain all acknowledged events. Plan: per run one probe each of two partial indexes and of
- * dirty_steps_pkey.
+ * The given runs whose figures do not contain all acknowledged events, except those of rollouts in `quarantined`. Plan: per run one probe
+ * each of two partial indexes and of dirty_steps_pkey.
  */
-export async function selectUnsettled(pool: pg.Pool, runSeqs: readonly number[]): Promise<UnsettledRun[]> {
+export async function selectUnsettled(pool: pg.Pool, runSeqs: readonly number[], quarantined: readonly string[]): Promise<UnsettledRun[]> {
   const { rows } = await pool.query<UnsettledRun>({
     name: 'rollouts-unsettled',
     text: `SELECT * FROM (
-        SELECT r.seq, EXISTS (SELECT FROM rollout_heads h WHERE h.dirty AND h.run_seq = r.seq) AS dirty, r.inference_due,
+        SELECT r.seq, EXISTS (SELECT FROM rollout_heads h WHERE h.dirty AND h.run_seq = r.seq AND h.seq <> ALL($2::bigint[])) AS dirty, r.inference_due,
           EXISTS (SELECT FROM dirty_steps d WHERE d.run_seq = r.seq) AS marked
         FROM runs r WHERE r.seq = ANY($1::int[])) u WHERE dirty OR inference_due OR marked ORDER BY seq`,
-    values: [runSeqs],
+    values: [runSeqs, quarantined],
   });
   return rows;
 }

@@ -6,6 +6,7 @@ import { Database } from '../../platform/database/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { selectPending, selectUnsettled } from './derive.sql.ts';
 import { DeriveService } from './derive.service.ts';
+import { Quarantine } from '../quarantine.ts';
 
 /** Runs and single rollouts that reads derive at the same time. What comes on top waits for the background loop. */
 const MAX_RUNNING = 8;
@@ -14,8 +15,8 @@ const MAX_RUNNING = 8;
 export type PendingRollouts = ReadonlyMap<number, number>;
 
 /**
- * Derives what a read is about to show, so that it contains all that was acknowledged before. A read waits `PALESTRA_READ_WAIT_MS` at
- * most; after that the work goes on without it. Readers of the same run share one piece of work.
+ * Derives the changes of a run before it is read, so that the read contains all acknowledged events. A read waits at most
+ * `PALESTRA_READ_WAIT_MS`; then the derivation continues in the background. Readers of one run share one derivation.
  */
 @Injectable()
 export class ReadSettler implements OnApplicationShutdown {
@@ -24,6 +25,7 @@ export class ReadSettler implements OnApplicationShutdown {
   constructor(
     private readonly database: Database,
     private readonly derive: DeriveService,
+    private readonly quarantine: Quarantine,
     @Inject(CONFIG) private readonly config: Config,
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
@@ -32,9 +34,9 @@ export class ReadSettler implements OnApplicationShutdown {
     await Promise.allSettled(this.#running.values());
   }
 
-  /** Returns what is still missing when the read may go on. Throws what stopped the derivation, if that happened in time. */
+  /** Returns what is still missing when the read may continue. Throws the error of the derivation, if it failed in time. */
   async settle(runSeqs: readonly number[]): Promise<PendingRollouts> {
-    const unsettled = await selectUnsettled(this.database.pool, runSeqs);
+    const unsettled = await selectUnsettled(this.database.pool, runSeqs, this.quarantine.members('rollout'));
     if (unsettled.length === 0) return new Map();
     await this.#inTime(unsettled.map((run) => this.#shared(`run ${run.seq}`, () => this.derive.settleRun(run))));
     return selectPending(

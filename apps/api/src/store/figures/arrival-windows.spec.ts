@@ -22,3 +22,10 @@ test.each([
   [7_200_000, '2 h'],
   [86_400_000, '1 d'],
 ])('%d ms is %s', (width, words) => expect(widthInWords(width)).toBe(words));
+
+test.each([
+  [{ count: 800, first: 0, last: 99_999 }, 1_000],
+  [{ count: 800, first: 0, last: 100_000 }, 2_000],
+  [{ count: 16, first: 0, last: 119_999 }, 60_000],
+  [{ count: 8, first: 0, last: 999 }, 1_000],
+])('the width for %j is the smallest that fits', (arrivals, width) => expect(windowWidth(arrivals)).toBe(width));

@@ -51,7 +51,7 @@ async function selectPinnedThresholds(client: Client, runSeqs: readonly number[]
 
 /**
  * Compares the rewards of these steps with the stored scales and stores what changed. A changed scale changes what success means: every step
- * of the run is marked. A scale returns to [0, 1] when its last outlier is gone, which only a look at the whole run shows.
+ * of the run is marked. A scale returns to [0, 1] when its last outlier is gone, which only a scan of the whole run shows.
  */
 export async function updateRewardScales(client: Client, steps: readonly StepKey[]): Promise<void> {
   const stored = await selectRewardScales(client, [...new Set(steps.map((s) => s.run_seq))]);

@@ -38,7 +38,11 @@ export class Backlog {
   #isFull(): Promise<boolean> {
     const now = performance.now();
     if (this.#counted === null || now - this.#counted.at >= COUNT_TTL_MS) {
-      const isFull = countDirty(this.database.pool, this.config.maxBacklog + 1).then((waiting) => waiting > this.config.maxBacklog);
+      // While PostgreSQL restarts, storing the upload waits for it, or refuses.
+      const isFull = countDirty(this.database.pool, this.config.maxBacklog + 1).then(
+        (waiting) => waiting > this.config.maxBacklog,
+        () => false,
+      );
       this.#counted = { at: now, isFull };
     }
     return this.#counted.isFull;

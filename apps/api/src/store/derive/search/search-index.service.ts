@@ -35,6 +35,7 @@ const MESSAGES = 200;
 /** Makes messages searchable: from rows, and from transcripts for rollouts whose start event arrived after they were sealed. */
 @Injectable()
 export class SearchIndex {
+  #blocks = BLOCKS;
   #batch: { heads: readonly UnsearchedHead[]; from: IndexPosition | null } | null = null;
 
   constructor(
@@ -45,12 +46,25 @@ export class SearchIndex {
 
   /** One statement's worth of text; answers whether there is more. */
   async round(): Promise<boolean> {
-    const collected = await collectBlocks(this.database.pool, BLOCKS);
-    if (await this.#indexBatch()) return true;
-    let written = collected === BLOCKS;
+    const indexed = await this.#indexBatch();
+    let written = await this.#collect();
+    if (indexed) return true;
     for (const rollout of await selectLate(this.database.pool, LATE_BATCH)) if (await this.#indexLate(rollout)) written = true;
     // Rows that arrived after the seal, and their mark, belong to the next batch.
     return written;
+  }
+
+  /** Blocks that PostgreSQL cannot collect at once, for example because they have very many words, are collected in smaller numbers. */
+  async #collect(): Promise<boolean> {
+    try {
+      const isFull = (await collectBlocks(this.database.pool, this.#blocks)) === this.#blocks;
+      this.#blocks = BLOCKS;
+      return isFull;
+    } catch (error) {
+      this.#blocks = Math.max(1, this.#blocks >> 1);
+      this.logger.warn({ err: error }, 'blocks of the search index were not collected; they will be');
+      return false;
+    }
   }
 
   /** A batch that is too large for one statement goes on in the next round. */

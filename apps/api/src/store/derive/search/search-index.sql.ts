@@ -29,9 +29,18 @@ export const foundBy = (marks: string, words: string) => `numnode(${words}) > 0 
 /** A rollout that was sealed before it was searchable, because its start event arrived later. Its words are in no row. */
 const LATE = `h.sealed_at IS NOT NULL AND NOT EXISTS (SELECT FROM rollout_search s WHERE s.rollout_seq = h.seq)`;
 
+/**
+ * Marks a message of which a part is not in the index: beyond `MAX_CHARACTERS`, or in a word above 2 046 bytes, which PostgreSQL drops. Words
+ * of 250 characters have it too.
+ */
+export const PARTIAL_WORD = '\u0001p';
+const isPartial = (text: string) =>
+  `length(${text}) > ${MAX_CHARACTERS} OR (length(${text}) >= 250 AND ${plainWords(text)} ~ '[^[:space:]]{250}')`;
+
 /** Words of a message, an SQL expression over the aggregated rows `m`; `run` is SQL, too. */
 const wordsOf = (run: string, text: string) =>
-  `array_to_tsvector(array_agg(DISTINCT E'\\x01t' || m.type) || (E'\\x01r' || ${run})) ||
+  `array_to_tsvector(array_agg(DISTINCT E'\\x01t' || m.type) || (E'\\x01r' || ${run}) ||
+      CASE WHEN sum(length(${text})) > ${MAX_CHARACTERS} OR bool_or(${isPartial(text)}) THEN ARRAY[E'\\x01p'] ELSE '{}' END) ||
     to_tsvector('simple', ${plainWords(`left(string_agg(${text}, E'\\n' ORDER BY m.event_id), ${MAX_CHARACTERS})`)})`;
 
 /**
@@ -107,7 +116,7 @@ export interface UnsearchedHead {
   revision: number;
 }
 
-/** Where indexing of a batch goes on. */
+/** Position at which indexing of a batch continues. */
 export interface IndexPosition {
   seq: string;
   index: number;
@@ -126,7 +135,7 @@ export async function selectUnsearched(pool: pg.Pool, limit: number, bytes: numb
   return rows;
 }
 
-/** Indexes at most `bytes` of text, from a position on; answers where to go on, or null when these rollouts are through. */
+/** Indexes at most `bytes` of text from a position. Returns the next position, or null when these rollouts are done. */
 export async function indexMessages(
   pool: pg.Pool,
   heads: readonly UnsearchedHead[],

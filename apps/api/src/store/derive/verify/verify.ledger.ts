@@ -29,9 +29,9 @@ export function candidateOf(session: SessionRow, rows: readonly LedgerRow[]): Ca
 
 function taskOf(session: SessionRow, recording: JsonObject): Pick<LedgerSession, 'split' | 'taskIndex' | 'taskKey'> {
   const task = objectOf(session.task);
-  if (task.kind === 'index') return { split: textOf(task.split), taskIndex: numberOf(task.index), taskKey: null };
+  if (task.kind === 'index') return { split: textOf(task.split), taskIndex: indexOf(task.index), taskKey: null };
   const start = { environment: session.environment, task_spec: task.spec ?? null } as JsonObject;
-  return { split: textOf(recording.split), taskIndex: numberOf(recording.taskIndex), taskKey: taskKeyOf(start, {}, null, null).key };
+  return { split: textOf(recording.split), taskIndex: indexOf(recording.taskIndex), taskKey: taskKeyOf(start, {}, null, null).key };
 }
 
 /** The outcome of a call that was lost with its process is an infrastructure failure. */
@@ -54,4 +54,8 @@ function objectOf(text: string | null): JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
 }
 const textOf = (value: unknown) => (typeof value === 'string' ? value : null);
-const numberOf = (value: unknown) => (value === null || value === undefined || !Number.isFinite(Number(value)) ? null : Number(value));
+/** An index that a rollout's row can hold. */
+const indexOf = (value: unknown) => {
+  const index = value === null || value === undefined ? NaN : Number(value);
+  return Number.isInteger(index) && index >= 0 && index <= 2_147_483_647 ? index : null;
+};

@@ -1,6 +1,14 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { PROVENANCES, VERIFICATIONS } from '@palestra/protocol';
-import { type CallMessage, isFalseZero, type LedgerDifference, type LedgerMatch, provenanceShift, uploadedCalls } from '@palestra/rollouts';
+import { type JsonObject, PROVENANCES, VERIFICATIONS } from '@palestra/protocol';
+import {
+  type CallMessage,
+  isFalseZero,
+  type LedgerDifference,
+  type LedgerMatch,
+  provenanceShift,
+  taskKeyOf,
+  uploadedCalls,
+} from '@palestra/rollouts';
 import type { Logger } from 'pino';
 import { Database } from '../../../platform/database/database.ts';
 import { LOGGER } from '../../../platform/tokens.ts';
@@ -189,14 +197,20 @@ function startOf({ started_at, received_at }: UnverifiedRollout): number {
   return typeof started_at === 'number' && Math.abs(started_at - received_at) < GIVE_UP_MS ? started_at : received_at;
 }
 
+/** The task that the upload names itself: a match must not confirm itself. */
+function claimedTask({ upload, split, task_index, task_key }: UnverifiedRollout): Pick<Claim, 'split' | 'taskIndex' | 'taskKey'> {
+  if (upload === null) return { split, taskIndex: task_index, taskKey: task_key };
+  const start = upload.start ?? {};
+  const task = taskKeyOf(start, { ...(start.rollout_info as JsonObject | undefined), ...upload.info }, null, null);
+  return { split: typeof start.split === 'string' ? start.split : null, taskIndex: task.index, taskKey: task.key };
+}
+
 function claimOf(rollout: UnverifiedRollout, messages: readonly CallMessage[]): Claim {
   return {
     seq: rollout.seq,
     id: rollout.id,
     environment: rollout.environment,
-    split: rollout.split,
-    taskIndex: rollout.task_index,
-    taskKey: rollout.task_key,
+    ...claimedTask(rollout),
     sessionId: rollout.named_sid,
     startedAt: startOf(rollout),
     calls: uploadedCalls(messages),

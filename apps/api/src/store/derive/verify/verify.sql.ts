@@ -1,3 +1,4 @@
+import type { JsonObject } from '@palestra/protocol';
 import type pg from 'pg';
 import type { CallMessage } from '@palestra/rollouts';
 import { matchKey } from './match-key.ts';
@@ -17,6 +18,8 @@ export interface UnverifiedRollout {
   task_key: string | null;
   reward_reported: number | null;
   failure_class: string | null;
+  /** If split and index above are those of a session that matched: what the upload contains. */
+  upload: { start: JsonObject | null; info: JsonObject | null } | null;
   /** The rule of the previous comparison. */
   rule: string | null;
   /** The session that the upload names. */
@@ -42,6 +45,7 @@ export async function selectUnverified(pool: pg.Pool, limit: number, bytes: numb
     text: `SELECT * FROM (
         SELECT h.seq, h.id, h.org_id, h.day::text, h.revision, h.failure_class, m.rules->>'telemetry' AS rule,
           CASE WHEN position('/' IN e.environment) = 0 THEN COALESCE(x.owner || '/' || x.name, e.environment) ELSE e.environment END AS environment, r.split, r.task_index, t.key AS task_key, r.reward_reported,
+          CASE WHEN m.ledger_task ? 'index' THEN jsonb_build_object('start', m.start, 'info', m.rollout_info) END AS upload,
           CASE WHEN r.provenance & $3 = $3 THEN m.sid END AS named_sid, m.start->'timestamp' AS started_at,
           extract(epoch FROM h.received_at)::float8 * 1000 AS received_at, extract(epoch FROM h.last_at)::float8 * 1000 AS last_at,
           extract(epoch FROM now() - h.last_at)::float8 * 1000 AS age_ms, sum(h.bytes) OVER (ORDER BY h.verify_at, h.seq) - h.bytes AS bytes_before
@@ -104,6 +108,9 @@ export async function selectNamedSessions(pool: pg.Pool, orgId: string, sids: re
   return rows;
 }
 
+/** Calls with one key that are read: those of sessions that belong to other rollouts too. */
+const MAX_CALLS_READ = 5_000;
+
 /** A call that some of the rollouts made, by which their sessions are found. */
 export interface SearchedCall {
   tool: string;
@@ -124,7 +131,7 @@ export interface SessionWindow {
 
 /**
  * Sessions in which one of these calls ran and that belong to no rollout but those of `batch`, the latest first. A session's own recording
- * leaves it to the upload of the trainer. Plan: per call an Index Scan Backward using session_calls_match_idx, bounded; per row of it
+ * leaves it to the upload of the trainer. Plan: per call an Index Scan Backward using session_calls_match_idx, at most `MAX_CALLS_READ` rows; per row of it
  * sessions_pkey and one probe of rollout_meta_sid_idx. What other sessions there are does not matter.
  */
 export async function selectSessionsByCalls(
@@ -137,9 +144,10 @@ export async function selectSessionsByCalls(
     name: 'verify-sessions',
     text: `SELECT ${SESSION} FROM sessions s WHERE s.sid = ANY(ARRAY(
         SELECT DISTINCT called.sid FROM unnest($5::text[], $6::text[], $7::int[]) AS k(tool, args_hash, most)
-        CROSS JOIN LATERAL (SELECT c.sid FROM session_calls c JOIN sessions x ON x.sid = c.sid
-          WHERE c.match_key = ${matchKey('$1::text', '$2::text', 'k.tool', 'k.args_hash')} AND c.started_at BETWEEN to_timestamp($3::float8 / 1000) AND to_timestamp($4::float8 / 1000)
-            AND x.org_id = $1 AND NOT EXISTS (SELECT FROM rollout_meta m JOIN rollout_heads h ON h.seq = m.rollout_seq WHERE m.sid = x.sid AND m.rollout_seq <> ALL($8::bigint[])
+        CROSS JOIN LATERAL (SELECT c.sid FROM (SELECT n.sid, n.started_at FROM session_calls n
+            WHERE n.match_key = ${matchKey('$1::text', '$2::text', 'k.tool', 'k.args_hash')} AND n.started_at BETWEEN to_timestamp($3::float8 / 1000) AND to_timestamp($4::float8 / 1000)
+            ORDER BY n.started_at DESC LIMIT ${MAX_CALLS_READ}) c JOIN sessions x ON x.sid = c.sid
+          WHERE x.org_id = $1 AND NOT EXISTS (SELECT FROM rollout_meta m JOIN rollout_heads h ON h.seq = m.rollout_seq WHERE m.sid = x.sid AND m.rollout_seq <> ALL($8::bigint[])
               AND h.org_id::text = x.org_id AND (x.recording IS NULL OR position(h.id::text IN x.recording) = 0))
           ORDER BY c.started_at DESC LIMIT k.most) called))
       ORDER BY s.created_at DESC LIMIT $9`,
