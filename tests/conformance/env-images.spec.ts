@@ -144,7 +144,7 @@ describe('what cannot be served is said, and leaves nothing behind:', () => {
 
   test('a server that ends, also when the engine would start it for ever; its last lines are shown', async () => {
     const dying = await engine.build('dying', [`FROM ${base}`, 'CMD ["sh", "-c", "echo reading; echo no MODEL_KEY >&2; exit 3"]']);
-    const died = /ended with status 3; it said last:\nreading\nno MODEL_KEY/;
+    const died = /ended with status 3; last log lines:\nreading\nno MODEL_KEY/;
     expect(await command('env', 'serve', dying, '--port', '0')).toMatchObject({ code: 1, output: expect.stringMatching(died) });
     const detached = await command('env', 'push', dying, '--detach');
     expect(detached).toMatchObject({ code: 1, output: expect.stringMatching(/ended [\s\S]*no MODEL_KEY/) });
