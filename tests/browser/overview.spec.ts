@@ -267,7 +267,7 @@ describe('the list of runs', () => {
       expectShown(
         await row(runName)
           .getByRole('cell')
-          .nth(await columnOf('zero variance'))
+          .nth(await columnOf('zero var'))
           .innerText(),
         newest['zero_variance']!,
         'groups with zero variance',

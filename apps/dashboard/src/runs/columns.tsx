@@ -168,7 +168,7 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
     },
     {
       id: 'zero',
-      head: 'zero variance',
+      head: 'zero var.',
       explain: `Share of groups with equal rewards, ${newest}`,
       track: '67px',
       align: 'right',
