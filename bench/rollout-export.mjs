@@ -18,10 +18,12 @@ const TASKS = `INSERT INTO rollout_tasks (org_id, key_hash, key, env_id, task_in
   SELECT $1, sha256(n::text::bytea), 'task ' || n, $2, n, 'train' FROM generate_series(1, 1000) n`;
 const HEADS = `INSERT INTO rollout_heads (org_id, id, day, run_seq, messages, calls, max_index, bytes, finished, dirty, unsearched, unverified)
   SELECT $1, gen_random_uuid(), current_date, $2, ${MESSAGES_EACH}, 2, ${MESSAGES_EACH - 1}, 2400, true, false, false, false FROM generate_series(1, $3::int)`;
-const META = `INSERT INTO rollout_meta (rollout_seq, start, rollout_info, rollout_name, source, model, stop_raw)
+const STARTS = `INSERT INTO rollout_starts (rollout_seq, start, rollout_info)
   SELECT seq, jsonb_build_object('timestamp', 1700000000000 + seq, 'metadata', jsonb_build_object('total_reward', 1.0, 'num_turns', 3, 'stop_reason', 'finished'),
-    'task_spec', jsonb_build_object('seed', seq)), jsonb_build_object('task_index', seq % 1000), 'palestra-echo-train-' || seq, 'skyrl', 'tiny', 'finished'
+    'task_spec', jsonb_build_object('seed', seq)), jsonb_build_object('task_index', seq % 1000)
   FROM rollout_heads WHERE run_seq = $1`;
+const META = `INSERT INTO rollout_meta (rollout_seq, rollout_name, source, model, stop_raw)
+  SELECT seq, 'palestra-echo-train-' || seq, 'skyrl', 'tiny', 'finished' FROM rollout_heads WHERE run_seq = $1`;
 const NARROW = `INSERT INTO rollouts (seq, id, group_key, reward, reward_positive, max_reward, last_reward, received_at, last_at, bytes, run_seq, env_id, task_id,
     task_index, step, sample_idx, turns, messages, calls, call_errors, tokens_out, tokens_tool, gaps, flags, provenance, revision, reward_steps, phase,
     stop, normaliser, finished, split)
@@ -42,10 +44,11 @@ async function store(palestra) {
     const environment = (await client.query(ENVIRONMENT, [org])).rows[0].id;
     await client.query(TASKS, [org, environment]);
     await client.query(HEADS, [org, seq, ROLLOUTS]);
+    await client.query(STARTS, [seq]);
     await client.query(META, [seq]);
     await client.query(NARROW, [seq, environment]);
     await client.query(MESSAGES, [seq, WITH_MESSAGES]);
-    await client.query('VACUUM (ANALYZE) rollout_heads, rollout_meta, rollouts, rollout_messages');
+    await client.query('VACUUM (ANALYZE) rollout_heads, rollout_starts, rollout_meta, rollouts, rollout_messages');
     await client.query('CHECKPOINT');
   } finally {
     await client.end();

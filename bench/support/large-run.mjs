@@ -71,7 +71,7 @@ const HEADS = (orgId, run, every) => `
   INSERT INTO rollout_heads (seq, org_id, id, day, run_seq, messages, calls, max_index, bytes, finished, dirty, unsearched, unverified, unsealed, received_at, last_at)
   OVERRIDING SYSTEM VALUE SELECT seq, '${orgId}', id, at::date, ${run}, 20, 8, 19, 8000, true, false, n % ${every} = 0, false, false, at, at FROM made`;
 const META = `
-  INSERT INTO rollout_meta (rollout_seq, rollout_name, source, model, rules) SELECT seq, 'r' || seq, 'generic', 'model', '{}' FROM made`;
+  INSERT INTO rollout_meta (rollout_seq, rollout_name, source, model) SELECT seq, 'r' || seq, 'generic', 'model' FROM made`;
 const NARROW = (run) => `
   INSERT INTO rollouts (seq, id, group_key, reward, reward_positive, max_reward, last_reward, received_at, last_at, bytes, run_seq, env_id, task_index, step, sample_idx,
     turns, messages, calls, call_errors, tokens_out, gaps, flags, provenance, revision, reward_steps, group_size, phase, stop, failure, normaliser, finished, split)

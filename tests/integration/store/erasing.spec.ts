@@ -66,6 +66,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
     const before = await rowsBy('rollout_seq', gone.seq);
     expect(before).toMatchObject({
       rollout_meta: 1,
+      rollout_starts: 1,
       rollout_transcripts: 1,
       rollout_messages: 1,
       annotations: 1,
@@ -175,6 +176,8 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
         stays.runSeq,
       ]);
       await query('DELETE FROM rollout_messages WHERE rollout_seq = $1', [seq]);
+      // A table of a later version.
+      await query('DELETE FROM rollout_starts WHERE rollout_seq = $1', [seq]);
       await query('DELETE FROM rollout_heads WHERE seq = $1', [seq]);
     }
     const kept = await rowsBy('rollout_seq', stays.seq);

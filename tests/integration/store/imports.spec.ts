@@ -48,7 +48,7 @@ const count = async (table: 'rollout_heads' | 'rollout_messages') => {
 const stored = async (run: string) => {
   const { rows } = await server.database.pool.query(
     `SELECT h.id, h.finished, h.messages, m.start, ARRAY(SELECT x.reward FROM rollout_messages x WHERE x.day = h.day AND x.rollout_seq = h.seq ORDER BY x.index) AS rewards
-     FROM rollout_heads h JOIN runs ON runs.seq = h.run_seq JOIN rollout_meta m ON m.rollout_seq = h.seq
+     FROM rollout_heads h JOIN runs ON runs.seq = h.run_seq JOIN rollout_starts m ON m.rollout_seq = h.seq
      JOIN organisations o ON o.id = h.org_id WHERE runs.name = $1 AND o.name = $2 ORDER BY h.seq`,
     [run, server.orgName],
   );

@@ -55,17 +55,17 @@ export interface LakePart {
 }
 
 /**
- * The files that a run should have, by its sealed rollouts, and those that it has. Plan: Index Scan using rollouts_run_seq_idx, a hash join
- * with rollout_transcripts, HashAggregate; lake_parts_pkey.
+ * The files that a run should have, by its sealed rollouts, and those that it has. Plan: Index Scan using rollouts_run_seq_idx, hash joins
+ * with rollout_heads and rollout_transcripts, HashAggregate; lake_parts_pkey.
  */
 export async function selectParts(pool: Queryable, runSeq: number, withMessages: boolean): Promise<LakePart[]> {
   const { rows } = await pool.query<LakePart>(
     `SELECT step, part, f.fingerprint AS wanted, COALESCE(f.rows, 0) AS rows, p.fingerprint AS written, p.blob_key
      FROM (
        SELECT COALESCE(r.step, -1) AS step, (r.seq / ${LAKE_PART_PLACES})::int AS part, count(*)::int AS rows,
-         $2::text || sum(hashtextextended(concat_ws(':', r.seq, r.revision, r.provenance, r.group_key, r.sample_idx, r.verdict, r.latency_ms,
+         $2::text || sum(hashtextextended(concat_ws(':', r.seq, r.revision, r.provenance, r.group_key, r.sample_idx, h.verdict, r.latency_ms,
            r.normaliser, t.blob_key), 0)::numeric)::text AS fingerprint
-       FROM rollouts r JOIN rollout_transcripts t ON t.rollout_seq = r.seq WHERE r.run_seq = $1 GROUP BY 1, 2
+       FROM rollouts r JOIN rollout_heads h ON h.seq = r.seq JOIN rollout_transcripts t ON t.rollout_seq = r.seq WHERE r.run_seq = $1 GROUP BY 1, 2
      ) f FULL JOIN (SELECT * FROM lake_parts WHERE run_seq = $1) p USING (step, part) ORDER BY step, part`,
     [runSeq, withMessages ? 'messages:' : 'index:'],
   );

@@ -79,17 +79,17 @@ const probe = (table: string, on: string, alias: string) => `JOIN LATERAL (SELEC
 
 const DETAILS = `
 SELECT p.seq::text, p.id, h.day::text, h.sealed_at IS NOT NULL AS sealed, u.name AS run, u.id AS run_id, m.rollout_name, m.source, m.model,
-  e.environment, COALESCE(v.number::text, m.rollout_info->>'env_version') AS environment_version, e.variant, p.split, t.key AS task_key, p.task_index,
-  ${jsonText("m.start->'task_spec'")} AS task_spec, p.phase, p.step, p.policy_step, p.group_key::text, ${sampleSql('p')} AS sample_idx, p.reward, p.reward_reported,
+  e.environment, COALESCE(v.number::text, b.rollout_info->>'env_version') AS environment_version, e.variant, p.split, t.key AS task_key, p.task_index,
+  ${jsonText("b.start->'task_spec'")} AS task_spec, p.phase, p.step, p.policy_step, p.group_key::text, ${sampleSql('p')} AS sample_idx, p.reward, p.reward_reported,
   p.reward_positive, p.max_reward, p.last_reward, p.reward_steps, p.stop, m.stop_raw, p.failure, p.finished, p.turns, p.messages, p.calls, p.call_errors,
-  p.tokens_out, p.tokens_tool, p.bytes::text, p.gaps, p.flags, p.provenance, p.latency_ms, p.verdict, m.sid AS session_id,
-  ${jsonText("m.start->'metadata'")} AS metadata, ${jsonText('m.rollout_info')} AS rollout_info, p.normaliser,
-  CASE WHEN jsonb_typeof(m.start->'timestamp') = 'number' THEN (m.start->>'timestamp')::float8 END AS started_at, p.received_at, p.last_at,
+  p.tokens_out, p.tokens_tool, p.bytes::text, p.gaps, p.flags, p.provenance, p.latency_ms, h.verdict, m.sid AS session_id,
+  ${jsonText("b.start->'metadata'")} AS metadata, ${jsonText('b.rollout_info')} AS rollout_info, p.normaliser,
+  CASE WHEN jsonb_typeof(b.start->'timestamp') = 'number' THEN (b.start->>'timestamp')::float8 END AS started_at, p.received_at, p.last_at,
   u.settings AS run_settings, COALESCE((SELECT x.unit_rewards FROM run_environments x WHERE x.run_seq = p.run_seq AND x.env_id = p.env_id), true) AS unit_rewards,
   (SELECT json_agg(json_build_object('verdict', a.verdict, 'score', a.score, 'tag', a.tag, 'note', a.note, 'author', a.author, 'from_index', a.from_index,
      'to_index', a.to_index, 'created_at', a.created_at) ORDER BY a.created_at, a.id)::text FROM annotations a WHERE a.rollout_seq = p.seq) AS annotations
 FROM page p ${probe('rollout_heads', 'seq = p.seq', 'h')} ${probe('runs', 'seq = p.run_seq', 'u')} ${probe('rollout_environments', 'id = p.env_id', 'e')}
-  LEFT ${probe('rollout_meta', 'rollout_seq = p.seq', 'm')} LEFT ${probe('rollout_tasks', 'id = p.task_id', 't')}
+  LEFT ${probe('rollout_starts', 'rollout_seq = p.seq', 'b')} LEFT ${probe('rollout_meta', 'rollout_seq = p.seq', 'm')} LEFT ${probe('rollout_tasks', 'id = p.task_id', 't')}
   LEFT ${probe('sessions', 'sid = m.sid', 's')} LEFT ${probe('environment_versions', "id = NULLIF(s.version_id, '')::uuid", 'v')}`;
 
 /** By arrival, or by group (a key of one phase and step). Each keyset has one number per column. */

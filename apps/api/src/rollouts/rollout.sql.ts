@@ -6,9 +6,9 @@ import { sampleSql } from './sample.sql.ts';
 export const ROLLOUT_COLUMNS = `
   r.seq, r.id, r.run_seq, r.env_id, r.task_id, m.rollout_name, e.environment, e.variant, e.environment_id, r.split, r.step, r.policy_step, r.task_index,
   r.group_key, r.sample_idx, ${sampleSql('r')} AS sample, r.phase, r.reward, r.reward_reported, r.max_reward, r.messages, r.calls, r.call_errors, r.turns, r.tokens_out, r.tokens_tool,
-  r.bytes, r.gaps, r.flags, r.provenance, r.finished, r.stop, r.failure, r.verdict, r.latency_ms, m.source, m.model, m.sid, r.received_at, r.last_at,
+  r.bytes, r.gaps, r.flags, r.provenance, r.finished, r.stop, r.failure, h.verdict, r.latency_ms, m.source, m.model, m.sid, r.received_at, r.last_at,
   extract(epoch FROM now() - r.last_at)::float8 * 1000 AS age_ms`;
-export const ROLLOUT_NAMES = `JOIN rollout_environments e ON e.id = r.env_id LEFT JOIN rollout_meta m ON m.rollout_seq = r.seq`;
+export const ROLLOUT_NAMES = `JOIN rollout_environments e ON e.id = r.env_id JOIN rollout_heads h ON h.seq = r.seq LEFT JOIN rollout_meta m ON m.rollout_seq = r.seq`;
 
 export interface RolloutRecord {
   seq: string;
@@ -106,7 +106,7 @@ export async function selectKeyset(pool: pg.Pool, seq: string, order: Pick<Rollo
 
 /**
  * A page of rollouts. Plan, without a condition and in one run: Index Scan (backwards) of the sort's index from the keyset, then for each
- * row one probe of rollout_environments_pkey and rollout_meta_pkey; the same at any depth.
+ * row one probe of rollout_environments_pkey, rollout_heads_pkey and rollout_meta_pkey; the same at any depth.
  */
 export async function selectRollouts(pool: pg.Pool, page: RolloutPage): Promise<RolloutPageRow[]> {
   const { type } = rolloutSorts[page.sort];
@@ -164,12 +164,12 @@ export interface RolloutHead {
   rollout_info: JsonObject | null;
 }
 
-/** Plan: rollout_heads_org_id_id_key, runs_seq_key, rollout_meta_pkey. */
+/** Plan: rollout_heads_org_id_id_key, runs_seq_key, rollout_starts_pkey. */
 export async function selectHead(pool: pg.Pool, orgId: string, id: string): Promise<RolloutHead | null> {
   const { rows } = await pool.query<RolloutHead>(
     `SELECT h.seq, h.id, h.day::text, h.run_seq, runs.id AS run_id, runs.name AS run_name, h.messages, h.max_index, h.revision, h.dirty,
-       h.sealed_at IS NOT NULL AS sealed, h.received_at, h.last_at, m.start, m.rollout_info
-     FROM rollout_heads h LEFT JOIN runs ON runs.seq = h.run_seq LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq
+       h.sealed_at IS NOT NULL AS sealed, h.received_at, h.last_at, s.start, s.rollout_info
+     FROM rollout_heads h LEFT JOIN runs ON runs.seq = h.run_seq LEFT JOIN rollout_starts s ON s.rollout_seq = h.seq
      WHERE h.org_id = $1 AND h.id = $2 AND runs.deleted_at IS NULL`,
     [orgId, id],
   );
@@ -182,9 +182,10 @@ export interface RolloutDetail extends RolloutRecord {
   rules: Record<string, string> | null;
 }
 
-/** Plan: rollouts_pkey, rollout_meta_pkey. */
+/** Plan: rollouts_pkey, rollout_heads_pkey, rollout_meta_pkey, rollout_rules_pkey. */
 export async function selectRollout(pool: pg.Pool, seq: string): Promise<RolloutDetail | null> {
-  const { rows } = await pool.query<RolloutDetail>(`SELECT ${ROLLOUT_COLUMNS}, m.rules FROM rollouts r ${ROLLOUT_NAMES} WHERE r.seq = $1`, [
+  const { rows } = await pool.query<RolloutDetail>(`SELECT ${ROLLOUT_COLUMNS}, u.rules || jsonb_strip_nulls(jsonb_build_object('telemetry', m.telemetry_rule)) AS rules
+     FROM rollouts r ${ROLLOUT_NAMES} LEFT JOIN rollout_rules u ON u.id = m.rules_id WHERE r.seq = $1`, [
     seq,
   ]);
   return rows[0] ?? null;

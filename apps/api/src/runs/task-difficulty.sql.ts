@@ -39,7 +39,7 @@ WITH scored AS (
   SELECT r.reward, r.split, e.variant, r.task_index, h.output_chars AS chars,
     ${SOLVED} AS solved
   FROM rollout_environments e JOIN rollouts r ON r.env_id = e.id JOIN runs u ON u.seq = r.run_seq JOIN rollout_heads h ON h.seq = r.seq
-  LEFT JOIN rollout_meta meta ON meta.rollout_seq = r.seq
+  LEFT JOIN rollout_starts meta ON meta.rollout_seq = r.seq
   LEFT JOIN run_environments x ON x.run_seq = r.run_seq AND x.env_id = r.env_id
   WHERE e.org_id = $1 AND u.deleted_at IS NULL AND (e.environment_id = $2 OR (e.environment_id IS NULL AND e.environment = $3))
     AND r.reward IS NOT NULL AND r.task_index IS NOT NULL

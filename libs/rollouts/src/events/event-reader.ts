@@ -121,10 +121,11 @@ function readEvent(event: unknown, nonfinite: boolean): ReadEvent | string {
 }
 
 function readStart(event: JsonObject, id: string, sentAt: number, nonfinite: boolean): ReadStart | string {
-  const { runName } = event;
+  // The head and the run of a rollout have these three.
+  const { eventType: _type, eventId: _id, runName, ...raw } = event;
   if (typeof runName !== 'string' || runName.trim() === '') return 'runName must be a non-empty string.';
   if (runName.length > MAX_RUN_NAME_CHARS) return `runName is longer than ${MAX_RUN_NAME_CHARS} characters.`;
-  return { kind: 'start', rolloutId: id.toLowerCase(), sentAt, runName, raw: event, nonfinite };
+  return { kind: 'start', rolloutId: id.toLowerCase(), sentAt, runName, raw, nonfinite };
 }
 
 function readMessage(event: JsonObject, id: string, sentAt: number, nonfinite: boolean): ReadMessage | string {

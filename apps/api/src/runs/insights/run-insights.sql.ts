@@ -98,14 +98,15 @@ export interface ConfigRow {
   ingest: { accepted: number; duplicates: number; conflicts: number; late: number; nonfinite: number } | null;
 }
 
-/** Plan: rollouts_run_seq_idx backwards, at most `most` rows, one probe of rollout_meta_pkey per row; ingest_counters_pkey. */
+/** Plan: rollouts_run_seq_idx backwards, at most `most` rows, one probe of rollout_heads_pkey and rollout_meta_pkey per row; ingest_counters_pkey. */
 export async function selectConfig(pool: pg.Pool, runSeq: number, most: number): Promise<ConfigRow> {
   const counts = (expression: string) =>
     `(SELECT COALESCE(jsonb_object_agg(k, n), '{}') FROM (SELECT ${expression} AS k, count(*) AS n FROM picked WHERE ${expression} IS NOT NULL GROUP BY 1) c)`;
   const { rows } = await pool.query<ConfigRow>({
     name: 'run-config',
     text: `WITH picked AS MATERIALIZED (
-        SELECT r.provenance, r.bytes, r.verdict, r.normaliser, m.source, m.model FROM (SELECT * FROM rollouts WHERE run_seq = $1 ORDER BY seq DESC LIMIT $2) r
+        SELECT r.provenance, r.bytes, h.verdict, r.normaliser, m.source, m.model FROM (SELECT * FROM rollouts WHERE run_seq = $1 ORDER BY seq DESC LIMIT $2) r
+        JOIN rollout_heads h ON h.seq = r.seq
         LEFT JOIN rollout_meta m ON m.rollout_seq = r.seq)
       SELECT (SELECT count(*)::int FROM picked) AS looked_at, (SELECT COALESCE(sum(bytes), 0)::float8 FROM picked) AS bytes, ${counts('provenance::text')} AS provenance,
         ${counts('source')} AS sources, ${counts('model')} AS models, ${counts(`COALESCE(verdict::text, 'null')`)} AS verdicts, ${counts('normaliser::text')} AS normalisers,

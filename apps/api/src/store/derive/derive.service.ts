@@ -30,7 +30,7 @@ import {
   writeNarrowRows,
 } from './derive.sql.ts';
 import { Dictionary } from './dictionary.sql.ts';
-import { narrowRow } from './narrow-row.ts';
+import { narrowRow, rulesOf } from './narrow-row.ts';
 import { markDue, selectArrivals, selectDueRuns, clearDue, withInferenceLock, writeInferred } from './infer.sql.ts';
 import { RollupService } from '../figures/rollup.service.ts';
 import { runAllStages, Quarantine } from '../quarantine.ts';
@@ -237,13 +237,14 @@ export class DeriveService {
       taskKey === null ? [] : { at, name: { orgId: heads[at]!.org_id, envId: envIds[at]!, key: taskKey, split, taskIndex } },
     );
     const taskIds = await this.#dictionary.tasks(named.map(({ name }) => name));
+    const ruleIds = await this.#dictionary.rules(rollouts.map(rulesOf));
     const taskIdAt = new Map(named.map(({ at }, position) => [at, taskIds[position]!]));
     return heads.map((head, at) =>
       narrowRow(
         head,
         rollouts[at]!,
         messagesOf(head),
-        { envId: envIds[at]!, taskId: taskIdAt.get(at) ?? null },
+        { envId: envIds[at]!, taskId: taskIdAt.get(at) ?? null, rulesId: ruleIds[at]! },
         { settings: settingsOfRun(head), gapGraceMs: this.config.gapGraceMs },
       ),
     );

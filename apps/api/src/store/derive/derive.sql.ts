@@ -26,12 +26,12 @@ export interface DirtyHead {
   ledger_task: RawRollout['ledgerTask'];
 }
 
-/** Plan: Index Scan using rollout_heads_dirty_idx (partial), one probe of rollout_meta_pkey a row. */
+/** Plan: Index Scan using rollout_heads_dirty_idx (partial), one probe of rollout_starts_pkey and rollout_meta_pkey a row. */
 const DIRTY = `
 SELECT h.seq, h.id, h.org_id, h.day::text, h.run_seq, h.revision, h.finished, h.failure_class, h.flags, h.bytes, h.sealed_at IS NOT NULL AS sealed,
   extract(epoch FROM h.received_at)::float8 * 1000 AS received_at, extract(epoch FROM h.last_at)::float8 * 1000 AS last_at,
-  extract(epoch FROM now() - h.last_at)::float8 * 1000 AS quiet_ms, m.start, m.rollout_info, m.ledger_task
-FROM rollout_heads h LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq
+  extract(epoch FROM now() - h.last_at)::float8 * 1000 AS quiet_ms, s.start, s.rollout_info, m.ledger_task
+FROM rollout_heads h LEFT JOIN rollout_starts s ON s.rollout_seq = h.seq LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq
 WHERE h.dirty AND h.run_seq IS NOT NULL AND ($1::int IS NULL OR h.run_seq = $1) AND ($2::bigint IS NULL OR h.seq = $2)
   AND ($4 OR h.sealed_at IS NULL) AND NOT h.seq = ANY($5::bigint[])
 ORDER BY h.run_seq, h.seq LIMIT $3`;
@@ -114,7 +114,9 @@ export interface NarrowRow {
   author: string | null;
   stop_raw: string | null;
   sid: string | null;
-  rules: JsonObject;
+  /** Id of the set of rules of its fields (dictionary.sql.ts), and the rule of `telemetry`. */
+  rules_id: number;
+  telemetry_rule: string | null;
   /** Its step must be inferred from the order of arrival. */
   infer: boolean;
   tools: { tool: string; calls: number; errors: number; result_bytes: number }[];
@@ -138,7 +140,11 @@ const INFERABLE = [
 const KEPT_BITS = INFERABLE.map(({ field, stays }) => `CASE WHEN ${stays} THEN ${3 << provenanceShift(field)} ELSE 0 END`).join(' | ');
 
 /** The ledger match (verify.sql.ts) sets this rule. It stays until the next match. */
-const MATCHED = `m.rules->>'telemetry' LIKE 'ledger%'`;
+const MATCHED = `m.telemetry_rule LIKE 'ledger%'`;
+const LABELS = ['rules_id', 'rollout_name', 'source', 'model', 'author', 'stop_raw'].join(', ');
+const of = (table: string, columns: string) => columns.replaceAll(/\w+/g, `${table}.$&`);
+const SID = `COALESCE(excluded.sid, CASE WHEN ${MATCHED} THEN m.sid END)`;
+const TELEMETRY_RULE = `CASE WHEN ${MATCHED} THEN m.telemetry_rule ELSE excluded.telemetry_rule END`;
 
 /**
  * Writes narrow rows with their tools and labels, and marks the steps that they left and reached. It reads the old steps first, because a
@@ -153,12 +159,12 @@ WITH sent AS MATERIALIZED (
   SELECT f.seq, f.id, f.revision, f.run_seq, f.env_id, f.task_id, f.task_index, f.step, f.policy_step, f.group_key, f.sample_idx, f.phase, f.reward,
     f.reward_positive, f.max_reward, f.last_reward, f.reward_reported, f.reward_steps, f.group_size, f.stop, f.failure, f.turns, f.tool_turns, f.messages, f.calls, f.call_errors, f.tokens_out,
     f.tokens_tool, f.bytes, f.gaps, f.flags, f.provenance, f.normaliser, f.finished, f.split, to_timestamp(f.received_at / 1000) AS received_at,
-    to_timestamp(f.last_at / 1000) AS last_at, f.rollout_name, f.source, f.model, f.author, f.stop_raw, f.sid, f.rules, f.tools, f.infer, f.gaps_in
+    to_timestamp(f.last_at / 1000) AS last_at, f.rollout_name, f.source, f.model, f.author, f.stop_raw, f.sid, f.rules_id, f.telemetry_rule, f.tools, f.infer, f.gaps_in
   FROM jsonb_to_recordset($1::jsonb) AS f(seq bigint, id uuid, revision int, run_seq int, env_id int, task_id int, task_index int, step int, policy_step int,
     group_key bigint, sample_idx int, phase smallint, reward float8, reward_positive float8, max_reward float8, last_reward float8, reward_reported float8,
     reward_steps smallint, group_size smallint, stop smallint, failure smallint, turns int, tool_turns int, messages int, calls int, call_errors int, tokens_out int, tokens_tool int, bytes bigint,
     gaps int, flags int, provenance int, normaliser smallint, finished boolean, split text, received_at float8, last_at float8, rollout_name text,
-    source text, model text, author text, stop_raw text, sid text, rules jsonb, tools jsonb, infer boolean, gaps_in float8)
+    source text, model text, author text, stop_raw text, sid text, rules_id int, telemetry_rule text, tools jsonb, infer boolean, gaps_in float8)
 ), held AS MATERIALIZED (
   SELECT seq FROM rollout_heads WHERE seq = ANY(ARRAY(SELECT seq FROM sent)) ORDER BY id FOR KEY SHARE
 ), fact AS MATERIALIZED (
@@ -178,11 +184,10 @@ WITH sent AS MATERIALIZED (
   WHERE r.revision <= excluded.revision
   RETURNING r.seq, r.run_seq, r.phase, r.step
 ), labelled AS (
-  INSERT INTO rollout_meta AS m (rollout_seq, rollout_name, source, model, author, stop_raw, sid, rules)
-  SELECT seq, rollout_name, source, model, author, stop_raw, sid, rules FROM fact JOIN written USING (seq) ORDER BY seq
-  ON CONFLICT (rollout_seq) DO UPDATE SET rollout_name = excluded.rollout_name, source = excluded.source, model = excluded.model, author = excluded.author,
-    stop_raw = excluded.stop_raw, sid = COALESCE(excluded.sid, CASE WHEN ${MATCHED} THEN m.sid END),
-    rules = CASE WHEN ${MATCHED} THEN excluded.rules || jsonb_build_object('telemetry', m.rules->'telemetry') ELSE excluded.rules END
+  INSERT INTO rollout_meta AS m (rollout_seq, ${LABELS}, sid, telemetry_rule)
+  SELECT seq, ${LABELS}, sid, telemetry_rule FROM fact JOIN written USING (seq) ORDER BY seq
+  ON CONFLICT (rollout_seq) DO UPDATE SET (${LABELS}) = (${of('excluded', LABELS)}), sid = ${SID}, telemetry_rule = ${TELEMETRY_RULE}
+  WHERE (${of('m', LABELS)}, m.sid, m.telemetry_rule) IS DISTINCT FROM (${of('excluded', LABELS)}, ${SID}, ${TELEMETRY_RULE})
 ), tool AS (
   INSERT INTO rollout_tools AS t (rollout_seq, run_seq, tool, calls, errors, result_bytes)
   SELECT f.seq, f.run_seq, x.tool, x.calls, x.errors, x.result_bytes

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
+import type { JsonObject } from '@palestra/protocol';
 
-/** Narrow rows refer to environments and tasks by small integer ids. */
+/** Rows of rollouts refer to environments, tasks and sets of rules by small integer ids. */
 
 export interface EnvironmentName {
   orgId: string;
@@ -46,10 +47,19 @@ created AS (
 SELECT id, org_id::text || encode(key_hash, 'hex') AS key FROM created
 UNION SELECT t.id, t.org_id::text || n.hash FROM rollout_tasks t JOIN name n ON t.org_id = n.org_id AND t.key_hash = decode(n.hash, 'hex')`;
 
+/** Returns ids of sets of rules and inserts the missing ones. Plan: rollout_rules_hash_key. */
+const RULES = `
+WITH name AS (SELECT * FROM jsonb_to_recordset($1::jsonb) AS n(hash text, rules jsonb)),
+created AS (
+  INSERT INTO rollout_rules (hash, rules) SELECT decode(hash, 'hex'), rules FROM name ORDER BY hash ON CONFLICT (hash) DO NOTHING RETURNING id, hash)
+SELECT id, encode(hash, 'hex') AS key FROM created
+UNION SELECT r.id, n.hash FROM rollout_rules r JOIN name n ON r.hash = decode(n.hash, 'hex')`;
+
 /** Resolves names to ids and caches them; ids never change. */
 export class Dictionary {
   readonly #environments = new LRUCache<string, number>({ max: MAX_CACHED });
   readonly #tasks = new LRUCache<string, number>({ max: MAX_CACHED });
+  readonly #rules = new LRUCache<string, number>({ max: MAX_CACHED });
 
   constructor(private readonly pool: pg.Pool) {}
 
@@ -76,13 +86,19 @@ export class Dictionary {
     return this.#resolve(this.#tasks, 'dictionary-tasks', TASKS, rows);
   }
 
-  async #resolve(cache: LRUCache<string, number>, name: string, text: string, rows: { org_id: string; hash: string }[]): Promise<number[]> {
-    const keyOf = (row: { org_id: string; hash: string }) => row.org_id + row.hash;
+  /** Rules by field. The same for every organisation: they contain no text of users. */
+  rules(sets: readonly JsonObject[]): Promise<number[]> {
+    const rows = sets.map((rules) => ({ hash: hashOf(rules), rules }));
+    return this.#resolve(this.#rules, 'dictionary-rules', RULES, rows);
+  }
+
+  async #resolve(cache: LRUCache<string, number>, name: string, text: string, rows: { org_id?: string; hash: string }[]): Promise<number[]> {
+    const keyOf = (row: { org_id?: string; hash: string }) => (row.org_id ?? '') + row.hash;
     const ids = new Map(rows.map((row) => [keyOf(row), cache.get(keyOf(row))]));
     const unknown = [...new Map(rows.map((row) => [keyOf(row), row])).values()].filter((row) => ids.get(keyOf(row)) === undefined);
     for (let round = 0; unknown.some((row) => ids.get(keyOf(row)) === undefined); round += 1) {
       // The first statement does not see a row that another replica inserts at the same time; the next one does.
-      if (round === 3) throw new Error('Could not resolve the names of environments or tasks.');
+      if (round === 3) throw new Error('Could not resolve the names of environments or tasks, or sets of rules.');
       const found = await this.pool.query<{ id: number; key: string }>({ name, text, values: [JSON.stringify(unknown)] });
       for (const { id, key } of found.rows) {
         ids.set(key, id);

@@ -17,6 +17,7 @@ import type { DirtyHead, NarrowRow } from './derive.sql.ts';
 export interface DictionaryIds {
   envId: number;
   taskId: number | null;
+  rulesId: number;
 }
 
 /** Limit of names in an index, because PostgreSQL limits an index row to 2704 bytes and a model may invent a tool name of any length. */
@@ -98,14 +99,16 @@ export function narrowRow(
     author: rollout.agent,
     stop_raw: rollout.stopRaw,
     sid: rollout.sessionId === null ? null : cutText(rollout.sessionId, INDEXED_CHARACTERS),
-    rules: rulesOf(rollout),
+    rules_id: names.rulesId,
+    telemetry_rule: rollout.provenance.telemetry.rule,
     infer,
     tools: toolsOf(messages),
   };
 }
 
-function rulesOf(rollout: NormalisedRollout): JsonObject {
-  const fields = PROVENANCE_FIELDS.map((field: ProvenanceField) => [field, rollout.provenance[field].rule] as const);
+/** Rules by field. That of `telemetry` depends on the session, the others are the same for most rollouts. */
+export function rulesOf(rollout: NormalisedRollout): JsonObject {
+  const fields = PROVENANCE_FIELDS.filter((field) => field !== 'telemetry').map((field) => [field, rollout.provenance[field].rule] as const);
   return Object.fromEntries(fields.filter(([, rule]) => rule !== null));
 }
 

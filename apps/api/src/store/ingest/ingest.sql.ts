@@ -94,21 +94,21 @@ WITH message AS MATERIALIZED (
     OR s.rollout_id IS NOT NULL)
   RETURNING h.run_seq
 ), before AS MATERIALIZED (
-  SELECT rollout_seq, start, rollout_info FROM rollout_meta WHERE rollout_seq = ANY(ARRAY(
+  SELECT rollout_seq, start, rollout_info FROM rollout_starts WHERE rollout_seq = ANY(ARRAY(
     SELECT seq FROM open WHERE id IN (SELECT rollout_id FROM start UNION ALL SELECT rollout_id FROM info)))
 ), meta AS (
-  INSERT INTO rollout_meta (rollout_seq, start, rollout_info, rollout_info_at)
+  INSERT INTO rollout_starts (rollout_seq, start, rollout_info, rollout_info_at)
   SELECT p.seq, start.raw, info.rollout_info, info.rollout_info_at
   FROM start FULL JOIN info USING (rollout_id) JOIN place p ON p.id = rollout_id ORDER BY p.seq
   ON CONFLICT (rollout_seq) DO UPDATE SET
-    start = CASE WHEN rollout_meta.start IS NULL THEN excluded.start ELSE COALESCE(excluded.start, '{}') || COALESCE((
-      SELECT jsonb_object_agg(key, value) FROM jsonb_each(rollout_meta.start) WHERE value <> 'null'), '{}') END,
-    rollout_info = COALESCE(rollout_meta.rollout_info, '{}') || COALESCE((
+    start = CASE WHEN rollout_starts.start IS NULL THEN excluded.start ELSE COALESCE(excluded.start, '{}') || COALESCE((
+      SELECT jsonb_object_agg(key, value) FROM jsonb_each(rollout_starts.start) WHERE value <> 'null'), '{}') END,
+    rollout_info = COALESCE(rollout_starts.rollout_info, '{}') || COALESCE((
       SELECT jsonb_object_agg(key, value) FROM jsonb_each(excluded.rollout_info)
-      WHERE (excluded.rollout_info_at->>key)::float8 >= COALESCE((rollout_meta.rollout_info_at->>key)::float8, '-Infinity')), '{}'),
-    rollout_info_at = COALESCE(rollout_meta.rollout_info_at, '{}') || COALESCE((
+      WHERE (excluded.rollout_info_at->>key)::float8 >= COALESCE((rollout_starts.rollout_info_at->>key)::float8, '-Infinity')), '{}'),
+    rollout_info_at = COALESCE(rollout_starts.rollout_info_at, '{}') || COALESCE((
       SELECT jsonb_object_agg(key, value) FROM jsonb_each(excluded.rollout_info_at)
-      WHERE value::float8 >= COALESCE((rollout_meta.rollout_info_at->>key)::float8, '-Infinity')), '{}')
+      WHERE value::float8 >= COALESCE((rollout_starts.rollout_info_at->>key)::float8, '-Infinity')), '{}')
   RETURNING rollout_seq, start, rollout_info
 ), changed AS (
   SELECT p.id, (m.start IS DISTINCT FROM b.start) AS start, (m.rollout_info IS DISTINCT FROM b.rollout_info) AS info

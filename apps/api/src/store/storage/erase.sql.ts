@@ -6,7 +6,7 @@ import { KEEP_MARK } from '../step-marks.sql.ts';
 type Queryable = Pick<pg.Pool, 'query'>;
 
 /** Tables whose rows belong to one rollout, by `rollout_seq`. tests/integration/store/sealing.spec.ts fails if one is missing here. */
-const OF_ROLLOUT = ['rollout_meta', 'rollout_transcripts', 'rollout_tools', 'rollout_calls', 'annotations'];
+const OF_ROLLOUT = ['rollout_starts', 'rollout_meta', 'rollout_transcripts', 'rollout_tools', 'rollout_calls', 'annotations'];
 /** Tables whose rows belong to one run, by `run_seq`. */
 const OF_RUN = [
   'rollout_groups',

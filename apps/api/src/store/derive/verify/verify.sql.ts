@@ -43,16 +43,16 @@ export async function selectUnverified(pool: pg.Pool, limit: number, bytes: numb
   const { rows } = await pool.query<UnverifiedRollout>({
     name: 'verify-rollouts',
     text: `SELECT * FROM (
-        SELECT h.seq, h.id, h.org_id, h.day::text, h.revision, h.failure_class, m.rules->>'telemetry' AS rule,
+        SELECT h.seq, h.id, h.org_id, h.day::text, h.revision, h.failure_class, m.telemetry_rule AS rule,
           CASE WHEN position('/' IN e.environment) = 0 THEN COALESCE(x.owner || '/' || x.name, e.environment) ELSE e.environment END AS environment, r.split, r.task_index, t.key AS task_key, r.reward_reported,
-          CASE WHEN m.ledger_task ? 'index' THEN jsonb_build_object('start', m.start, 'info', m.rollout_info) END AS upload,
-          CASE WHEN r.provenance & $3 = $3 THEN m.sid END AS named_sid, m.start->'timestamp' AS started_at,
+          CASE WHEN m.ledger_task ? 'index' THEN jsonb_build_object('start', b.start, 'info', b.rollout_info) END AS upload,
+          CASE WHEN r.provenance & $3 = $3 THEN m.sid END AS named_sid, b.start->'timestamp' AS started_at,
           extract(epoch FROM h.received_at)::float8 * 1000 AS received_at, extract(epoch FROM h.last_at)::float8 * 1000 AS last_at,
           extract(epoch FROM now() - h.last_at)::float8 * 1000 AS age_ms, sum(h.bytes) OVER (ORDER BY h.verify_at, h.seq) - h.bytes AS bytes_before
         FROM (SELECT * FROM rollout_heads WHERE unverified AND run_seq IS NOT NULL AND verify_at <= now() AND NOT dirty AND (finished OR last_at < now() - ${QUIET})
           ORDER BY verify_at, seq LIMIT $1) h
         JOIN rollouts r ON r.seq = h.seq JOIN rollout_environments e ON e.id = r.env_id LEFT JOIN environments x ON x.id = e.environment_id
-        LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq LEFT JOIN rollout_tasks t ON t.id = r.task_id) u
+        LEFT JOIN rollout_starts b ON b.rollout_seq = h.seq LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq LEFT JOIN rollout_tasks t ON t.id = r.task_id) u
       WHERE bytes_before < $2 ORDER BY seq`,
     values: [limit, bytes, named],
   });
@@ -239,18 +239,17 @@ WITH fact AS MATERIALIZED (
   LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq FOR UPDATE OF h SKIP LOCKED
 ), looked AS (
   UPDATE rollout_heads h SET unverified = f.again_s IS NOT NULL, verify_at = now() + COALESCE(f.again_s, 0) * interval '1 s',
-    failure_class = CASE WHEN f.verdict IS NOT NULL THEN f.failure_class ELSE h.failure_class END,
+    verdict = COALESCE(f.verdict, h.verdict), failure_class = CASE WHEN f.verdict IS NOT NULL THEN f.failure_class ELSE h.failure_class END,
     dirty = h.dirty OR free.changed, revision = h.revision + free.changed::int
   FROM fact f JOIN free USING (seq) WHERE h.seq = f.seq RETURNING h.seq
 ), known AS MATERIALIZED (
   SELECT f.*, o.run_seq, o.phase, o.step FROM fact f JOIN looked USING (seq) JOIN old o USING (seq) WHERE f.verdict IS NOT NULL
 ), written AS (
-  UPDATE rollouts r SET verdict = k.verdict, latency_ms = k.latency_ms, provenance = (r.provenance & ~$2::int) | k.telemetry
-  FROM known k WHERE r.seq = k.seq
+  UPDATE rollouts r SET latency_ms = k.latency_ms, provenance = (r.provenance & ~$2::int) | k.telemetry
+  FROM known k WHERE r.seq = k.seq AND (r.latency_ms, r.provenance & $2::int) IS DISTINCT FROM (k.latency_ms, k.telemetry)
 ), labelled AS (
-  UPDATE rollout_meta m SET sid = k.sid, ledger_task = k.ledger_task,
-    rules = CASE WHEN k.rule IS NULL THEN COALESCE(m.rules, '{}') - 'telemetry' ELSE COALESCE(m.rules, '{}') || jsonb_build_object('telemetry', k.rule) END
-  FROM known k WHERE m.rollout_seq = k.seq
+  UPDATE rollout_meta m SET sid = k.sid, ledger_task = k.ledger_task, telemetry_rule = k.rule
+  FROM known k WHERE m.rollout_seq = k.seq AND (m.sid, m.ledger_task, m.telemetry_rule) IS DISTINCT FROM (k.sid, k.ledger_task, k.rule)
 ), call AS MATERIALIZED (
   SELECT k.seq, k.sid, x.* FROM known k CROSS JOIN LATERAL jsonb_to_recordset(k.calls) AS x(index int, ledger_seq bigint, tool text, duration_ms real, failure_class text)
 ), gone AS (
