@@ -184,9 +184,10 @@ export interface RolloutDetail extends RolloutRecord {
 
 /** Plan: rollouts_pkey, rollout_heads_pkey, rollout_meta_pkey, rollout_rules_pkey. */
 export async function selectRollout(pool: pg.Pool, seq: string): Promise<RolloutDetail | null> {
-  const { rows } = await pool.query<RolloutDetail>(`SELECT ${ROLLOUT_COLUMNS}, u.rules || jsonb_strip_nulls(jsonb_build_object('telemetry', m.telemetry_rule)) AS rules
-     FROM rollouts r ${ROLLOUT_NAMES} LEFT JOIN rollout_rules u ON u.id = m.rules_id WHERE r.seq = $1`, [
-    seq,
-  ]);
+  const { rows } = await pool.query<RolloutDetail>(
+    `SELECT ${ROLLOUT_COLUMNS}, u.rules || jsonb_strip_nulls(jsonb_build_object('telemetry', m.telemetry_rule)) AS rules
+     FROM rollouts r ${ROLLOUT_NAMES} LEFT JOIN rollout_rules u ON u.id = m.rules_id WHERE r.seq = $1`,
+    [seq],
+  );
   return rows[0] ?? null;
 }

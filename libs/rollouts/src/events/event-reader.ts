@@ -15,7 +15,7 @@ interface ReadBase {
 export interface ReadStart extends ReadBase {
   kind: 'start';
   runName: string;
-  /** The whole event, cleaned. */
+  /** The event without `eventType`, `eventId` and `runName`, cleaned. */
   raw: JsonObject;
   nonfinite: boolean;
 }

@@ -92,7 +92,12 @@ export class Dictionary {
     return this.#resolve(this.#rules, 'dictionary-rules', RULES, rows);
   }
 
-  async #resolve(cache: LRUCache<string, number>, name: string, text: string, rows: { org_id?: string; hash: string }[]): Promise<number[]> {
+  async #resolve(
+    cache: LRUCache<string, number>,
+    name: string,
+    text: string,
+    rows: { org_id?: string; hash: string }[],
+  ): Promise<number[]> {
     const keyOf = (row: { org_id?: string; hash: string }) => (row.org_id ?? '') + row.hash;
     const ids = new Map(rows.map((row) => [keyOf(row), cache.get(keyOf(row))]));
     const unknown = [...new Map(rows.map((row) => [keyOf(row), row])).values()].filter((row) => ids.get(keyOf(row)) === undefined);

@@ -1,4 +1,4 @@
-import { type JsonObject, PHASES, PROVENANCE_FIELDS, type ProvenanceField, STOP_REASONS, UNSCORED_FAILURES } from '@palestra/protocol';
+import { type JsonObject, PHASES, PROVENANCE_FIELDS, STOP_REASONS, UNSCORED_FAILURES } from '@palestra/protocol';
 import {
   cutText,
   groupKeyOf,
@@ -108,7 +108,9 @@ export function narrowRow(
 
 /** Rules by field. That of `telemetry` depends on the session, the others are the same for most rollouts. */
 export function rulesOf(rollout: NormalisedRollout): JsonObject {
-  const fields = PROVENANCE_FIELDS.filter((field) => field !== 'telemetry').map((field) => [field, rollout.provenance[field].rule] as const);
+  const fields = PROVENANCE_FIELDS.filter((field) => field !== 'telemetry').map(
+    (field) => [field, rollout.provenance[field].rule] as const,
+  );
   return Object.fromEntries(fields.filter(([, rule]) => rule !== null));
 }
 
