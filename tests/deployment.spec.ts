@@ -74,7 +74,7 @@ describe('docker-compose.yml', () => {
 
   test('background work is for the worker, on the database and the objects of the service', () => {
     const [api, worker] = lasting.map(([, service]) => readConfig(environmentOf(service), (file) => file));
-    expect(api!.jobs).toBe(false);
+    expect(api!.jobs).toBe('off');
     expect(worker).toMatchObject({ databaseUrl: api!.databaseUrl, s3: api!.s3 });
     expect([api!.databaseUrl, api!.s3]).not.toContain(null);
     for (const address of [api!.databaseUrl!, api!.s3!.endpoint!])

@@ -283,7 +283,7 @@ describe('M12: append-only', () => {
   });
 
   test('only retention deletes events, and records it', async () => {
-    const own = await startServer({ auditRetentionDays: 7, jobs: false });
+    const own = await startServer({ auditRetentionDays: 7, jobs: 'off' });
     onTestFinished(() => own.close());
     const { pool } = own.database;
     await pool.query(

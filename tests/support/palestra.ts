@@ -29,8 +29,8 @@ export interface Palestra {
   output(): string;
   /** `kill -9`, without cleanup. */
   kill(): Promise<void>;
-  /** SIGTERM, as in a deployment: it drains and keeps its data. */
-  terminate(): Promise<void>;
+  /** SIGTERM, as in a deployment: it drains and keeps its data. Returns its exit code. */
+  terminate(): Promise<number | null>;
   /** SIGHUP with a closed output, as when a terminal closes. */
   hangUp(): Promise<void>;
   /** Starts it on the same data and port after `kill`, `terminate` or `hangUp`. */
@@ -132,12 +132,13 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
     await waitForHealth(url, child, () => output);
   };
   const end = async (signal: NodeJS.Signals) => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
+    if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
     const ended = once(child, 'exit');
     child.kill(signal);
     const timer = setTimeout(() => child.kill('SIGKILL'), 60_000);
     await ended;
     clearTimeout(timer);
+    return child.exitCode;
   };
 
   await start();
@@ -153,12 +154,12 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
     databaseUrl,
     pid: () => child.pid!,
     output: () => output,
-    kill: () => end('SIGKILL'),
+    kill: async () => void (await end('SIGKILL')),
     terminate: () => end('SIGTERM'),
-    hangUp: () => {
+    hangUp: async () => {
       child.stdout!.destroy();
       child.stderr!.destroy();
-      return end('SIGHUP');
+      await end('SIGHUP');
     },
     restart: start,
     stop: async () => {

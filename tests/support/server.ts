@@ -77,6 +77,7 @@ export async function startServer(overrides: Partial<Config> = {}): Promise<Test
     ...readConfig({}, (file) => file),
     port: 0,
     demo: false,
+    jobs: 'here',
     // A test can read its upload at once, on any machine.
     readWaitMs: 30_000,
     bundledEnvironments: false,

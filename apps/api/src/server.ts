@@ -21,6 +21,7 @@ import { createOutboundPolicy } from './platform/outbound.ts';
 import { grantToRuntimeRole } from './platform/database/role-grants.ts';
 import { ShutdownList } from './platform/shutdown.ts';
 import { openBlobStore } from './platform/storage.ts';
+import { WorkerProcess } from './platform/worker-process.ts';
 import { SessionServer } from './sessions/server/session-server.ts';
 import type { PublicOrigin } from './platform/tokens.ts';
 
@@ -66,7 +67,20 @@ export async function startServer(config: Config): Promise<RunningServer> {
     const origin: PublicOrigin = { url: config.publicUrl ?? '' };
     const { blobs, urlSigner } = await openBlobStore(config, origin, secret);
     const outbound = createOutboundPolicy(config, databaseUrl);
-    const app = await createApp({ config, database, blobs, urlSigner, logger, origin, outbound, secret, draining: draining.signal });
+    const worker = config.jobs === 'child' ? new WorkerProcess(logger) : null;
+    if (worker) shutdown.push('worker', 35_000, () => worker.stop());
+    const app = await createApp({
+      config,
+      database,
+      blobs,
+      urlSigner,
+      logger,
+      origin,
+      outbound,
+      secret,
+      worker,
+      draining: draining.signal,
+    });
     shutdown.push('server', config.drainMs + 30_000, () => app.close());
 
     const accounts = app.get(AccountService);
@@ -78,6 +92,8 @@ export async function startServer(config: Config): Promise<RunningServer> {
     // The service has clients from here on: the next lines must not fail while PostgreSQL restarts.
     origin.url ||= url;
     await app.get(SessionServer).announce(config.replicaUrl ?? url);
+    // It adds no migrations and connects with the rights of the service.
+    worker?.start({ ...config, databaseUrl, databaseMigrationUrl: null, workerPort: null });
     return { url, apiKey, orgName: FIRST_ORG, signInUrl: `${origin.url}/login?token=${token}`, fresh, database, close };
   } catch (error) {
     await close();

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { NestFactory } from '@nestjs/core';
 import { PalestraError } from '@palestra/protocol';
+import type { Registry } from 'prom-client';
 import { type Config, ConfigError, readConfig } from './platform/config.ts';
 import { Readiness } from './platform/database/readiness.ts';
 import { limitHeapGrowth } from './platform/gc-tuning.ts';
@@ -24,6 +25,7 @@ import { WorkerModule } from './worker.module.ts';
 export interface RunningWorker {
   /** Origin of `/health` and `/metrics`; null without `PALESTRA_WORKER_PORT`. */
   url: string | null;
+  registry: Registry;
   close(): Promise<void>;
 }
 
@@ -57,7 +59,8 @@ export async function startWorker(config: Config): Promise<RunningWorker> {
     const secret = new SecretKeys(config.secretKey ?? randomSecret(), config.previousSecretKeys);
     const { blobs, urlSigner } = await openBlobStore(config, origin, secret, { alone: false });
     const dependencies = {
-      config: { ...config, jobs: true },
+      config: { ...config, jobs: 'here' as const },
+      worker: null,
       database,
       blobs,
       urlSigner,
@@ -69,10 +72,11 @@ export async function startWorker(config: Config): Promise<RunningWorker> {
     };
     const app = await NestFactory.createApplicationContext(WorkerModule.with(dependencies), { logger: false, abortOnError: false });
     shutdown.push('jobs', 30_000, () => app.close());
-    if (config.workerPort === null) return { url: null, close };
-    const server = await listen(new Readiness(database, draining.signal), app.get(Metrics), config);
+    const { registry } = app.get(Metrics);
+    if (config.workerPort === null) return { url: null, registry, close };
+    const server = await listen(new Readiness(database, draining.signal), registry, config);
     shutdown.push('health', 2_000, async () => void server.close());
-    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, registry, close };
   } catch (error) {
     await close();
     throw error;
@@ -88,11 +92,11 @@ function sharedDatabase(config: Config): string {
   return config.databaseUrl;
 }
 
-async function listen(readiness: Readiness, metrics: Metrics, { host, workerPort }: Config): Promise<Server> {
+async function listen(readiness: Readiness, registry: Registry, { host, workerPort }: Config): Promise<Server> {
   const server = createServer(async (request, response) => {
     const respond = (status: number, type: string, text: string) => response.writeHead(status, { 'content-type': type }).end(text);
     try {
-      if (request.url === '/metrics') respond(200, metrics.registry.contentType, await metrics.registry.metrics());
+      if (request.url === '/metrics') respond(200, registry.contentType, await registry.metrics());
       else if (request.url === '/health/live') respond(200, 'application/json', JSON.stringify({ status: 'live' }));
       else if (request.url === '/health/ready') respond(200, 'application/json', JSON.stringify(readiness.check()));
       else if (request.url === '/health') respond(200, 'application/json', JSON.stringify(readiness.checkForClients()));

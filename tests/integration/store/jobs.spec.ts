@@ -29,7 +29,7 @@ afterEach(async () => {
 function queueOf(prepare: (queue: JobQueue) => void, jobs = true): JobQueue {
   const counted = new Metrics();
   metrics.push(counted);
-  const queue = new JobQueue(database, counted, { ...readConfig({}, (file) => file), jobs }, createLogger('silent'));
+  const queue = new JobQueue(database, counted, { ...readConfig({}, (file) => file), jobs: jobs ? 'here' : 'off' }, createLogger('silent'));
   prepare(queue);
   queue.onApplicationBootstrap();
   queues.push(queue);

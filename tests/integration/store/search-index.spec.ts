@@ -53,7 +53,7 @@ const waiting = async () =>
   (await server.database.pool.query('SELECT id FROM rollout_heads WHERE unsearched ORDER BY seq')).rows.map(({ id }) => id);
 
 beforeAll(async () => {
-  server = await startServer({ jobs: false });
+  server = await startServer({ jobs: 'off' });
   index = new SearchIndex(server.database, {} as TranscriptObjects, undefined!);
 }, 60_000);
 afterAll(() => server.close());

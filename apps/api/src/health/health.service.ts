@@ -12,6 +12,8 @@ import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
 import { Readiness } from '../platform/database/readiness.ts';
 import { keyOf } from '../platform/http/credentials.ts';
+import { WORKER } from '../platform/tokens.ts';
+import type { WorkerProcess } from '../platform/worker-process.ts';
 
 const CODING_ENV = 'coding_env';
 const QUEUE_DEADLINE_MS = 2_000;
@@ -28,6 +30,7 @@ export class HealthService {
     private readonly database: Database,
     private readonly bundled: BundledEnvironments,
     @Inject(CONFIG) private readonly config: Config,
+    @Inject(WORKER) private readonly worker: WorkerProcess | null,
   ) {}
 
   /** Throws `unauthorized`, `key_revoked` or `key_expired`, and `forbidden` for keys of other organisations than the operator's. */
@@ -52,6 +55,7 @@ export class HealthService {
         migrated: state.migrated,
         embedded: embedded && { state: embedded.state, restarts: embedded.restarts, detail: embedded.detail },
       },
+      worker: this.worker?.status() ?? null,
       disk: await this.#disk(),
       isolation: isolation.status === 'ready' ? isolation.detail : null,
       queue: state.outageMs === 0 ? await this.#queue() : null,

@@ -48,7 +48,7 @@ interface Registered extends HandlerOptions {
 }
 
 /**
- * Background jobs in PostgreSQL (graphile-worker, ADR 15): any process adds jobs, processes with `PALESTRA_JOBS=on` run them. Services
+ * Background jobs in PostgreSQL (graphile-worker, ADR 15): any process adds jobs, those with `jobs: 'here'` run them. Services
  * register handlers before the application starts.
  */
 @Injectable()
@@ -101,7 +101,7 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
     this.handle('forget-failed-jobs', { deadlineMs: 60_000, everyMs: 3_600_000 }, () =>
       deleteFailedJobs(this.database.pool, KEEP_FAILED_DAYS),
     );
-    if (!this.config.jobs) return;
+    if (this.config.jobs !== 'here') return;
     this.#supervising = this.#supervise();
     this.#monitor.start();
     for (const [name, { everyMs }] of this.#handlers) {

@@ -152,8 +152,8 @@ export interface Config {
   mcp: McpTimings;
   /** Origin in links and signed URLs; null = `http://host:port` of the listening socket. */
   publicUrl: string | null;
-  /** Whether this process runs background jobs (sealing, retention, roll-ups); false where workers run them. */
-  jobs: boolean;
+  /** Which process runs background jobs (sealing, retention, deriving): a child of this one, this one, or neither, where workers run them. */
+  jobs: 'child' | 'here' | 'off';
   /** Port on which a worker serves `/health` and `/metrics`; null = it serves neither. */
   workerPort: number | null;
   /** Uploads wait, and are refused after five seconds, while more rollouts than this wait for derivation. */
@@ -234,7 +234,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     queue: { limit: value.PALESTRA_QUEUE_LIMIT, patienceMs: value.PALESTRA_QUEUE_PATIENCE_S * 1000 },
     mcp: MCP_TIMINGS,
     publicUrl: value.PALESTRA_PUBLIC_URL ?? null,
-    jobs: value.PALESTRA_JOBS === 'on',
+    jobs: value.PALESTRA_JOBS === 'on' ? 'child' : 'off',
     workerPort: value.PALESTRA_WORKER_PORT ?? null,
     maxBacklog: value.PALESTRA_MAX_BACKLOG,
     readWaitMs: value.PALESTRA_READ_WAIT_MS,

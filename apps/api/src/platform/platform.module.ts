@@ -17,7 +17,8 @@ import { RouteTable } from './http/route-table.ts';
 import { UnauthenticatedRateLimit } from './http/unauthenticated-rate-limit.ts';
 import { Sockets } from './http/sockets.ts';
 import type { SecretKeys } from './secret-keys.ts';
-import { BLOB_STORE, CLOCK, LOGGER, PUBLIC_ORIGIN, type PublicOrigin, SERVER_SECRET, URL_SIGNER } from './tokens.ts';
+import type { WorkerProcess } from './worker-process.ts';
+import { BLOB_STORE, CLOCK, LOGGER, PUBLIC_ORIGIN, type PublicOrigin, SERVER_SECRET, URL_SIGNER, WORKER } from './tokens.ts';
 
 export interface PlatformDependencies {
   config: Config;
@@ -29,6 +30,8 @@ export interface PlatformDependencies {
   outbound: OutboundPolicy;
   /** See `SERVER_SECRET`. */
   secret: SecretKeys;
+  /** See `WORKER`. */
+  worker: WorkerProcess | null;
   /** Aborts when the process begins to stop. */
   draining: AbortSignal;
 }
@@ -45,6 +48,7 @@ export class PlatformModule {
       { provide: URL_SIGNER, useValue: dependencies.urlSigner },
       { provide: SERVER_SECRET, useValue: dependencies.secret },
       { provide: LOGGER, useValue: dependencies.logger },
+      { provide: WORKER, useValue: dependencies.worker },
       { provide: CLOCK, useValue: systemClock },
       { provide: PUBLIC_ORIGIN, useValue: dependencies.origin },
       { provide: OutboundPolicy, useValue: dependencies.outbound },

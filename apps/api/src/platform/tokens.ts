@@ -2,6 +2,8 @@
 export const LOGGER = Symbol('Logger');
 /** `SecretKeys`: key material of this service, the same on all replicas. */
 export const SERVER_SECRET = Symbol('ServerSecret');
+/** `WorkerProcess`: runs the jobs of this process; null when it has none. */
+export const WORKER = Symbol('Worker');
 export const CLOCK = Symbol('Clock');
 export const BLOB_STORE = Symbol('BlobStore');
 /** `UrlSigner` of the file store; null when objects are in S3. */

@@ -16,6 +16,14 @@ export const healthSchema = z.object({
       .nullable()
       .describe('The PostgreSQL that the service runs; null with DATABASE_URL'),
   }),
+  worker: z
+    .object({
+      state: z.enum(['starting', 'running', 'stopped']),
+      restarts: z.int().describe('Since the service started'),
+      detail: z.string().nullable().describe('How the last one ended; null if none ended'),
+    })
+    .nullable()
+    .describe('The child process that runs background jobs; null where PALESTRA_JOBS is off'),
   disk: z
     .object({ free_bytes: z.number(), total_bytes: z.number() })
     .nullable()

@@ -53,6 +53,27 @@ export class Metrics implements OnApplicationShutdown {
   }
 }
 
+/** Joins the metrics of two processes as text. The samples of a metric stay together, as the format demands. */
+export function mergeMetrics(text: string, other: string): string {
+  const others = byName(other);
+  const merged = [...byName(text)].map(([name, lines]) => {
+    const samples = others.get(name)?.filter((line) => !line.startsWith('#')) ?? [];
+    others.delete(name);
+    return [...lines, ...samples];
+  });
+  return [...merged, ...others.values()].map((lines) => `${lines.join('\n')}\n`).join('\n');
+}
+
+/** The lines of each metric: `# HELP` first, which names it. prom-client separates metrics by an empty line. */
+const byName = (text: string): Map<string, string[]> =>
+  new Map(
+    text
+      .trim()
+      .split('\n\n')
+      .filter((block) => block !== '')
+      .map((block) => [block.split(' ', 3)[2]!, block.split('\n')]),
+  );
+
 /** Bounds the values of a label that clients choose: the first values stay, later ones become `other`. */
 export class BoundedLabel {
   readonly #known = new Set<string>();

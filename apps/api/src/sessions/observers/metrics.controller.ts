@@ -7,7 +7,9 @@ import { assertOperatorKey } from '../../accounts/owner.ts';
 import { Public } from '../../platform/http/public.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { type Config, CONFIG } from '../../platform/config.ts';
-import { Metrics } from '../../platform/telemetry/metrics.ts';
+import { mergeMetrics, Metrics } from '../../platform/telemetry/metrics.ts';
+import { WORKER } from '../../platform/tokens.ts';
+import type { WorkerProcess } from '../../platform/worker-process.ts';
 
 @Controller('metrics')
 @Public()
@@ -16,6 +18,7 @@ export class MetricsController {
     @Inject(CONFIG) private readonly config: Config,
     private readonly authenticator: Authenticator,
     private readonly metrics: Metrics,
+    @Inject(WORKER) private readonly worker: WorkerProcess | null,
   ) {}
 
   @Get()
@@ -28,7 +31,8 @@ export class MetricsController {
   async get(@Req() request: FastifyRequest) {
     // Metrics name environments and tools of all organisations, so only operators may read them.
     if (!this.config.metricsPublic) assertOperatorKey(request.caller ?? (await this.#authenticateBearer(request)), 'Metrics are');
-    return this.metrics.registry.metrics();
+    const [ours, jobs] = await Promise.all([this.metrics.registry.metrics(), this.worker?.metrics() ?? '']);
+    return mergeMetrics(ours, jobs);
   }
 
   /** Scrapers can send a bearer token, but not our header. */

@@ -35,7 +35,7 @@ export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown
   ) {}
 
   onApplicationBootstrap(): void {
-    if (this.config.jobs) this.#running = this.#run();
+    if (this.config.jobs === 'here') this.#running = this.#run();
   }
 
   async onApplicationShutdown(): Promise<void> {
