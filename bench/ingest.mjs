@@ -1,102 +1,112 @@
-// Durable ingest of rollouts over HTTP (authentication, tolerant parsing, resolution of names, fsync) against its bare SQL statement on
-// the same PostgreSQL, alternating, so that other load affects both. Also the memory of the service over many rollouts;
-// PALESTRA_BENCH_INGESTED: their number.
+// Durable ingest of rollouts over HTTP against the floor: a PostgreSQL of its own with default settings, one table, one statement a batch.
+// Both take 100 events of 1 kB at a time on 32 connections, alternating, so that other load affects both. PALESTRA_BENCH_INGEST_ROUNDS,
+// PALESTRA_BENCH_INGEST_POSTS (per round): length.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
+import pg from 'pg';
+import { drain } from './support/client.mjs';
 import { BATCH_SIZE, EVENT_BYTES, rolloutEvents } from './support/events.mjs';
-import { databaseUrl, settled } from './support/postgres.mjs';
-import { drain, openPoster } from './support/poster.mjs';
-import { apiKey, root } from './support/processes.mjs';
-import { median } from './support/rounds.mjs';
+import { atMost, median, shown } from './support/figures.mjs';
+import { freePort, root } from './support/processes.mjs';
+import { settled } from './support/store.mjs';
 import { usageOf } from './support/usage.mjs';
 
-const WORKERS = 8;
-const ROUNDS = 5;
-/** Posts per round. Rounds are short and many. */
-const POSTS = 60;
-const ROLLOUTS = Number(process.env.PALESTRA_BENCH_INGESTED ?? 100_000);
-/** Events per rollout of the memory test, because rollouts could accumulate, not bytes. */
-const SHORT = 5;
-/** After the first tenth all permanent data is allocated. */
-const PARTS = 10;
+const CONNECTIONS = 32;
+const ROUNDS = Number(process.env.PALESTRA_BENCH_INGEST_ROUNDS ?? 6);
+const POSTS = Number(process.env.PALESTRA_BENCH_INGEST_POSTS ?? 320);
+const RUN = 'ingested';
 
-async function assertDurable(pool) {
+const TABLE = `CREATE TABLE events (event_id uuid PRIMARY KEY, event_type text, rollout_event_id uuid, index int, sent_at bigint, type text,
+  content text, metadata jsonb)`;
+const INSERT = `INSERT INTO events
+  SELECT e."eventId", e."eventType", e."rolloutEventId", e.index, e.timestamp, e.type, COALESCE(e.content, e.task_spec::text), e.metadata
+  FROM jsonb_to_recordset($1) AS e("eventId" uuid, "eventType" text, "rolloutEventId" uuid, index int, timestamp bigint, type text, content text,
+    task_spec jsonb, metadata jsonb) ON CONFLICT DO NOTHING`;
+
+/** The binaries of PostgreSQL that the service brings, with default settings. */
+async function startFloor() {
+  const { PostgresServer } = await import(path.join(root, 'apps/api/dist/platform/database/postgres-server.js'));
+  const folder = mkdtempSync(path.join(tmpdir(), 'palestra-bench-floor-'));
+  const port = await freePort();
+  const password = 'floor';
+  const postgresFlags = ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='];
+  const server = new PostgresServer({ databaseDir: path.join(folder, 'data'), port, password, postgresFlags });
+  await server.initialise();
+  await server.start();
+  const connectionString = `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`;
+  const pool = new pg.Pool({ connectionString, max: CONNECTIONS });
+  pool.on('error', () => {});
+  await pool.query(TABLE);
   for (const setting of ['fsync', 'synchronous_commit']) {
     const { rows } = await pool.query('SELECT current_setting($1) AS value', [setting]);
-    if (rows[0].value !== 'on') throw new Error(`${setting} is ${rows[0].value}: nothing measured here would be durable`);
+    if (rows[0].value !== 'on') throw new Error(`${setting} of the floor is ${rows[0].value}: it would not be durable`);
   }
+  return {
+    insert: (events) => pool.query({ name: 'insert', text: INSERT, values: [events] }),
+    count: async () => Number((await pool.query('SELECT count(*) FROM events')).rows[0].count),
+    async stop() {
+      await pool.end();
+      await server.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
 }
 
-export async function benchIngest(palestra) {
-  const { default: pg } = await import('pg');
-  const { storeBatch } = await import(path.join(root, 'apps/api/dist/store/ingest/ingest.sql.js'));
-  const { ensureRun } = await import(path.join(root, 'apps/api/dist/store/ingest/ensure-run.sql.js'));
-  const { parseTolerant, readBatch } = await import('@palestra/rollouts');
-  const pool = new pg.Pool({ connectionString: databaseUrl(palestra.dataDir), max: WORKERS });
-  pool.on('error', () => {});
-  const poster = openPoster(palestra.url, { 'x-api-key': apiKey }, WORKERS);
+export async function benchIngest(store) {
+  const floor = await startFloor();
+  const { pid } = store.palestra();
+  const client = store.client();
   let made = 0;
-  const rollout = (size) => rolloutEvents((made += 1), 'ingested', size);
-  const bodies = (count, size = BATCH_SIZE) =>
-    Array.from({ length: count }, () => JSON.stringify({ events: Array.from({ length: BATCH_SIZE / size }, () => rollout(size)).flat() }));
+  let refusals = 0;
+  let floorEvents = 0;
+  const batches = () => Array.from({ length: POSTS }, () => JSON.stringify(rolloutEvents((made += 1), RUN)));
+  const rate = async (jobs, work) => (jobs.length * BATCH_SIZE) / (await drain(jobs, CONNECTIONS, work));
+  const overHttp = async () =>
+    rate(
+      batches().map((events) => `{"events":${events}}`),
+      async (body) => (refusals += await client.upload(body)),
+    );
+  const overFloor = async () => {
+    floorEvents += POSTS * BATCH_SIZE;
+    const events = await rate(batches(), floor.insert);
+    return events;
+  };
   try {
-    await assertDurable(pool);
-    const { rows } = await pool.query('SELECT id FROM organisations ORDER BY created_at LIMIT 1');
-    const runSeq = await ensureRun(pool, rows[0].id, 'ingested');
-    const overHttp = (body) => poster.send('/v1/rollouts', body);
-    const read = (body) => readBatch(parseTolerant(body)).events;
-    const bare = (events) => storeBatch(pool, rows[0].id, [{ event: events[0], runSeq }], events, [], async () => new Map());
-    const rate = async (jobs, work) => (jobs.length * BATCH_SIZE) / (await drain(jobs, WORKERS, work));
-    await drain(bodies(POSTS), WORKERS, overHttp);
+    let uploaded = 0;
+    const settle = async () => settled(client, RUN, uploaded);
+    const round = async () => {
+      const http = await overHttp();
+      uploaded += POSTS;
+      const megabytes = usageOf(pid).service.rssBytes / 1e6;
+      await settle();
+      const bare = await overFloor();
+      return { http, bare, megabytes };
+    };
+    await round();
     const rounds = [];
-    for (let round = 0; round < ROUNDS; round += 1) {
-      await settled(pool);
-      const http = await rate(bodies(POSTS), overHttp);
-      await settled(pool);
-      const statement = await rate(bodies(POSTS).map(read), bare);
-      rounds.push({ http, statement, ratio: http / statement });
-    }
-    const memory = ROLLOUTS > 0 ? await memoryOver(palestra, bodies, overHttp) : [];
-    const best = Math.max(...rounds.map(({ http }) => http));
+    for (let at = 0; at < ROUNDS; at += 1) rounds.push(await round());
+    if ((await floor.count()) !== floorEvents) throw new Error('the floor did not store every event');
+    const [first, last] = [rounds[0].megabytes, rounds.at(-1).megabytes];
+    const middle = rounds[Math.floor(ROUNDS / 2)].megabytes;
     return [
       {
-        name: `events of ${EVENT_BYTES} B ingested per second, ${BATCH_SIZE} a post, fsync; the bare statement`,
+        name: `events of ${EVENT_BYTES} B per second, ${BATCH_SIZE} a post, ${CONNECTIONS} connections; the floor`,
         ours: median(rounds.map(({ http }) => http)),
-        theirs: median(rounds.map(({ statement }) => statement)),
+        theirs: median(rounds.map(({ bare }) => bare)),
         unit: '/s',
-        ratio: median(rounds.map(({ ratio }) => ratio)),
+        ratio: median(rounds.map(({ http, bare }) => http / bare)),
         target: 0.5,
       },
-      { name: 'the same, the best round', ours: best, unit: '/s', target: null },
-      ...memory,
+      shown('lowest and highest ratio of a round: lowest', Math.min(...rounds.map(({ http, bare }) => http / bare)), '×'),
+      shown('lowest and highest ratio of a round: highest', Math.max(...rounds.map(({ http, bare }) => http / bare)), '×'),
+      shown('posts that were refused and sent again', refusals, ''),
+      shown('memory of the API after the first round', first, 'MB'),
+      shown('memory of the API after half of the rounds', middle, 'MB'),
+      shown('memory of the API after the last round', last, 'MB'),
+      atMost(1.25, 'memory of the API, last against first', last / first, 'times'),
     ];
   } finally {
-    poster.close();
-    await pool.end();
+    await floor.stop();
   }
-}
-
-/** Highest resident memory in each tenth of `ROLLOUTS`: the last against the second. */
-async function memoryOver(palestra, bodies, post) {
-  const highest = [];
-  for (let part = 0; part < PARTS; part += 1) {
-    let bytes = 0;
-    for (let piece = 0; piece < 10; piece += 1) {
-      await drain(bodies(ROLLOUTS / PARTS / 10 / (BATCH_SIZE / SHORT), SHORT), WORKERS, post);
-      bytes = Math.max(bytes, usageOf(palestra.pid).service.rssBytes);
-    }
-    highest.push(bytes / 1e6);
-  }
-  if (process.env.PALESTRA_BENCH_VERBOSE) console.log('memory', highest.map(Math.round).join(' '));
-  const [, second] = highest;
-  const last = highest.at(-1);
-  return [
-    {
-      name: `memory of the service after ${ROLLOUTS} rollouts; after ${(2 * ROLLOUTS) / PARTS}`,
-      ours: last,
-      theirs: second,
-      unit: 'MB',
-      ratio: last / second,
-      most: { value: last / second, limit: 1.25, unit: 'times' },
-    },
-  ];
 }

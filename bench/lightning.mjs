@@ -7,10 +7,10 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { BATCH_SIZE, EVENT_BYTES, words } from './support/events.mjs';
-import { databaseUrl, settled } from './support/postgres.mjs';
-import { drain, openPoster } from './support/poster.mjs';
+import { drain, openClient } from './support/client.mjs';
 import { apiKey, freePort, root, startServer } from './support/processes.mjs';
 import { median } from './support/rounds.mjs';
+import { settled } from './support/store.mjs';
 
 const WORKERS = 16;
 const ROUNDS = 5;
@@ -19,6 +19,7 @@ const REQUESTS = 9;
 const EVENTS = REQUESTS + 1;
 const STEP = 100;
 const OURS_AT_ONCE = 600;
+const RUN = 'lightning';
 const MODEL = 'Qwen/Qwen2.5-7B-Instruct';
 
 /** 1 kB of the record that its proxy makes of a call (agentlightning/server/proxy.py, `_capture_event`). */
@@ -61,7 +62,7 @@ function uploads({ id, number, events }) {
     eventType: 'rollout',
     eventId: id,
     timestamp: Date.now(),
-    runName: 'lightning',
+    runName: RUN,
     rolloutName: `rollout-${number}`,
     environment: 'acme/math',
   };
@@ -141,34 +142,30 @@ export async function benchLightning(palestra) {
     );
     return [];
   }
-  const { default: pg } = await import('pg');
-  const client = new pg.Client({ connectionString: databaseUrl(palestra.dataDir) });
-  client.on('error', () => {});
-  await client.connect();
-  const gateway = await startGateway(python).catch(async (error) => {
-    await client.end();
-    throw error;
-  });
-  const theirs = openPoster(gateway.url, { authorization: `Bearer ${apiKey}` }, WORKERS);
-  const ours = openPoster(palestra.url, { 'x-api-key': apiKey }, WORKERS);
+  const gateway = await startGateway(python);
+  const theirs = openClient(gateway.url, { authorization: `Bearer ${apiKey}` }, WORKERS);
+  const ours = openClient(palestra.url, { 'x-api-key': apiKey }, WORKERS);
   let made = 0;
   const step = (size) => makeStep(size, (made += size));
+  let uploaded = 0;
   const rounds = [];
   try {
     await gatewayRate(theirs, step(STEP));
     await batchedRate(ours, step(STEP));
+    uploaded += STEP;
     for (let round = 0; round < ROUNDS; round += 1) {
-      await settled(client);
+      await settled(ours, RUN, uploaded);
       const gatewayEvents = await gatewayRate(theirs, step(STEP));
       const batched = await batchedRate(ours, step(OURS_AT_ONCE));
-      await settled(client);
+      uploaded += OURS_AT_ONCE;
+      await settled(ours, RUN, uploaded);
       const single = await singleRate(ours, step(STEP));
+      uploaded += STEP;
       rounds.push({ gatewayEvents, batched, single });
     }
   } finally {
     theirs.close();
     ours.close();
-    await client.end();
     await gateway.stop();
   }
   const row = (name, key, target) => ({

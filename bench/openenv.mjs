@@ -2,7 +2,7 @@
 // of an idle socket. PALESTRA_BENCH_OPENENV_SECONDS (per round), PALESTRA_BENCH_OPENENV_SESSIONS (comma-separated counts),
 // PALESTRA_BENCH_OPENENV_IDLE (sockets).
 import path from 'node:path';
-import { apiKey, freePort, root, startPalestra, startServer } from './support/processes.mjs';
+import { apiKey, discard, freePort, root, startPalestra, startServer } from './support/processes.mjs';
 import { fileLimit, findOpenEnv, headers, keepOpen, load, socketUrl, startOpenEnv } from './support/openenv.mjs';
 import { median } from './support/rounds.mjs';
 import { usageOf } from './support/usage.mjs';
@@ -33,7 +33,6 @@ async function withReal(work) {
 /** Steps per second of all sides, alternating. */
 export const benchOpenEnv = (palestra) => withReal(async (real) => stepRows(palestra, real, real && (await register(palestra, real.url))));
 
-/** A promise with its resolver. */
 async function register(palestra, url) {
   const answer = await fetch(`${palestra.url}/v1/environments`, {
     method: 'POST',
@@ -155,6 +154,6 @@ export async function benchOpenEnvIdle() {
     };
     return [rowOf(connected, 'without an episode'), rowOf(playing, 'with an open episode')];
   } finally {
-    await palestra.stop();
+    await discard(palestra);
   }
 }

@@ -1,16 +1,15 @@
-// Latencies of pages in Chromium over the built service, with the fixtures of tests/support/fixtures and bench/support/large-run.mjs.
-// BENCH_ROLLOUTS: size of the large run, default 1000000, for which the targets are defined. PALESTRA_CHROMIUM: another browser than
-// /usr/bin/chromium.
+// Latencies of pages in Chromium over the built service, with the fixtures of tests/support/fixtures and a large run of support/uploads.mjs.
+// PALESTRA_BENCH_ROLLOUTS: size of the large run, default 1000000, for which the targets are defined. PALESTRA_CHROMIUM: another browser
+// than /usr/bin/chromium.
 import { existsSync } from 'node:fs';
 import { sendEvents } from '../tests/support/fixtures/events.mjs';
 import { hugeRollout, longRollout, startFeeder } from '../tests/support/fixtures/rollouts.mjs';
-import { fillLargeRun } from './support/large-run.mjs';
-import { databaseUrl, settled } from './support/postgres.mjs';
-import { apiKey, startPalestra } from './support/processes.mjs';
+import { openClient } from './support/client.mjs';
+import { apiKey, discard, startPalestra } from './support/processes.mjs';
 import { median } from './support/rounds.mjs';
+import { loadRollouts, settled } from './support/store.mjs';
 
-const ROLLOUTS = Number(process.env.BENCH_ROLLOUTS ?? 1_000_000);
-const STEPS = Math.min(500, Math.max(1, Math.round(ROLLOUTS / 2_000)));
+const ROLLOUTS = Number(process.env.PALESTRA_BENCH_ROLLOUTS ?? 1_000_000);
 const VISITS = 7;
 const SCROLLED_FRAMES = 240;
 const FED_MS = 15_000;
@@ -102,7 +101,7 @@ async function benchLong(context, palestra, client) {
   const { id, events } = longRollout();
   await sendEvents(palestra, events);
   // Measures reads of stored data; the last figure measures reads during ingest.
-  await settled(client);
+  await settled(client, events[0].runName, 1);
   const url = `${palestra.url}/rollout/${id}`;
   const paint = await timeToPaint(context, url, ['article']);
   const linked = await timeToPaint(context, `${url}#m-9000`, ['article[data-anchor="9000"]']);
@@ -122,7 +121,8 @@ async function benchLong(context, palestra, client) {
 async function benchHuge(context, palestra, client) {
   const { id, events } = hugeRollout();
   await sendEvents(palestra, events);
-  await settled(client);
+  // The long one is in the same run.
+  await settled(client, events[0].runName, 2);
   const page = await context.newPage();
   await page.addInitScript(watch, ['article']);
   await page.goto(`${palestra.url}/rollout/${id}`);
@@ -176,22 +176,20 @@ export async function benchPages() {
     console.log(`pages: not measured, there is no Chromium at ${chromiumPath}; PALESTRA_CHROMIUM names another place.`);
     return [];
   }
-  const [{ default: pg }, { chromium }] = await Promise.all([import('pg'), import('playwright-core')]);
+  const { chromium } = await import('playwright-core');
   const service = await startPalestra();
   const palestra = { url: service.url, apiKey };
-  const client = new pg.Client({ connectionString: databaseUrl(service.dataDir) });
-  client.on('error', () => {});
+  const client = openClient(service.url, { 'x-api-key': apiKey }, 4);
   const args = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run', '--disable-background-networking'];
   const browser = await chromium.launch({ executablePath: chromiumPath, headless: true, args });
   try {
-    await client.connect();
-    const { rows } = await client.query('SELECT id, name FROM organisations ORDER BY created_at LIMIT 1');
-    await fillLargeRun(client, rows[0].id, { rollouts: ROLLOUTS, steps: STEPS });
-    await settled(client);
+    const { org } = (await client.get('/v1/me')).body;
+    await loadRollouts(service, { from: 0, count: ROLLOUTS, run: 'large' });
+    await settled(client, 'large', ROLLOUTS);
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
     const login = await context.request.post(`${palestra.url}/v1/login`, { data: { key: apiKey } });
     if (!login.ok()) throw new Error(`POST /v1/login: ${login.status()}`);
-    const runs = `${palestra.url}/${rows[0].name}/runs`;
+    const runs = `${palestra.url}/${org.name}/runs`;
     return [
       ...(await benchLarge(context, runs)),
       ...(await benchLong(context, palestra, client)),
@@ -200,7 +198,7 @@ export async function benchPages() {
     ];
   } finally {
     await browser.close();
-    await client.end();
-    await service.stop();
+    client.close();
+    await discard(service);
   }
 }

@@ -5,10 +5,13 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:f
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { freePort } from '@palestra/hosting';
+import { familyOf } from './usage.mjs';
 
 export { freePort } from '@palestra/hosting';
 export const root = path.resolve(import.meta.dirname, '../..');
 export const apiKey = 'or_key_of_the_bench';
+const START_LIMIT_MS = 180_000;
+const STOP_LIMIT_MS = 120_000;
 
 /** The interpreter with the official package, the other side of every comparison. */
 export function findPython() {
@@ -23,11 +26,11 @@ export function findPython() {
 }
 
 async function waitForHealth(url, health, child, output) {
-  for (const deadline = Date.now() + 90_000; Date.now() < deadline;) {
+  for (const deadline = Date.now() + START_LIMIT_MS; Date.now() < deadline;) {
     if (child.exitCode !== null) break;
     const answer = await fetch(url + health, { signal: AbortSignal.timeout(2000) }).catch(() => null);
     if (answer?.ok) return;
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await new Promise((resolve) => setTimeout(resolve, 50));
   }
   child.kill('SIGKILL');
   throw new Error(`${url} did not start:\n${output()}`);
@@ -39,15 +42,16 @@ export async function startServer(command, args, env, port, health = '/health') 
   child.stdout.on('data', (data) => (output += data));
   child.stderr.on('data', (data) => (output += data));
   const url = `http://127.0.0.1:${port}`;
+  const ended = once(child, 'exit');
   await waitForHealth(url, health, child, () => output);
   return {
     url,
     port,
     pid: child.pid,
+    ended,
     stop: async () => {
-      const ended = once(child, 'exit');
       child.kill('SIGTERM');
-      const timer = setTimeout(() => child.kill('SIGKILL'), 15_000);
+      const timer = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT_MS);
       await ended;
       clearTimeout(timer);
     },
@@ -57,14 +61,16 @@ export async function startServer(command, args, env, port, health = '/health') 
 /** The node arguments of `npm start`. */
 const [, ...startArguments] = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).scripts.start.split(' ');
 
-/** The service with embedded PostgreSQL, authentication, ledger and the bundled environments. */
-export async function startPalestra() {
-  const dataDir = mkdtempSync(path.join(tmpdir(), 'palestra-bench-'));
+/**
+ * The service with embedded PostgreSQL, authentication, ledger and the bundled environments, started as `npm start` starts it. `dataDir`:
+ * the data of an earlier one; default: a new folder.
+ */
+export async function startPalestra({ dataDir = mkdtempSync(path.join(tmpdir(), 'palestra-bench-')) } = {}) {
   chmodSync(dataDir, 0o755);
   const port = await freePort();
   const env = { HOST: '127.0.0.1', PORT: String(port), PALESTRA_DATA_DIR: dataDir, PALESTRA_DEMO: '0', PALESTRA_API_KEY: apiKey };
   const profile = process.env.PALESTRA_BENCH_PROFILE ? ['--cpu-prof', `--cpu-prof-dir=${process.env.PALESTRA_BENCH_PROFILE}`] : [];
-  const server = await startServer(process.execPath, [...profile, ...startArguments], env, port);
+  const server = await startServer(process.execPath, [...profile, ...startArguments], env, port, '/health/ready');
   return {
     ...server,
     dataDir,
@@ -76,11 +82,25 @@ export async function startPalestra() {
       OPENREWARD_DISABLE_UPDATE_CHECK: '1',
       NO_PROXY: '*',
     },
-    stop: async () => {
-      await server.stop();
-      rmSync(dataDir, { recursive: true, force: true });
+    /** SIGKILL for the process, its worker, environments and PostgreSQL. */
+    async kill() {
+      for (const { pid } of familyOf(server.pid)) {
+        try {
+          process.kill(pid, 'SIGKILL');
+        } catch (error) {
+          // Ended with its parent.
+          if (error.code !== 'ESRCH') throw error;
+        }
+      }
+      await server.ended;
     },
   };
+}
+
+/** Ends the service and deletes its data. */
+export async function discard(palestra) {
+  await palestra.stop();
+  rmSync(palestra.dataDir, { recursive: true, force: true });
 }
 
 /** Runs a command to its end. Returns its seconds and its output. */

@@ -12,6 +12,7 @@ function readProcess(pid) {
     return {
       pid: Number(pid),
       name: stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')')),
+      command: readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' '),
       parent: Number(fields[1]),
       cpuSeconds: (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS,
       rssBytes: Number(resident?.[1] ?? 0) * 1024,
@@ -21,8 +22,13 @@ function readProcess(pid) {
   }
 }
 
-/** Memory and total CPU time of a process (Linux), and of all its descendants except PostgreSQL. */
-export function usageOf(pid) {
+const sum = (processes) => ({
+  rssBytes: processes.reduce((total, { rssBytes }) => total + rssBytes, 0),
+  cpuSeconds: processes.reduce((total, { cpuSeconds }) => total + cpuSeconds, 0),
+});
+
+/** The process and all its descendants. */
+export function familyOf(pid) {
   const processes = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map(readProcess)
@@ -30,10 +36,46 @@ export function usageOf(pid) {
   const family = new Set([pid]);
   for (let size = 0; size < family.size;) {
     size = family.size;
-    for (const { pid: id, parent, name } of processes) if (family.has(parent) && name !== 'postgres') family.add(id);
+    for (const { pid: id, parent } of processes) if (family.has(parent)) family.add(id);
   }
-  const own = processes.filter((found) => family.has(found.pid));
-  const sum = (key) => own.reduce((total, found) => total + found[key], 0);
-  const service = own.find((found) => found.pid === pid);
-  return { service, all: { rssBytes: sum('rssBytes'), cpuSeconds: sum('cpuSeconds') } };
+  return processes.filter((found) => family.has(found.pid));
+}
+
+/**
+ * Memory and total CPU time (Linux) of a service: of its own process, of its worker, of PostgreSQL, whose memory counts shared pages once
+ * for each process, and of all but PostgreSQL.
+ */
+export function usageOf(pid) {
+  const family = familyOf(pid);
+  const isWorker = ({ pid: id, command }) => id !== pid && /apps\/(?:worker\/dist\/main|api\/dist\/worker)/.test(command);
+  return {
+    service: sum(family.filter((found) => found.pid === pid)),
+    worker: sum(family.filter(isWorker)),
+    postgres: sum(family.filter(({ name }) => name === 'postgres')),
+    all: sum(family.filter(({ name }) => name !== 'postgres')),
+  };
+}
+
+/** Cores that each part used between two usages. */
+export function coresBetween(before, after, seconds) {
+  return Object.fromEntries(Object.keys(after).map((part) => [part, (after[part].cpuSeconds - before[part].cpuSeconds) / seconds]));
+}
+
+/** Samples the memory of a service until `end` is called, which returns the megabytes of the service and its worker together. */
+export function sampleMemory(pid, periodMs = 500) {
+  const megabytes = [];
+  const sample = () => {
+    const { service, worker } = usageOf(pid);
+    if (service.rssBytes > 0) megabytes.push((service.rssBytes + worker.rssBytes) / 1e6);
+  };
+  sample();
+  const timer = setInterval(sample, periodMs);
+  return {
+    megabytes,
+    end() {
+      clearInterval(timer);
+      sample();
+      return megabytes;
+    },
+  };
 }
