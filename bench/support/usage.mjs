@@ -15,6 +15,7 @@ function readProcess(pid) {
       command: readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' '),
       parent: Number(fields[1]),
       cpuSeconds: (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS,
+      endedCpuSeconds: (Number(fields[13]) + Number(fields[14])) / CLOCK_TICKS,
       rssBytes: Number(resident?.[1] ?? 0) * 1024,
     };
   } catch {
@@ -22,6 +23,11 @@ function readProcess(pid) {
   }
 }
 
+/** `endedCpuSeconds` is the time of children that have ended, as connections of PostgreSQL do. */
+const sumPostgres = (processes) => {
+  const { rssBytes, cpuSeconds } = sum(processes);
+  return { rssBytes, cpuSeconds: processes.reduce((total, { endedCpuSeconds }) => total + endedCpuSeconds, cpuSeconds) };
+};
 const sum = (processes) => ({
   rssBytes: processes.reduce((total, { rssBytes }) => total + rssBytes, 0),
   cpuSeconds: processes.reduce((total, { cpuSeconds }) => total + cpuSeconds, 0),
@@ -51,7 +57,7 @@ export function usageOf(pid) {
   return {
     service: sum(family.filter((found) => found.pid === pid)),
     worker: sum(family.filter(isWorker)),
-    postgres: sum(family.filter(({ name }) => name === 'postgres')),
+    postgres: sumPostgres(family.filter(({ name }) => name === 'postgres')),
     all: sum(family.filter(({ name }) => name !== 'postgres')),
   };
 }
