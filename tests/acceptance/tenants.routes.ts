@@ -169,7 +169,7 @@ export function urlOf({ path }: Route, first: Belongings): string {
   const filled = real.replaceAll(/\{(\w+)\}/g, (_match, name: string) => values[name]!);
   if (path.endsWith('/search')) return `${filled}?q=canary`;
   if (path === '/v1/diff') return `${filled}?a=${first.rolloutId}&b=${first.rolloutId}`;
-  if (path === '/v1/compare/tasks') return `${filled}?runs=${first.runId},${first.runId}`;
+  if (path.startsWith('/v1/compare')) return `${filled}?runs=${first.runId},${first.runId}`;
   if (path.startsWith('/v1/runs/{run}/tools/')) return `${filled}?tool=tell`;
   return path.startsWith('/v1/environments') && path.endsWith('/tasks') ? `${filled}?split=train` : filled;
 }

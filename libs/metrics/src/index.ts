@@ -35,3 +35,4 @@ export {
 } from './rollout-columns.ts';
 export { percentileOfCounts } from './summary.ts';
 export { groupBy } from './group-by.ts';
+export * from './compare/index.ts';

@@ -66,7 +66,9 @@ export {
   type RolloutSort,
   GROUP_SORTS,
   type GroupSort,
+  COMPARE_METRICS,
   COMPARE_SORTS,
+  type CompareMetric,
   type CompareSort,
   VERDICTS,
   type Verdict,
@@ -93,7 +95,8 @@ export {
 export type { MeView, BrowserSession, BrowserSessionList } from './schemas/account.schema.ts';
 export type { AnnotationBody, AnnotationQuery, Annotation, AnnotationList, NewAnnotation } from './schemas/annotation.schema.ts';
 export type { AuditExportQuery, AuditQuery, AuditEvent, AuditList } from './schemas/audit.schema.ts';
-export type { CompareTasksQuery, ComparedTasks } from './schemas/compare-tasks.schema.ts';
+export type { CompareQuery, ComparedRuns } from './schemas/compare/compare-runs.schema.ts';
+export type { CompareTasksQuery, ComparedTasks } from './schemas/compare/compare-tasks.schema.ts';
 export type {
   CreateEnvironment,
   UpdateEnvironment,

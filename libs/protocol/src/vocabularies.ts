@@ -88,6 +88,9 @@ export const ROLLOUT_SORTS = ['created_at', 'reward', 'step', 'task', 'turns', '
 export type RolloutSort = (typeof ROLLOUT_SORTS)[number];
 export const GROUP_SORTS = ['step', 'mean', 'std', 'n'] as const;
 export type GroupSort = (typeof GROUP_SORTS)[number];
+/** Metrics by which runs are compared, with their definitions in docs/reference/metrics.md#comparisons. */
+export const COMPARE_METRICS = ['reward_mean', 'success', 'turns', 'calls', 'tool_error', 'truncated'] as const;
+export type CompareMetric = (typeof COMPARE_METRICS)[number];
 export const COMPARE_SORTS = ['size', 'delta', 'first', 'other'] as const;
 export type CompareSort = (typeof COMPARE_SORTS)[number];
 

@@ -77,9 +77,18 @@ describe('comparing runs by task', () => {
   it('returns the tasks that all runs scored, with paired differences and their interval', async () => {
     const names = [A, B, C];
     const answer = await tasksOf(list(names));
-    const means = names.map((name) => meansOf(name));
+    // Run C has two steps; others are compared on these.
+    const means = names.map((name) => meansOf(name, ({ step }) => step < 2));
     const common = [...means[0]!.keys()].filter((task) => means.every((own) => own.has(task)));
-    expect(answer).toMatchObject({ phase: 'train', common: common.length, next: null });
+    expect(answer).toMatchObject({
+      phase: 'train',
+      den: 'effective',
+      common: common.length,
+      steps: { common: true, from: 0, to: 1 },
+      next: null,
+    });
+    const all = await tasksOf(`${list(names)}&steps=all`);
+    expect(all.tasks[0].runs[0]).toEqual(meansOf(A).get(all.tasks[0].task.index));
     expect(answer.runs.map(({ name, tasks }: { name: string; tasks: number }) => [name, tasks])).toEqual(
       names.map((name, i) => [name, means[i]!.size]),
     );
@@ -135,9 +144,9 @@ describe('comparing runs by task', () => {
           [row.runs[0].mean, row.runs[0].scored, row.runs[0].successes],
         ]),
       );
-    expect(await cells('')).toEqual({ 0: [0.5, 2, 1], 1: [1, 1, 1], 2: [1, 1, 1], 3: [0.5, 2, 1] });
+    expect(await cells('den=scored')).toEqual({ 0: [0.5, 2, 1], 1: [1, 1, 1], 2: [1, 1, 1], 3: [0.5, 2, 1] });
     expect(await cells('den=all')).toEqual({ 0: [1 / 3, 3, 1], 1: [1, 1, 1], 2: [1, 1, 1], 3: [0.5, 2, 1] });
-    expect(await cells('den=effective')).toEqual({ 0: [1, 1, 1], 2: [1, 1, 1], 3: [0, 1, 0] });
+    for (const by of ['', 'den=effective']) expect(await cells(by)).toEqual({ 0: [1, 1, 1], 2: [1, 1, 1], 3: [0, 1, 0] });
     expect(await cells(`env=${other}`)).toEqual({ 2: [1, 1, 1] });
     expect(await cells('env=acme/math&den=effective')).toEqual({ 0: [1, 1, 1], 3: [0, 1, 0] });
     // With another threshold all rollouts succeed, or none.

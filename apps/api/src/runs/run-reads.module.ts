@@ -2,7 +2,8 @@ import { Module } from '@nestjs/common';
 import { RewardPercentiles } from './curves/reward-percentiles.service.ts';
 import { RunAdvisoriesService } from './curves/run-advisories.service.ts';
 import { RunCurvesController } from './curves/run-curves.controller.ts';
-import { CompareTasksController } from './insights/compare-tasks.controller.ts';
+import { CompareController } from './insights/compare.controller.ts';
+import { CompareRunsService } from './insights/compare-runs.service.ts';
 import { CompareTasksService } from './insights/compare-tasks.service.ts';
 import { RunFailuresService } from './insights/run-failures.service.ts';
 import { RunGroupsController } from './insights/run-groups.controller.ts';
@@ -33,7 +34,7 @@ import { StepFiguresService } from '../store/figures/step-figures.service.ts';
     RunStepsController,
     RunGroupsController,
     RunInsightsController,
-    CompareTasksController,
+    CompareController,
     SearchController,
     StreamController,
   ],
@@ -50,6 +51,7 @@ import { StepFiguresService } from '../store/figures/step-figures.service.ts';
     RunInsightsService,
     RunFailuresService,
     RunToolsService,
+    CompareRunsService,
     CompareTasksService,
     RegexSearch,
     SearchService,

@@ -7,6 +7,7 @@ import type {
   CancelledExport,
   ChangeMember,
   ChangeOrganisation,
+  ComparedRuns,
   ComparedTasks,
   CreatedKey,
   CreatedMember,
@@ -76,6 +77,7 @@ export interface Answers {
   'GET /v1/annotations': AnnotationList;
   'GET /v1/audit': AuditList;
   'GET /v1/browser-sessions': BrowserSessionList;
+  'GET /v1/compare': ComparedRuns;
   'GET /v1/compare/tasks': ComparedTasks;
   'GET /v1/diff': RolloutDiff;
   'GET /v1/environment-usage': EnvironmentUsage;

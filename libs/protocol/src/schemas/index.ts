@@ -2,7 +2,8 @@
 export { meSchema, namespaceQuerySchema, namespaceSchema, signInBodySchema, browserSessionListSchema } from './account.schema.ts';
 export { annotationBodySchema, annotationSchema, annotationQuerySchema, annotationListSchema } from './annotation.schema.ts';
 export { auditExportQuerySchema, auditQuerySchema, auditListSchema } from './audit.schema.ts';
-export { compareTasksQuerySchema, compareTasksSchema } from './compare-tasks.schema.ts';
+export { compareQuerySchema, compareSchema } from './compare/compare-runs.schema.ts';
+export { compareTasksQuerySchema, compareTasksSchema } from './compare/compare-tasks.schema.ts';
 export {
   createEnvironmentSchema,
   updateEnvironmentSchema,

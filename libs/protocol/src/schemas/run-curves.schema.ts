@@ -3,7 +3,7 @@ import { z } from 'zod';
 
 const provenance = z.enum(PROVENANCES);
 /** `40..80`, `40..`, `..80` or `40`. */
-const stepRange = z
+export const stepRange = z
   .string()
   .regex(/^(?:\d{1,9}\.\.\d{0,9}|\.\.\d{1,9}|\d{1,9})$/, 'expected a step, or from..to')
   .transform((text) => {

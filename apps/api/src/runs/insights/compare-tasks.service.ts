@@ -1,13 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { studentInterval } from '@palestra/metrics';
-import { type CompareTasksQuery, PalestraError, PHASES } from '@palestra/protocol';
+import { type CompareTasksQuery, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { decodeCursor, encodeCursor, FLOAT64, INT32 } from '../../platform/http/cursor.ts';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf } from '../../store/vocabulary-codes.ts';
-import { mainPhase } from '../curves/main-phase.ts';
-import { selectSteps } from '../../store/figures/step-figures.sql.ts';
-import { type RunScope, RunScopes } from '../run-scope.ts';
+import { RunScopes } from '../run-scope.ts';
+import { compareScopeOf } from './compare-scope.ts';
 import { type ComparedTask, selectComparedTasks } from './compare-tasks.sql.ts';
 
 /** Mean rewards that differ by less count as equal. */
@@ -26,16 +24,15 @@ export class CompareTasksService {
     const runs = await Promise.all(query.runs.map((run) => this.scopes.open(caller, run)));
     if (query.against >= runs.length)
       throw new PalestraError('invalid_request', { detail: `There is no run ${query.against} beside the first.` });
-    const phase = query.phase ?? (await this.#phaseOf(runs[0]!));
+    const scope = await compareScopeOf(this.database.pool, runs, query);
     const { limit } = query;
     const after = query.cursor === undefined ? undefined : keysetOf(query.cursor);
     const found = await selectComparedTasks(this.database.pool, {
       runSeqs: runs.map(({ seq }) => seq),
-      phase: phase === null ? null : codeOf(PHASES, phase),
+      phase: scope.phaseCode,
       env: query.env ?? null,
       den: query.den,
-      from: query.steps?.from ?? -1,
-      to: query.steps?.to ?? 2_147_483_647,
+      steps: scope.steps,
       against: query.against,
       sort: query.sort,
       order: query.order,
@@ -47,19 +44,15 @@ export class CompareTasksService {
     const last = shown.at(-1);
     const deltasOf = (at: number) => found.deltas?.find((one) => one.at === at)?.values ?? [];
     return {
-      phase,
+      phase: scope.phase,
       den: query.den,
+      steps: scope.described,
       runs: runs.map(({ id, name }, i) => ({ id, name, tasks: found.counted?.find(({ at }) => at === i + 1)?.tasks ?? 0 })),
       common: deltasOf(2).length,
       pairs: runs.slice(1).map(({ id }, i) => ({ run: id, ...pairOf(deltasOf(i + 2)) })),
       tasks: shown.map(presentTask),
       next: rows.length > limit && last ? encodeCursor([last.sort_value, String(last.task_id)]) : null,
     };
-  }
-
-  async #phaseOf(run: RunScope) {
-    const rows = await selectSteps(this.database.pool, { runSeq: run.seq, envIds: null });
-    return mainPhase(rows, undefined).phase;
   }
 }
 

@@ -33,8 +33,8 @@ export interface ComparePage {
   /** Name of the environment; null for all. */
   env: string | null;
   den: Denominator;
-  from: number;
-  to: number;
+  /** Null: every step, and rollouts without one. */
+  steps: readonly number[] | null;
   /** The run that `sort` compares with the first: its position, from 1. */
   against: number;
   sort: CompareSort;
@@ -51,25 +51,25 @@ const sorts: Record<CompareSort, string> = {
   other: 'round(means[$5 + 1]::numeric, 9)::float8',
 };
 
-/** $9: name of the environment, which has an id for each variant. */
+/** $4: name of the environment, which has an id for each variant. */
 const envOf = (row: string) =>
-  `($9::text IS NULL OR ${row}.env_id = ANY(ARRAY(SELECT e.id FROM rollout_environments e WHERE e.environment = $9)))`;
+  `($4::text IS NULL OR ${row}.env_id = ANY(ARRAY(SELECT e.id FROM rollout_environments e WHERE e.environment = $4)))`;
 
 const WHOLE = `SELECT task_id, at, counted AS scored, successes, sum / counted AS mean FROM grouped
-      WHERE counted > 0 AND $10::text[] IS NOT NULL AND $11::smallint[] IS NOT NULL`;
+      WHERE counted > 0 AND $9::text[] IS NOT NULL AND $10::smallint[] IS NOT NULL`;
 /**
  * Subtracts rollouts that are scored but failed. Plan: step_rollups_pkey finds the steps with such stops, an Index Scan using rollouts_run_step_idx
- * their rollouts; runs and run_environments are small. $10, $11: the stops, as words and as codes.
+ * their rollouts; runs and run_environments are small. $9, $10: the stops, as words and as codes.
  */
 const EFFECTIVE = `SELECT w.task_id, w.at, w.counted - COALESCE(b.counted, 0) AS scored, w.successes - COALESCE(b.successes, 0) AS successes, (w.sum - COALESCE(b.sum, 0)) / (w.counted - COALESCE(b.counted, 0)) AS mean
       FROM grouped w LEFT JOIN (
         SELECT r.task_id, o.at::int AS at, count(*)::int AS counted, (count(*) FILTER (WHERE ${SOLVED}))::int AS successes, sum(r.reward) AS sum
         FROM unnest($1::int[]) WITH ORDINALITY o(run_seq, at)
-        JOIN step_rollups s ON s.run_seq = o.run_seq AND s.env_id = 0 AND ($2::smallint IS NULL OR s.phase = $2) AND s.step >= $3 AND s.step <= $4
-          AND s.figures->'stops' ?| $10::text[]
+        JOIN step_rollups s ON s.run_seq = o.run_seq AND s.env_id = 0 AND ($2::smallint IS NULL OR s.phase = $2) AND ($3::int[] IS NULL OR s.step = ANY($3))
+          AND s.figures->'stops' ?| $9::text[]
         JOIN rollouts r ON r.run_seq = o.run_seq AND COALESCE(r.step, -1) = s.step AND r.phase = s.phase
         JOIN runs u ON u.seq = o.run_seq LEFT JOIN run_environments x ON x.run_seq = r.run_seq AND x.env_id = r.env_id
-        WHERE r.task_id IS NOT NULL AND r.group_key IS NOT NULL AND r.reward IS NOT NULL AND (r.failure IS NOT NULL OR r.stop = ANY($11::smallint[])) AND ${envOf('r')}
+        WHERE r.task_id IS NOT NULL AND r.group_key IS NOT NULL AND r.reward IS NOT NULL AND (r.failure IS NOT NULL OR r.stop = ANY($10::smallint[])) AND ${envOf('r')}
         GROUP BY 1, 2) b USING (task_id, at)
       WHERE w.counted > COALESCE(b.counted, 0)`;
 const FAILED_STOPS = [...NOT_THE_POLICY].filter((stop) => stop !== null);
@@ -86,7 +86,7 @@ export function compareTasksSql({ sort, order, after, den }: Pick<ComparePage, '
   return `WITH grouped AS MATERIALIZED (
       SELECT g.task_id, o.at::int AS at, sum(${counted})::int AS counted, sum(g.successes)::int AS successes, COALESCE(sum(g.sum), 0) AS sum
       FROM unnest($1::int[]) WITH ORDINALITY o(run_seq, at) JOIN rollout_groups g ON g.run_seq = o.run_seq
-      WHERE g.task_id IS NOT NULL AND ($2::smallint IS NULL OR g.phase = $2) AND g.step >= $3 AND g.step <= $4 AND ${envOf('g')}
+      WHERE g.task_id IS NOT NULL AND ($2::smallint IS NULL OR g.phase = $2) AND ($3::int[] IS NULL OR g.step = ANY($3)) AND ${envOf('g')}
       GROUP BY 1, 2),
     own AS MATERIALIZED (${den === 'effective' ? EFFECTIVE : WHOLE}),
     shared AS MATERIALIZED (
@@ -106,9 +106,9 @@ export function compareTasksSql({ sort, order, after, den }: Pick<ComparePage, '
 }
 
 export async function selectComparedTasks(pool: pg.Pool, page: ComparePage): Promise<ComparedTasks> {
-  const { runSeqs, phase, from, to, against, limit, after, env } = page;
+  const { runSeqs, phase, steps, against, limit, after, env } = page;
   const codes = FAILED_STOPS.map((stop) => codeOf(STOP_REASONS, stop)!);
-  const values = [runSeqs, phase, from, to, against, limit, after?.value ?? null, after?.taskId ?? null, env, FAILED_STOPS, codes];
+  const values = [runSeqs, phase, steps, env, against, limit, after?.value ?? null, after?.taskId ?? null, FAILED_STOPS, codes];
   const { rows } = await pool.query<ComparedTasks>(compareTasksSql(page), values);
   return rows[0]!;
 }

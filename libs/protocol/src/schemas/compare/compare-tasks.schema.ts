@@ -1,31 +1,15 @@
-import { COMPARE_SORTS, DENOMINATORS, PHASES } from '../vocabularies.ts';
+import { COMPARE_SORTS, DENOMINATORS, PHASES } from '../../vocabularies.ts';
 import { z } from 'zod';
-import { scopeQuery } from './run-curves.schema.ts';
-import { taskNameSchema } from './run-groups.schema.ts';
-
-const MAX_RUNS = 4;
+import { compareScope, comparedStepsSchema, MAX_COMPARED_RUNS } from './compare-runs.schema.ts';
+import { taskNameSchema } from '../run-groups.schema.ts';
 
 export const compareTasksQuerySchema = z.object({
-  runs: z
-    .union([z.string().transform((text) => text.split(',')), z.array(z.string())])
-    .pipe(z.array(z.string().min(1).max(512)).min(2).max(MAX_RUNS))
-    .describe(
-      'Two to four runs by id or name: between commas, or repeated where a name holds a comma. Differences are those to the first.',
-    ),
-  steps: scopeQuery.steps,
-  phase: scopeQuery.phase.describe('Default: the phase with the most rollouts of the first run.'),
-  env: scopeQuery.env,
-  den: z
-    .enum(DENOMINATORS)
-    .default('scored')
-    .describe(
-      'Rollouts of the means: `all` counts an unscored rollout as 0; `effective` leaves out rollouts that the environment or the infrastructure interrupted.',
-    ),
+  ...compareScope,
   against: z.coerce
     .number()
     .int()
     .min(1)
-    .max(MAX_RUNS - 1)
+    .max(MAX_COMPARED_RUNS - 1)
     .default(1)
     .describe('The run that `sort` compares with the first: 1 for the second one.'),
   sort: z.enum(COMPARE_SORTS).default('size').describe('`size`: absolute difference; `first`, `other`: mean reward.'),
@@ -38,6 +22,7 @@ export type CompareTasksQuery = z.infer<typeof compareTasksQuerySchema>;
 export const compareTasksSchema = z.object({
   phase: z.enum(PHASES).nullable(),
   den: z.enum(DENOMINATORS),
+  steps: comparedStepsSchema,
   runs: z
     .array(z.object({ id: z.string(), name: z.string(), tasks: z.number().describe('With a scored rollout in the scope.') }))
     .describe('In the requested order.'),

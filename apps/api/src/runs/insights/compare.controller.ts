@@ -1,16 +1,32 @@
 import { Controller, Get, Query } from '@nestjs/common';
-import type { CompareTasksQuery } from '@palestra/protocol';
-import { compareTasksQuerySchema, compareTasksSchema } from '@palestra/protocol/schemas';
+import type { CompareQuery, CompareTasksQuery } from '@palestra/protocol';
+import { compareQuerySchema, compareSchema, compareTasksQuerySchema, compareTasksSchema } from '@palestra/protocol/schemas';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { CacheByResponse } from '../../platform/http/freshness.ts';
+import { CompareRunsService } from './compare-runs.service.ts';
 import { CompareTasksService } from './compare-tasks.service.ts';
 
 @Controller('v1/compare')
 @RequireScope('rollouts')
-export class CompareTasksController {
-  constructor(private readonly compared: CompareTasksService) {}
+export class CompareController {
+  constructor(
+    private readonly runs: CompareRunsService,
+    private readonly compared: CompareTasksService,
+  ) {}
+
+  @Get()
+  @CacheByResponse()
+  @Api({
+    summary: 'Differences between runs with intervals, paired by task where they share tasks, and the power of the comparison',
+    query: compareQuerySchema,
+    response: compareSchema,
+    errors: ['run_not_found'],
+  })
+  compare(@CurrentCaller() caller: Caller, @Query({ schema: compareQuerySchema }) query: CompareQuery) {
+    return this.runs.compare(caller, query);
+  }
 
   @Get('tasks')
   @CacheByResponse()
