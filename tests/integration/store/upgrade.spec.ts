@@ -1,0 +1,171 @@
+import { randomUUID } from 'node:crypto';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { applyMigrations } from '../../../apps/api/src/platform/database/migrations.ts';
+import { testApiKey } from '../../support/palestra.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+
+/**
+ * A store of the last version that kept an object per sealed transcript (migration 0030): its rows, its objects, and what it answered for each
+ * rollout. That version wrote it, from uploads over its API. Sealed: short-0 to short-7, other-0, other-1, long. `grown` was sealed and got a
+ * message since; `live` is not sealed. One rollout of `other` was erased. Two messages wait for the start event of `headless`.
+ */
+interface OldStore {
+  /** Rows as JSON by table. */
+  tables: Record<string, string[]>;
+  /** Files of the object store, base64. */
+  objects: Record<string, string>;
+  rollouts: Record<string, OldRollout>;
+}
+interface OldRollout {
+  id: string;
+  reward: number | null;
+  messages: { index: number; type: string; content: string }[];
+}
+
+const LAST_MIGRATION = '0030_ledger_tasks';
+const root = path.resolve(import.meta.dirname, '../../..');
+vi.setConfig({ testTimeout: 120_000 });
+
+let old: OldStore;
+let folder: string;
+let databaseName: string;
+let server: TestServer;
+
+const onPostgres = async (database: string, work: (client: pg.Client) => Promise<void>): Promise<void> => {
+  const client = new pg.Client({ connectionString: `${inject('postgresUrl')}/${database}` });
+  await client.connect();
+  await work(client).finally(() => client.end());
+};
+
+/** The schema of that version, with its rows. */
+async function restoreDatabase(client: pg.Client): Promise<void> {
+  const migrations = path.join(folder, 'migrations');
+  const all = await readdir(path.join(root, 'prisma/migrations'));
+  for (const name of all.filter((one) => one <= LAST_MIGRATION))
+    await cp(path.join(root, 'prisma/migrations', name), path.join(migrations, name), { recursive: true });
+  await applyMigrations(client, migrations);
+  // No foreign keys, so that tables load in any order.
+  await client.query('SET session_replication_role = replica');
+  for (const [table, rows] of Object.entries(old.tables)) {
+    const columns = Object.keys(JSON.parse(rows[0]!) as object).map((name) => `"${name}"`);
+    await client.query(
+      `INSERT INTO "${table}" (${columns.join(', ')}) OVERRIDING SYSTEM VALUE
+       SELECT ${columns.join(', ')} FROM jsonb_populate_recordset(NULL::"${table}", $1) ON CONFLICT DO NOTHING`,
+      [`[${rows.join(',')}]`],
+    );
+  }
+  const { rows: sequences } = await client.query<{ sequence: string; name: string; column: string }>(
+    `SELECT * FROM (SELECT pg_get_serial_sequence(quote_ident(table_name), column_name) AS sequence, table_name AS name, column_name AS column
+       FROM information_schema.columns WHERE table_schema = 'public') c WHERE sequence IS NOT NULL`,
+  );
+  for (const { sequence, name, column } of sequences)
+    await client.query(`SELECT setval('${sequence}', (SELECT COALESCE(max("${column}"), 0) + 1 FROM "${name}"))`);
+}
+
+beforeAll(async () => {
+  old = JSON.parse(await readFile(path.join(root, 'tests/support/fixtures/store-0030.json'), 'utf8')) as OldStore;
+  folder = await mkdtemp(path.join(tmpdir(), 'palestra-upgrade-'));
+  databaseName = `upgraded_${randomUUID().replaceAll('-', '')}`;
+  await onPostgres('postgres', async (client) => void (await client.query(`CREATE DATABASE ${databaseName}`)));
+  await onPostgres(databaseName, restoreDatabase);
+  for (const [name, text] of Object.entries(old.objects)) {
+    const file = path.join(folder, 'blobs', name);
+    await mkdir(path.dirname(file), { recursive: true });
+    await writeFile(file, Buffer.from(text, 'base64'));
+  }
+  server = await startServer({ databaseUrl: `${inject('postgresUrl')}/${databaseName}`, dataDir: folder, apiKey: testApiKey });
+}, 120_000);
+afterAll(async () => {
+  await server?.close();
+  await onPostgres('postgres', async (client) => void (await client.query(`DROP DATABASE IF EXISTS ${databaseName} WITH (FORCE)`)));
+  await rm(folder, { recursive: true, force: true });
+});
+
+const get = async (address: string): Promise<any> => {
+  const { status, body } = await server.request('GET', address);
+  if (status !== 200) throw new Error(`GET ${address}: ${status} ${JSON.stringify(body)}`);
+  return body;
+};
+const post = (events: object[]) => server.request('POST', '/v1/rollouts', { body: { events } });
+const viewOf = ({ id, reward, messages }: OldRollout): OldRollout => ({
+  id,
+  reward,
+  messages: messages.map(({ index, type, content }) => ({ index, type, content })),
+});
+const readAll = async (): Promise<Record<string, OldRollout>> =>
+  Object.fromEntries(
+    await Promise.all(Object.entries(old.rollouts).map(async ([name, { id }]) => [name, viewOf(await get(`/v1/rollouts/${id}`))])),
+  );
+const found = async (scope: string, query: string): Promise<string[]> => {
+  const { hits } = (await get(`${scope}?${query}&limit=100`)) as { hits: { rollout: string; index: number }[] };
+  return hits.map(({ rollout, index }) => `${rollout} ${index}`).toSorted();
+};
+const needle = () => [`${old.rollouts['long']!.id} 237`];
+
+/** What must hold whatever background work has done. */
+async function expectEverything(): Promise<void> {
+  expect(await readAll()).toEqual(old.rollouts);
+  expect(await get('/v1/runs/upgraded')).toMatchObject({ num_rollouts: 11, num_scored: 10, num_finished: 10, last_step: 1 });
+  expect(await get('/v1/runs/other')).toMatchObject({ num_rollouts: 2, num_scored: 2 });
+  const { id, messages } = old.rollouts['long']!;
+  const page = await get(`/v1/rollouts/${id}/messages?from=195&limit=10`);
+  expect(page.messages.map(({ content }: { content: string }) => content)).toEqual(messages.slice(195, 205).map(({ content }) => content));
+  expect(await found('/v1/runs/upgraded/search', 'q=needle')).toEqual(needle());
+  expect(await found('/v1/search', 'q=late%20words')).toEqual([`${old.rollouts['grown']!.id} 3`]);
+  expect(await found('/v1/runs/upgraded/search', 'mode=regex&q=needle-[0-9]{3}')).toEqual(needle());
+  expect((await get(`/v1/annotations?rollout=${old.rollouts['short-1']!.id}`)).annotations).toMatchObject([{ tag: 'kept' }]);
+}
+
+test('everything is readable and searchable as before', async () => {
+  await expectEverything();
+});
+
+test('an export has every rollout with its messages', async () => {
+  const { body } = await server.request('POST', '/v1/exports', { body: { run: 'upgraded', format: 'jsonl' } });
+  await vi.waitUntil(async () => (await get(`/v1/exports/${body.id}`)).state === 'complete', { timeout: 60_000, interval: 100 });
+  const { files } = (await get(`/v1/exports/${body.id}`)) as { files: { name: string; url: string }[] };
+  const { url } = files.find(({ name }) => name.endsWith('.jsonl'))!;
+  const lines = (await (await fetch(new URL(url, server.url))).text()).trim().split('\n');
+  const rows = lines.map((line) => JSON.parse(line) as { rollout_id: string; messages: { content: string }[] });
+  const texts = (messages: { content: string }[]) => messages.map(({ content }) => content);
+  const expected = Object.entries(old.rollouts).filter(([name]) => !name.startsWith('other'));
+  expect(Object.fromEntries(rows.map((row) => [row.rollout_id, texts(row.messages)]))).toEqual(
+    Object.fromEntries(expected.map(([, { id, messages }]) => [id, texts(messages)])),
+  );
+});
+
+test('a rollout of the old store still grows, repeats nothing, and can be erased', async () => {
+  const { id, messages } = old.rollouts['short-2']!;
+  const late = { eventType: 'message', eventId: randomUUID(), rolloutEventId: id, timestamp: 1, index: 3, type: 'user_message' };
+  const more = { ...late, content: 'after the upgrade', isFinished: false, metadata: {} };
+  expect((await post([more])).body).toMatchObject({ accepted: 1, duplicates: 0 });
+  expect((await post([more])).body).toMatchObject({ accepted: 0, duplicates: 1 });
+  const texts = async () => (await get(`/v1/rollouts/${id}`)).messages.map(({ content }: { content: string }) => content);
+  expect(await texts()).toEqual([...messages.map(({ content }) => content), 'after the upgrade']);
+
+  const other = old.rollouts['other-1']!.id;
+  expect((await server.request('DELETE', `/v1/rollouts/${other}`)).status).toBe(200);
+  expect((await server.request('GET', `/v1/rollouts/${other}`)).status).toBe(404);
+  await vi.waitUntil(async () => (await get('/v1/runs/other')).num_rollouts === 1, { timeout: 60_000, interval: 100 });
+});
+
+test('messages that waited for their start event find it', async () => {
+  const head = old.tables['rollout_heads']!.map((row) => JSON.parse(row) as { id: string; run_seq: number | null }).find(
+    ({ run_seq: run }) => run === null,
+  )!;
+  const start = {
+    eventType: 'rollout',
+    eventId: head.id,
+    timestamp: 1,
+    runName: 'upgraded',
+    rolloutName: 'headless',
+    environment: 'acme/math',
+  };
+  expect((await post([start])).body).toMatchObject({ accepted: 1 });
+  const { messages } = await get(`/v1/rollouts/${head.id}`);
+  expect(messages.map(({ index }: { index: number }) => index)).toEqual([0, 1]);
+});
