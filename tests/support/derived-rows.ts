@@ -44,7 +44,7 @@ export async function outliveGrace(pool: pg.Pool, org?: string): Promise<void> {
 /** All derived rows without timestamps. Verdicts come from the ledger. */
 async function derived(pool: pg.Pool, ours: string): Promise<Record<string, unknown[]>> {
   const sql = async (text: string) => (await pool.query(text)).rows;
-  const columns = `r.seq, r.id, group_key, reward, reward_positive, max_reward, last_reward, reward_reported, bytes, run_seq, env_id, task_id, task_index, step, policy_step,
+  const columns = `r.seq, r.id, group_key, reward, partial_reward, reward_positive, max_reward, last_reward, reward_reported, bytes, run_seq, env_id, task_id, task_index, step, policy_step,
     sample_idx, turns, tool_turns, messages, calls, call_errors, tokens_out, tokens_tool, gaps, flags, provenance, reward_steps, group_size, phase, stop, failure, normaliser, finished, split`;
   return {
     rollouts: await sql(`SELECT ${columns} FROM rollouts r WHERE ${ours} ORDER BY r.seq`),

@@ -39,6 +39,9 @@ export function lensRevision(lens: Lens): number {
   return definitions[lens].revision ?? 1;
 }
 
+const isOfPhase = (template: MetricTemplate, { phase }: MetricContext): boolean =>
+  template.phase === undefined || phase === undefined || template.phase === (phase === 'eval' ? 'eval' : 'train');
+
 function bind({ lens, source }: LensDefinition, template: MetricTemplate, parameter: Parameter): MetricDefinition {
   const key = parameter === '' ? template.key : fillKey(template.key, parameter);
   return {
@@ -48,14 +51,16 @@ function bind({ lens, source }: LensDefinition, template: MetricTemplate, parame
     formula: template.formula,
     source,
     needs: template.needs,
-    keysFor: (columns, context = {}) =>
-      parameter === '' && template.parameters !== undefined
-        ? template.parameters(columns, context).map((value) => fillKey(template.key, value))
-        : [key],
-    compute: (columns, context = {}) =>
-      parameter === '' && template.parameters !== undefined
-        ? unavailable(`${key} needs a value for {${placeholderOf(key)}}`)
-        : template.compute(columns, context, parameter),
+    keysFor(columns, context = {}) {
+      if (!isOfPhase(template, context)) return [];
+      if (parameter !== '' || template.parameters === undefined) return [key];
+      return template.parameters(columns, context).map((value) => fillKey(template.key, value));
+    },
+    compute(columns, context = {}) {
+      if (parameter === '' && template.parameters !== undefined) return unavailable(`${key} needs a value for {${placeholderOf(key)}}`);
+      if (!isOfPhase(template, context)) return unavailable(`${lens} prints it for ${template.phase} rollouts only`);
+      return template.compute(columns, context, parameter);
+    },
   };
 }
 

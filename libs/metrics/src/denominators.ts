@@ -12,7 +12,7 @@ export const isFailedAt = ({ failure, stop }: RolloutColumns, at: number): boole
   isFailed({ failure: failure[at] ?? null, stop: stop[at] ?? null });
 
 /** The reward that a rollout is counted with; null when it is left out. */
-export function countedReward(columns: RolloutColumns, at: number, denominator: Denominator = 'scored'): number | null {
+export function countedReward(columns: RolloutColumns, at: number, denominator: Denominator = 'effective'): number | null {
   if (denominator === 'effective' && isFailedAt(columns, at)) return null;
   const reward = scoreOf(columns.reward[at]);
   return reward === null && denominator === 'all' ? 0 : reward;
@@ -29,7 +29,7 @@ export interface Selection {
 }
 
 /** The rollouts that a figure counts. Only `all` counts an unscored rollout, as 0, and the note then says so. */
-export function select(columns: RolloutColumns, denominator: Denominator = 'scored'): Selection {
+export function select(columns: RolloutColumns, denominator: Denominator = 'effective'): Selection {
   const of = countOf(columns);
   const selection: Selection = { places: [], rewards: [], of, note: null };
   let nulls = 0;

@@ -9,7 +9,7 @@ import { ascending, mean } from './summary.ts';
 /** Spread of rewards up to which a group carries no signal (docs/reference/metrics.md#canonical-metrics). */
 export const ZERO_VARIANCE_TOLERANCE = 1e-6;
 
-/** Enough to compute a group's metrics without its rollouts. All but `n` are over the counted rollouts (default: scored). */
+/** Enough to compute a group's metrics without its rollouts. All but `n` are over the counted rollouts (default: effective). */
 export interface GroupStats {
   /** Rollouts received. */
   n: number;

@@ -22,7 +22,7 @@ export {
 export { type Interval, passIntervals, type SampleSums, studentInterval, studentIntervalOfSums } from './intervals.ts';
 export type { MetricDefinition } from './lens.ts';
 export { lensRolloutRule, rolloutOfLens } from './lens-rollout.ts';
-export { passAtK as passAtKOfGroup, powersOfTwo } from './pass.ts';
+export { mostCommonSize, passAtK as passAtKOfGroup, passSizes, powersOfTwo } from './pass.ts';
 export {
   type Columns,
   columnsOf,

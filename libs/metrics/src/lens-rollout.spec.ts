@@ -1,7 +1,7 @@
 import { type Lens, LENSES } from '@palestra/protocol';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { columnsOf, computeLens, isFigure, lensRolloutRule, type RolloutFigures, rolloutOfLens } from './index.ts';
+import { columnsOf, computeLens, isFailed, isFigure, lensRolloutRule, type RolloutFigures, rolloutOfLens } from './index.ts';
 import { inferSuccessRule } from './success.ts';
 
 const RULE = { threshold: 1, strict: false };
@@ -68,9 +68,8 @@ describe('one rollout as a trainer counts it', () => {
     expect(of('tinker', { reward: 0.4, trainedReward: 0.5 })).toEqual([0.5, null, true]);
   });
 
-  test('every lens has its own rule, and TRL’s refers to the canonical one', () => {
+  test('every lens has its own rule', () => {
     expect(new Set(LENSES.map(lensRolloutRule)).size).toBe(LENSES.length);
-    expect(lensRolloutRule('trl')).toMatch(/^the same as canonical/);
   });
 });
 
@@ -99,7 +98,7 @@ describe('the mean over counted rollouts', () => {
         const rows = drawn.map((more) => row(more));
         const answer = computeLens(lens, columnsOf(rows)).get(key);
         if (answer === undefined || !isFigure(answer)) throw new Error(`${lens} has no figure ${key}`);
-        const rule = inferSuccessRule(rows.map(({ reward }) => reward));
+        const rule = inferSuccessRule(rows.map((each) => (isFailed(each) ? null : each.reward)));
         const counted = rows.map((each) => rolloutOfLens(lens, each, rule)).filter((each) => each.counted);
         const mean = counted.length === 0 ? null : counted.reduce((sum, each) => sum + Number(each[what]), 0) / counted.length;
         if (mean === null) expect(answer.value).toBeNull();

@@ -1,6 +1,6 @@
 import type { Lens } from '@palestra/protocol';
 import { isFailed } from './denominators.ts';
-import { type RolloutFigures, scoreOf, type SuccessRule } from './rollout-columns.ts';
+import { lastRewardOf, type RolloutFigures, scoreOf, type SuccessRule } from './rollout-columns.ts';
 import { isSuccess } from './success.ts';
 
 /** What a lens reads of one rollout. */
@@ -30,15 +30,18 @@ const TRAINED = 'the total as the run’s settings reduce and clamp it, the plai
 /** Agrees with the definitions in lenses/, which name their sources. */
 const ROLLOUT_LENSES: Record<Lens, RolloutLens> = {
   canonical: {
-    rule: 'the total; unscored rollouts have none and are in no mean; solved by the success rule of the run and environment',
+    rule: 'the total; unscored and interrupted rollouts have none and are in no mean; solved by the success rule of the run and environment',
     of(row, success) {
-      const reward = scoreOf(row.reward);
+      const reward = isFailed(row) ? null : scoreOf(row.reward);
       return { reward, success: reward === null ? null : isSuccess(reward, success), counted: reward !== null };
     },
   },
   skyrl: {
     rule: 'the total, null counts as 0; solved when the reward of the last step is above 0 (last-token pass), whatever the total is; unknown where that step is not known',
-    of: (row) => ({ reward: scoreOf(row.reward) ?? 0, success: row.lastReward === null ? null : row.lastReward > 0, counted: true }),
+    of(row) {
+      const [reward, last] = [scoreOf(row.reward) ?? 0, lastRewardOf(row)];
+      return { reward, success: last === null ? null : last > 0, counted: true };
+    },
   },
   verl: {
     rule: 'the total, null counts as 0; rollouts without a turn of the model are aborted and in no mean; verl calls no single rollout solved',
@@ -49,7 +52,7 @@ const ROLLOUT_LENSES: Record<Lens, RolloutLens> = {
     }),
   },
   trl: {
-    rule: 'the same as canonical: the total, unscorable rollouts are left out; TRL calls no single rollout solved',
+    rule: 'the total, unscorable rollouts are left out; TRL calls no single rollout solved',
     of(row) {
       const reward = scoreOf(row.reward);
       return { reward, success: null, counted: reward !== null };
@@ -74,7 +77,7 @@ const ROLLOUT_LENSES: Record<Lens, RolloutLens> = {
     of: (row) => ({ reward: trained(row), success: null, counted: true }),
   },
   rllm: {
-    rule: 'the same reward as canonical; every rollout is counted, and an unscored one is wrong; solved by the success rule of the run and environment',
+    rule: 'the total; every rollout is counted, and an unscored one is wrong; solved by the success rule of the run and environment',
     of(row, success) {
       const reward = scoreOf(row.reward);
       return { reward, success: reward !== null && isSuccess(reward, success), counted: true };

@@ -1,8 +1,8 @@
-import type { Lens } from '@palestra/protocol';
+import type { KnownPhase, Lens } from '@palestra/protocol';
 import type { MetricAnswer } from './figure.ts';
 import type { MetricContext, RolloutColumns, RolloutFigures } from './rollout-columns.ts';
 
-/** What a key's placeholder stands for: `{k}`, `{n}`, `{N}` whole numbers, `{p}` a percentile, `{value}` a rounded reward, `{source}` a name. */
+/** What a key's placeholder stands for: `{k}`, `{n}`, `{N}` whole numbers, `{p}` a percentile, `{value}` a rounded reward, `{source}` a name, `{source_pass}` a name and a number. */
 export type Parameter = string;
 
 /** A metric, or with placeholders a family of them, under the trainer's own name. */
@@ -11,6 +11,8 @@ export interface MetricTemplate {
   label: string;
   formula: string;
   needs: readonly (keyof RolloutFigures)[];
+  /** The trainer prints it for this phase only; rollouts of an unknown phase count as training. */
+  phase?: KnownPhase;
   /** The values that the placeholder takes for these rollouts; only for a key with one. */
   parameters?(columns: RolloutColumns, context: MetricContext): Parameter[];
   compute(columns: RolloutColumns, context: MetricContext, parameter: Parameter): MetricAnswer;
@@ -48,6 +50,7 @@ const PATTERNS: Record<string, string> = {
   p: '\\d{1,2}',
   value: '-?\\d+\\.\\d',
   source: '[^/]+',
+  source_pass: '[^/]+/pass_at_[1-9]\\d{0,5}',
 };
 
 export function placeholderOf(key: string): string | null {

@@ -21,3 +21,17 @@ export function powersOfTwo(n: number): number[] {
   for (let k = 1; k <= n; k *= 2) ks.push(k);
   return ks;
 }
+
+/** The ks of groups of which the largest has `largest` rollouts: powers of two up to it, and the most common size itself. */
+export function passSizes(largest: number, common: number): number[] {
+  return [...new Set([...powersOfTwo(largest), ...(common > 0 ? [common] : [])])].toSorted((a, b) => a - b);
+}
+
+/** The size that most groups have, the larger of equally common ones; 0 without groups. Sizes can occur more than once. */
+export function mostCommonSize(sizes: Iterable<readonly [size: number, groups: number]>): number {
+  const counts = new Map<number, number>();
+  for (const [size, groups] of sizes) counts.set(size, (counts.get(size) ?? 0) + groups);
+  let [common, most] = [0, 0];
+  for (const [size, groups] of counts) if (groups > most || (groups === most && size > common)) [common, most] = [size, groups];
+  return common;
+}

@@ -1,10 +1,10 @@
-import type { Denominator, StopReason, UnscoredFailure } from '@palestra/protocol';
+import type { Denominator, Phase, StopReason, UnscoredFailure } from '@palestra/protocol';
 
 /** What metrics read of one rollout. A number that is not finite counts as null. */
 export interface RolloutFigures {
   /** Rollouts of one task at one step share it; null = not known, in no group metric. */
   group: string | null;
-  /** Canonical reward (docs/reference/metrics.md#canonical-reward); null = unscored, which is not 0. */
+  /** Canonical reward, or what an interrupted rollout earned until then (docs/reference/metrics.md#canonical-reward); null = unscored, which is not 0. */
   reward: number | null;
   /** Sum of the positive step rewards; null = not known. */
   rewardPositive: number | null;
@@ -94,6 +94,11 @@ export function scoreOf(reward: number | null | undefined): number | null {
   return reward !== null && reward !== undefined && Number.isFinite(reward) ? reward : null;
 }
 
+/** The reward of the last step, 0 for a rollout without any reward; null where the last step is not known. */
+export function lastRewardOf({ reward, lastReward }: Pick<RolloutFigures, 'reward' | 'lastReward'>): number | null {
+  return lastReward ?? (scoreOf(reward) === null ? 0 : null);
+}
+
 /** `r >= threshold`, or `r > threshold` when `strict`. */
 export interface SuccessRule {
   threshold: number;
@@ -108,7 +113,11 @@ export interface MetricContext {
   success?: SuccessRule | ReadonlyMap<string | null, SuccessRule>;
   /** Expected size of a group; null = not known. */
   n?: number | null;
-  /** Which rollouts a canonical figure counts; default `scored`. Trainers' lenses have their own rule and ignore it. */
+  /** The phase of all these rollouts. Trainers name figures of training and of evaluation differently; without a phase both names are given. */
+  phase?: Phase;
+  /** The names of the environments, where the column has ids. */
+  environments?: ReadonlyMap<string | null, string | null>;
+  /** Which rollouts a canonical figure counts; default `effective`. Trainers' lenses have their own rule and ignore it. */
   denominator?: Denominator;
   /** Of canonical standard deviations; default 1. */
   ddof?: 0 | 1;

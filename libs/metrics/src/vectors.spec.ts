@@ -168,8 +168,8 @@ describe('test vectors', () => {
       row({ reward: 0 }),
       row({ reward: 1, stop: 'env_error', failure: 'environment' }),
     ];
-    expect(answer('canonical', 'reward_mean', rows)).toEqual({ value: 2 / 3, denominator: 3, of: 4 });
-    expect(answer('canonical', 'reward_mean', rows, { denominator: 'effective' })).toEqual({ value: 0.5, denominator: 2, of: 4 });
+    expect(answer('canonical', 'reward_mean', rows)).toEqual({ value: 0.5, denominator: 2, of: 4 });
+    expect(answer('canonical', 'reward_mean', rows, { denominator: 'scored' })).toEqual({ value: 2 / 3, denominator: 3, of: 4 });
     expect(answer('canonical', 'reward_mean', rows, { denominator: 'all' })).toEqual({
       value: 0.5,
       denominator: 4,

@@ -75,8 +75,8 @@ export type MessageType = (typeof MESSAGE_TYPES)[number];
 export const LENSES = ['canonical', 'skyrl', 'verl', 'trl', 'prime-rl', 'slime', 'tinker', 'rllm'] as const;
 export type Lens = (typeof LENSES)[number];
 
-/** The rollouts that a canonical figure counts. */
-export const DENOMINATORS = ['scored', 'all', 'effective'] as const;
+/** The rollouts that a canonical figure counts. The first is the default. */
+export const DENOMINATORS = ['effective', 'scored', 'all'] as const;
 export type Denominator = (typeof DENOMINATORS)[number];
 
 /** The kind of `x` of a curve. `window`: time of arrival, if no step is known. */

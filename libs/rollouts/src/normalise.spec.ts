@@ -166,9 +166,17 @@ describe('reward', () => {
 
   it('leaves a rollout unscored that failed by no fault of its policy', () => {
     const failed = (failureClass: string) => normal({ metadata: { total_reward: 3 } }, [call(0), result(1, 1)], { failureClass });
-    expect(failed('environment')).toMatchObject({ reward: null, rewardPositive: null, lastReward: null, stop: 'env_error', rewardSum: 1 });
+    expect(failed('environment')).toMatchObject({ reward: null, partialReward: 1, rewardPositive: 1, lastReward: 1, stop: 'env_error' });
     expect(failed('infrastructure')).toMatchObject({ reward: null, stop: 'infra_error' });
     expect(rolloutFlagNames(failed('infrastructure').flags)).toContain('infra_error');
+    for (const stop of ['env_error', 'infra_error', 'timeout', 'aborted', 'cancelled']) {
+      const broken = normal({ metadata: { stop_reason: stop } }, [call(0), result(1, 0.4)]);
+      expect(broken).toMatchObject({ stop, reward: null, partialReward: 0.4, failureClass: null });
+    }
+    expect(normal({ metadata: { stop_reason: 'parse_error' } }, [call(0), result(1, 0.4)])).toMatchObject({
+      reward: 0.4,
+      partialReward: null,
+    });
   });
 });
 

@@ -1,4 +1,4 @@
-import type { JsonObject, RolloutSource, StopReason, UnscoredFailure } from '@palestra/protocol';
+import { INTERRUPTED_STOPS, type JsonObject, type RolloutSource, type StopReason, type UnscoredFailure } from '@palestra/protocol';
 import { countGaps } from './events/gaps.ts';
 import { MESSAGE_FLAGS } from './events/message-flags.ts';
 import { type MessageSkeleton, orderMessages } from './events/message-skeleton.ts';
@@ -7,8 +7,8 @@ import type { KnownPhase } from './fill-rules/group-key.ts';
 import {
   groupOf,
   phaseOf,
-  type UploadParts,
   rewardReportedOf,
+  type UploadParts,
   sampleOf,
   stepOf,
   stopRawOf,
@@ -17,7 +17,8 @@ import {
 } from './fill-rules/rollout-fields.ts';
 import { type TaskKey, taskKeyOf } from './fill-rules/task-key.ts';
 import { asCount, asId, asInt, asObject, asText, findField, memberOf } from './json/fields.ts';
-import { canonicalReward, type StepRewards, stepRewards, withRewardInRange } from './outcome/reward.ts';
+import { rewardFields, rewardFilled } from './outcome/filled-reward.ts';
+import { type StepRewards, stepRewards, withRewardInRange } from './outcome/reward.ts';
 import { type StopContext, stopReason, turnOfCall } from './outcome/stop-reason.ts';
 import type { LedgerTask } from './ledger/ledger-match.ts';
 import { matchName } from './provenance/name-regex.ts';
@@ -82,8 +83,10 @@ export interface NormalisedRollout {
   /** null in a group with provenance `arrival`: the store computes it from the order of arrival. */
   sampleIdx: number | null;
   phase: KnownPhase | null;
-  /** Canonical total. null means unscored and is never 0; also null for a rollout that failed without fault of its policy. */
+  /** Canonical total. null means unscored and is never 0; also null for a rollout that was interrupted without fault of its policy. */
   reward: number | null;
+  /** What the steps of an interrupted rollout earned; null for every other rollout. */
+  partialReward: number | null;
   rewardReported: number | null;
   rewardPositive: number | null;
   /** Reward of the last step as SkyRL counts steps: 0 if the last turn was not uploaded or has no reward. null if unscored. */
@@ -135,6 +138,7 @@ export interface NormalisedRollout {
   prov: number;
 }
 
+const INTERRUPTED: ReadonlySet<StopReason> = new Set(INTERRUPTED_STOPS);
 const BY_ARRIVAL: FieldProvenance = { value: 'inferred', rule: 'arrival' };
 
 /** Pure and total: equal raw events, in any order and repeated any number of times, give an equal result. Never throws. */
@@ -156,7 +160,7 @@ export function normaliseRollout(raw: RawRollout, settings: RunSettings = {}, co
     { source, raw: stopRaw?.value ?? null, failureClass, isFinished, lastResultFinished, lastCallTurn, numTurns: turns.reported },
     stopContext(settings, context),
   );
-  const reward = rewardFilled(parts, summary.rewards, raw.failureClass !== null);
+  const reward = rewardFilled(rewardReportedOf(parts), summary.rewards, failureClass !== null || INTERRUPTED.has(stop.stop));
   const session = findField(parts, ['session_id'], asText);
   const provenance: RolloutProvenance = {
     step: step.provenance,
@@ -183,7 +187,7 @@ export function normaliseRollout(raw: RawRollout, settings: RunSettings = {}, co
     sampleIdx: sample.value,
     phase: phase.value,
     ...rewardFields(reward, summary.rewards),
-    lastReward: reward.reward === null ? null : lastStepReward(source, reward.reward, summary, { lastCallTurn, numTurns: turns.reported }),
+    lastReward: reward.total === null ? null : lastStepReward(source, reward.total, summary, { lastCallTurn, numTurns: turns.reported }),
     failureClass,
     stop: stop.stop,
     stopRaw: stopRaw?.value ?? null,
@@ -326,36 +330,6 @@ function skyrlTurn({ calls, lastResult }: MessageSummary, numTurns: number | nul
   if (lastResult?.callId == null || numTurns === null) return null;
   const call = calls.find(({ callId }) => callId === lastResult.callId);
   return call?.name == null ? null : turnOfCall(lastResult.callId, call.name, numTurns, calls.indexOf(call) + 1);
-}
-
-interface FilledReward {
-  reward: number | null;
-  reported: number | null;
-  mismatch: boolean;
-  provenance: FieldProvenance;
-}
-
-/** A computed total also counts as `reported` if the upload reports the same. */
-function rewardFilled(parts: UploadParts, steps: StepRewards, failed: boolean): FilledReward {
-  const reported = rewardReportedOf(parts);
-  const { reward, rule, mismatch } = canonicalReward(steps, reported.value);
-  if (failed) return { reward: null, reported: reported.value, mismatch, provenance: UNKNOWN };
-  if (rule === null) return { reward, reported: reported.value, mismatch, provenance: UNKNOWN };
-  const confirmed = reported.value !== null && !mismatch;
-  return { reward, reported: reported.value, mismatch, provenance: confirmed ? reported.provenance : { value: 'parsed', rule } };
-}
-
-function rewardFields({ reward, reported }: FilledReward, steps: StepRewards) {
-  return {
-    reward,
-    rewardReported: reported,
-    rewardPositive: reward === null ? null : (steps.positive ?? Math.max(reward, 0)),
-    rewardSteps: steps.count,
-    rewardSum: steps.sum,
-    rewardMax: steps.max,
-    rewardMin: steps.min,
-    rewardFinal: steps.last,
-  };
 }
 
 /**

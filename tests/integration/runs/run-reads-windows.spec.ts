@@ -92,7 +92,7 @@ describe('a run without known steps', () => {
       const withTurns = (own: Seeded[]) => columnsOf(own.map((one) => ({ ...figuresOf(one), assistantTurns: 2, toolTurns: 1 })));
       expect(series[0].value).toEqual(expected.map((own) => (verl.compute(withTurns(own)) as { value: number }).value));
       expect(series[1].value).toEqual(expected.map(() => 4));
-      for (const denominator of ['all', 'effective'] as Denominator[]) {
+      for (const denominator of ['all', 'scored'] as Denominator[]) {
         const [mean] = (await get(ASYNC, `series?m=reward_mean&den=${denominator}`)).series;
         expect(mean.value).toEqual(expected.map((own) => rewardMean(columnsFrom(own), { denominator }).value));
       }
@@ -101,7 +101,7 @@ describe('a run without known steps', () => {
       `SELECT s.windows->'windows'->0->'figures'->'lenses' AS lenses FROM step_rollups s JOIN runs r ON r.seq = s.run_seq WHERE r.name = $1 AND env_id = 0`,
       [ASYNC],
     );
-    expect(Object.keys(rows[0].lenses).toSorted()).toEqual(['canonical/all', 'canonical/effective', 'verl/scored']);
+    expect(Object.keys(rows[0].lenses).toSorted()).toEqual(['canonical/all', 'canonical/scored', 'verl/effective']);
   });
 
   it('has curves over time and rollouts, and by environment', async () => {

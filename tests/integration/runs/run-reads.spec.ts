@@ -56,13 +56,13 @@ describe('series', () => {
   it('are the canonical figures of every step, with denominators and provenance', async () => {
     const [series] = await curve('m=reward_mean');
     const figures = [0, 1, 2, 3].map((step) => rewardMean(ofStep(step), { success }));
-    expect(series).toMatchObject({ lens: 'canonical', den: 'scored', phase: 'train', env: null, step: [0, 1, 2, 3], x: [0, 1, 2, 3] });
+    expect(series).toMatchObject({ lens: 'canonical', den: 'effective', phase: 'train', env: null, step: [0, 1, 2, 3], x: [0, 1, 2, 3] });
     expect(series.value).toEqual(figures.map(({ value }) => value));
     expect(series.denominator).toEqual(figures.map(({ denominator }) => denominator));
     expect(series.provenance).toEqual(Array.from({ length: 4 }, () => expect.stringMatching(/^(parsed|reported|unknown)$/)));
   });
 
-  it.each(['all', 'effective'] as Denominator[])('count %s on request, and note null as 0', async (denominator) => {
+  it.each(['all', 'scored', 'effective'] as Denominator[])('count %s on request, and note null as 0', async (denominator) => {
     for (let round = 0; round < 2; round += 1) {
       const [series] = await curve(`m=reward_mean&den=${denominator}`);
       expect(series.value).toEqual([0, 1, 2, 3].map((step) => rewardMean(ofStep(step), { success, denominator }).value));
@@ -82,7 +82,7 @@ describe('series', () => {
       `SELECT figures->'lenses' AS lenses FROM step_rollups WHERE env_id = 0 AND run_seq IN ${OF_ORG} ORDER BY step`,
       [server.orgName],
     );
-    expect(Object.keys(kept[0].lenses)).toEqual(expect.arrayContaining(['skyrl/scored', 'canonical/scored']));
+    expect(Object.keys(kept[0].lenses)).toEqual(expect.arrayContaining(['skyrl@2/effective', 'canonical/effective']));
   });
 
   it('are recomputed where an earlier revision of a lens stored them', async () => {

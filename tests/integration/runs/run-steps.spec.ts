@@ -49,7 +49,8 @@ describe('counts by step', () => {
       from: [0, 1, 2],
       to: [0, 1, 2],
       rollouts: [2, 2, 1],
-      scored: [2, 1, 1],
+      // The rollout of step 2 was interrupted.
+      scored: [2, 1, 0],
       errors: [0, 0, 0],
       finished: [2, 1, 0],
       groups: [1, 1, 1],

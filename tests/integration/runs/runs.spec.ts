@@ -120,11 +120,15 @@ describe('runs', () => {
     expect(runs[0].recent).toMatchObject({
       steps: 10,
       rollouts: 20,
-      reward: 0.75,
+      // One rollout was interrupted: it has no reward, and its group has one sample less.
+      scored: 19,
+      reward: 14 / 19,
       reward_delta: null,
       pass_k: 2,
       pass: 1,
-      zero_variance: 0.5,
+      pass_groups: 9,
+      groups: 10,
+      zero_variance: 4 / 9,
     });
     expect(runs[0].recent.broken_off).toBeCloseTo(1 / 20, 12);
     expect(runs[0].origin).toEqual({ source: 'verl', model: 'acme/new-7b', agent: null, user: null, key: null });

@@ -8,7 +8,7 @@ import type { DetailRow } from './rollout-export.rows.sql.ts';
 /** Reward, success and count of a rollout by the rules of the lens, as its curves count it (docs/reference/metrics.md#lenses). */
 export function lensColumns(lens: Lens, row: DetailRow): LensColumns {
   const fields = {
-    reward: row.reward,
+    reward: row.reward ?? row.partial_reward,
     lastReward: row.last_reward,
     assistantTurns: row.turns,
     failure: wordOf(UNSCORED_FAILURES, row.failure),
@@ -40,9 +40,9 @@ function trainedRewardOf(row: DetailRow): { trainedReward?: number | null } {
     stop: wordOf(STOP_REASONS, row.stop) ?? 'unknown',
     failureClass: wordOf(UNSCORED_FAILURES, row.failure),
     rewardSteps: row.reward_steps,
-    rewardSum: row.reward,
+    rewardSum: row.reward ?? row.partial_reward,
     rewardMax: row.max_reward,
-    rewardMin: row.reward_steps === 1 ? row.reward : null,
+    rewardMin: row.reward_steps === 1 ? (row.reward ?? row.partial_reward) : null,
     rewardFinal: row.last_reward,
   };
   return { trainedReward: trainedReward(fields, settings) };

@@ -1,4 +1,3 @@
-import { INTERRUPTED_STOPS, STOP_REASONS } from '@palestra/protocol';
 import type { RunSettings } from '@palestra/rollouts';
 import type pg from 'pg';
 import { sampleSql } from '../rollouts/sample.sql.ts';
@@ -10,9 +9,6 @@ export interface Condition {
   values: readonly unknown[];
 }
 export const CONDITION_PARAMETER = 5;
-
-/** `isEffective` of libs/exports in SQL. */
-const EFFECTIVE = `r.reward IS NOT NULL AND r.failure IS NULL AND COALESCE(r.stop, -1) <> ALL('{${INTERRUPTED_STOPS.map((stop) => STOP_REASONS.indexOf(stop)).join(',')}}')`;
 
 /** A rollout with all columns of an export. JSON is text, so that its numbers keep their digits. */
 export interface DetailRow {
@@ -38,6 +34,7 @@ export interface DetailRow {
   group_key: string | null;
   sample_idx: number | null;
   reward: number | null;
+  partial_reward: number | null;
   reward_reported: number | null;
   reward_positive: number | null;
   max_reward: number | null;
@@ -80,7 +77,7 @@ const probe = (table: string, on: string, alias: string) => `JOIN LATERAL (SELEC
 const DETAILS = `
 SELECT p.seq::text, p.id, h.day::text, h.sealed_at IS NOT NULL AS sealed, u.name AS run, u.id AS run_id, m.rollout_name, m.source, m.model,
   e.environment, COALESCE(v.number::text, b.rollout_info->>'env_version') AS environment_version, e.variant, p.split, t.key AS task_key, p.task_index,
-  ${jsonText("b.start->'task_spec'")} AS task_spec, p.phase, p.step, p.policy_step, p.group_key::text, ${sampleSql('p')} AS sample_idx, p.reward, p.reward_reported,
+  ${jsonText("b.start->'task_spec'")} AS task_spec, p.phase, p.step, p.policy_step, p.group_key::text, ${sampleSql('p')} AS sample_idx, p.reward, p.partial_reward, p.reward_reported,
   p.reward_positive, p.max_reward, p.last_reward, p.reward_steps, p.stop, m.stop_raw, p.failure, p.finished, p.turns, p.messages, p.calls, p.call_errors,
   p.tokens_out, p.tokens_tool, p.bytes::text, p.gaps, p.flags, p.provenance, p.latency_ms, h.verdict, m.sid AS session_id,
   ${jsonText("b.start->'metadata'")} AS metadata, ${jsonText('b.rollout_info')} AS rollout_info, p.normaliser,
@@ -151,7 +148,7 @@ export async function selectGroupRewards(pool: pg.Pool, runSeq: number, asOf: st
     name: 'export-group-rewards',
     text: `SELECT r.group_key::text, r.phase, r.step, count(*)::int AS scored, avg(r.reward) AS mean,
         CASE WHEN max(r.reward) - min(r.reward) <= 1e-6 AND count(*) > 1 THEN 0 ELSE stddev_samp(r.reward) END AS std
-      FROM rollouts r WHERE r.run_seq = $1 AND r.seq <= $2 AND r.group_key = ANY($3::bigint[]) AND ${EFFECTIVE} GROUP BY r.group_key, r.phase, r.step`,
+      FROM rollouts r WHERE r.run_seq = $1 AND r.seq <= $2 AND r.group_key = ANY($3::bigint[]) AND r.reward IS NOT NULL GROUP BY r.group_key, r.phase, r.step`,
     values: [runSeq, asOf, keys],
   });
   return rows;
@@ -189,7 +186,7 @@ export async function* taskRewards(
     await client.query(
       `DECLARE tasks NO SCROLL CURSOR FOR SELECT r.seq::text, r.task_id, ${SOLVED} AS solved
        FROM rollouts r JOIN runs u ON u.seq = r.run_seq LEFT JOIN run_environments x ON x.run_seq = r.run_seq AND x.env_id = r.env_id
-       WHERE r.run_seq = ANY($1::int[]) AND r.seq <= $2 AND r.task_id > $3 AND $4::int IS NULL AND r.task_index IS NOT NULL AND ${EFFECTIVE}
+       WHERE r.run_seq = ANY($1::int[]) AND r.seq <= $2 AND r.task_id > $3 AND $4::int IS NULL AND r.task_index IS NOT NULL AND r.reward IS NOT NULL
          AND (${selection.where?.sql ?? 'TRUE'}) ORDER BY r.task_id, r.seq`,
       [selection.runSeqs, selection.asOf, selection.afterTask, null, ...(selection.where?.values ?? [])],
     );

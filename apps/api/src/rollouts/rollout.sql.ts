@@ -5,7 +5,7 @@ import { sampleSql } from './sample.sql.ts';
 /** Columns of a narrow row with the names for its codes, as `RolloutRecord`. */
 export const ROLLOUT_COLUMNS = `
   r.seq, r.id, r.run_seq, r.env_id, r.task_id, m.rollout_name, e.environment, e.variant, e.environment_id, r.split, r.step, r.policy_step, r.task_index,
-  r.group_key, r.sample_idx, ${sampleSql('r')} AS sample, r.phase, r.reward, r.reward_reported, r.max_reward, r.messages, r.calls, r.call_errors, r.turns, r.tokens_out, r.tokens_tool,
+  r.group_key, r.sample_idx, ${sampleSql('r')} AS sample, r.phase, r.reward, r.partial_reward, r.reward_reported, r.max_reward, r.messages, r.calls, r.call_errors, r.turns, r.tokens_out, r.tokens_tool,
   r.bytes, r.gaps, r.flags, r.provenance, r.finished, r.stop, r.failure, h.verdict, r.latency_ms, m.source, m.model, m.sid, r.received_at, r.last_at,
   extract(epoch FROM now() - r.last_at)::float8 * 1000 AS age_ms`;
 export const ROLLOUT_NAMES = `JOIN rollout_environments e ON e.id = r.env_id JOIN rollout_heads h ON h.seq = r.seq LEFT JOIN rollout_meta m ON m.rollout_seq = r.seq`;
@@ -30,6 +30,7 @@ export interface RolloutRecord {
   sample: number | null;
   phase: number;
   reward: number | null;
+  partial_reward: number | null;
   reward_reported: number | null;
   max_reward: number | null;
   messages: number;

@@ -1,6 +1,6 @@
 import { type Phase, PHASES } from '@palestra/protocol';
 import type pg from 'pg';
-import type { StoredFigure } from '../store/figures/step-rollup.ts';
+import type { GroupClass, StoredFigure } from '../store/figures/step-rollup.ts';
 
 /** Number of recent steps. As many steps before them are read for comparison. */
 export const RECENT_STEPS = 10;
@@ -13,7 +13,8 @@ export interface RecentStep {
   scored: number;
   reward_sum: number;
   stops: Record<string, number>;
-  /** pass@k, zero_variance, tokens_out, tokens_tool. */
+  group_classes: GroupClass[] | null;
+  /** zero_variance, tokens_out, tokens_tool. */
   figures: Record<string, StoredFigure>;
 }
 
@@ -26,7 +27,7 @@ export async function selectRecentSteps(pool: pg.Pool, runSeqs: readonly number[
     name: 'runs-recent-steps',
     text: `SELECT w.run_seq, (SELECT json_agg(json_build_object('step', s.step, 'rollouts', s.rollouts, 'scored', s.scored, 'reward_sum', s.reward_sum, 'stops', s.figures->'stops',
           'figures', (SELECT jsonb_object_agg(key, value) FROM jsonb_each(s.figures->'canonical')
-            WHERE key LIKE 'pass@%' OR key IN ('zero_variance', 'tokens_out', 'tokens_tool'))) ORDER BY s.step DESC)
+            WHERE key IN ('zero_variance', 'tokens_out', 'tokens_tool')), 'group_classes', s.figures->'group_classes') ORDER BY s.step DESC)
         FROM (SELECT step, rollouts, scored, reward_sum, figures FROM step_rollups s
           WHERE s.run_seq = w.run_seq AND s.env_id = 0
             AND s.phase = (SELECT min(p.phase) FROM step_rollups p WHERE p.run_seq = w.run_seq AND p.env_id = 0)

@@ -1,12 +1,14 @@
 import * as canonical from '../canonical.ts';
 import type { LensDefinition, MetricTemplate } from '../lens.ts';
-import { powersOfTwo } from '../pass.ts';
+import { passSizes } from '../pass.ts';
 import { remember } from '../remember.ts';
 import type { MetricContext, RolloutColumns } from '../rollout-columns.ts';
-import { largestGroup } from './shared.ts';
+import { commonGroupSize, largestGroup } from './shared.ts';
 
 const ks = (columns: RolloutColumns, context: MetricContext) =>
-  powersOfTwo(context.n ?? remember(columns, context, 'largest', () => largestGroup(columns))).map(String);
+  remember(columns, context, 'pass sizes', () =>
+    passSizes(context.n ?? largestGroup(columns), context.n ?? commonGroupSize(columns)).map(String),
+  );
 const simple = (
   key: string,
   label: string,
@@ -29,7 +31,9 @@ const rewards: MetricTemplate[] = [
     compute: (columns, context, p) => canonical.rewardPercentile(columns, Number(p) / 100, context),
   },
   simple('success', 'Success rate', 'rollouts with r ≥ τ / rollouts', canonical.successRate),
-  simple('scored', 'Scored rollouts', 'rollouts with a reward', (columns) => canonical.denominatorFigure(columns, 'scored')),
+  simple('scored', 'Scored rollouts', 'rollouts with a reward or a partial sum', (columns) =>
+    canonical.denominatorFigure(columns, 'scored'),
+  ),
   simple(
     'effective',
     'Effective rollouts',

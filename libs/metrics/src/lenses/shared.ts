@@ -1,5 +1,6 @@
 import { type MetricAnswer, unavailable } from '../figure.ts';
 import type { MetricTemplate } from '../lens.ts';
+import { mostCommonSize } from '../pass.ts';
 import { countOf, placesByGroup, type RolloutColumns, scoreOf, takeRollouts } from '../rollout-columns.ts';
 import { max } from '../summary.ts';
 
@@ -13,6 +14,11 @@ export const groupsOf = (columns: RolloutColumns): number[][] => [...placesByGro
 
 export function largestGroup(columns: RolloutColumns): number {
   return max(groupsOf(columns).map((group) => group.length)) ?? 0;
+}
+
+/** The most common number of rollouts in a group, the larger of equally common ones; 0 without groups. */
+export function commonGroupSize(columns: RolloutColumns): number {
+  return mostCommonSize(groupsOf(columns).map((group) => [group.length, 1]));
 }
 
 export function ungroupedNote({ group }: RolloutColumns): string | null {

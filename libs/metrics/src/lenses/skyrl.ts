@@ -1,9 +1,9 @@
 import { figure, type MetricAnswer, unavailable } from '../figure.ts';
 import { ZERO_VARIANCE_TOLERANCE } from '../group-stats.ts';
 import type { LensDefinition, MetricTemplate } from '../lens.ts';
-import { type MetricContext, placesWhere, type RolloutColumns, scoreOf } from '../rollout-columns.ts';
+import { lastRewardOf, type MetricContext, placesWhere, type RolloutColumns, scoreOf } from '../rollout-columns.ts';
 import { max, mean, min } from '../summary.ts';
-import { groupRewards, groupsOf, joinNotes, largestGroup, notInUpload, nullAsZero, subset, ungroupedNote } from './shared.ts';
+import { commonGroupSize, groupRewards, groupsOf, joinNotes, notInUpload, nullAsZero, subset, ungroupedNote } from './shared.ts';
 
 function rawReward(columns: RolloutColumns): MetricAnswer {
   const { rewards, note } = nullAsZero(columns);
@@ -18,14 +18,18 @@ function meanPositive(columns: RolloutColumns): MetricAnswer {
   return figure(mean(rewardPositive.map((positive) => positive ?? 0)), reward.length, reward.length, nullAsZero(columns).note);
 }
 
-/** Any rollout of the uid whose last step's reward is positive. One such rollout decides a group, even if others are not known. */
+/**
+ * Any rollout of the uid whose last step's reward is positive. One such rollout decides a group, even if others are not known. SkyRL stores
+ * 0.0 for a rollout without any reward.
+ */
 function passAtN(columns: RolloutColumns, context: MetricContext, label: string): MetricAnswer {
-  const groups = groupsOf(columns).map((group) => group.map((at) => columns.lastReward[at] ?? null));
+  const lastReward = (at: number) => lastRewardOf({ reward: columns.reward[at] ?? null, lastReward: columns.lastReward[at] ?? null });
+  const groups = groupsOf(columns).map((group) => group.map(lastReward));
   const hits = groups.filter((rewards) => rewards.some((reward) => reward !== null && reward > 0));
   const open = groups.filter((rewards) => !hits.includes(rewards) && rewards.includes(null));
   if (open.length > 0) return unavailable(`the last step is not known in ${open.length} of ${groups.length} groups`);
-  const n = context.n ?? largestGroup(columns);
-  const other = label !== '' && Number(label) !== n ? `n is a label: groups have ${n}` : null;
+  const n = sizeOf(columns, context);
+  const other = label !== '' && Number(label) !== n ? `n is a label: most groups have ${n}` : null;
   return figure(
     groups.length === 0 ? null : hits.length / groups.length,
     groups.length,
@@ -34,7 +38,9 @@ function passAtN(columns: RolloutColumns, context: MetricContext, label: string)
   );
 }
 
-const sizes = (columns: RolloutColumns, context: MetricContext) => [context.n ?? largestGroup(columns)].filter((n) => n > 0).map(String);
+/** `n_samples_per_prompt` is not in the upload: the declared size of a group, else the most common one. */
+const sizeOf = (columns: RolloutColumns, context: MetricContext): number => context.n ?? commonGroupSize(columns);
+const sizes = (columns: RolloutColumns, context: MetricContext) => [sizeOf(columns, context)].filter((n) => n > 0).map(String);
 
 /** Float mode only: every rollout has exactly one step with a reward (docs/reference/metrics.md#lenses). */
 function zeroVarianceFiltered(columns: RolloutColumns): MetricAnswer {
@@ -51,13 +57,69 @@ function meanOf(column: readonly (number | null)[]): MetricAnswer {
 }
 
 /** `data_source` with / as _; our export writes the environment's name there. */
-const sourceOf = (environment: string | null) => (environment ?? 'unknown').replaceAll('/', '_');
-const sources = ({ environment }: RolloutColumns) => [...new Set(environment.map(sourceOf))].toSorted();
-const ofSource = (columns: RolloutColumns, source: string) =>
+function sourceAt({ environment }: RolloutColumns, { environments }: MetricContext, at: number): string {
+  const id = environment[at] ?? null;
+  return ((environments === undefined ? id : environments.get(id)) ?? 'unknown').replaceAll('/', '_');
+}
+
+const sources = (columns: RolloutColumns, context: MetricContext) =>
+  [...new Set(columns.environment.map((_, at) => sourceAt(columns, context, at)))].toSorted();
+const ofSource = (columns: RolloutColumns, context: MetricContext, source: string) =>
   subset(
     columns,
-    placesWhere(columns, (at) => sourceOf(columns.environment[at] ?? null) === source),
+    placesWhere(columns, (at) => sourceAt(columns, context, at) === source),
   );
+
+const training: MetricTemplate[] = [
+  { key: 'reward/avg_raw_reward', label: 'Raw reward', formula: 'mean_i Σ_t r_i[t], null = 0', needs: ['reward'], compute: rawReward },
+  {
+    key: 'reward/mean_positive_reward',
+    label: 'Positive reward',
+    formula: 'mean_i Σ_t max(r_i[t], 0)',
+    needs: ['rewardPositive'],
+    compute: meanPositive,
+  },
+  {
+    key: 'reward/avg_pass_at_{n}',
+    label: 'Pass',
+    formula: '#{uid: any last-token reward > 0} / #uid; n is a label',
+    needs: ['group', 'lastReward'],
+    parameters: sizes,
+    compute: passAtN,
+  },
+  {
+    key: 'reward/num_zero_variance_filtered',
+    label: 'Zero-variance groups',
+    formula: 'count of uids with > 1 rollout and max − min ≤ 1e-6 (float mode)',
+    needs: ['group', 'reward', 'rewardSteps'],
+    compute: zeroVarianceFiltered,
+  },
+];
+
+/** What an environment adds to the metrics of a batch. */
+const environmentMetrics: MetricTemplate[] = [
+  {
+    key: 'environment/turns',
+    label: 'Turns',
+    formula: 'mean num_turns',
+    needs: ['turns'],
+    compute: ({ turns }) => meanOf(turns),
+  },
+  {
+    key: 'environment/total_reward',
+    label: 'Environment reward',
+    formula: 'mean total_reward, null = 0',
+    needs: ['reward'],
+    compute: rawReward,
+  },
+  {
+    key: 'environment/num_rewards',
+    label: 'Executed calls',
+    formula: 'mean number of tool results',
+    needs: ['calls'],
+    compute: ({ calls }) => meanOf(calls),
+  },
+];
 
 const evaluation: MetricTemplate[] = [
   { key: 'eval/all/avg_score', label: 'Evaluation score', formula: 'as reward/avg_raw_reward', needs: ['reward'], compute: rawReward },
@@ -82,7 +144,7 @@ const evaluation: MetricTemplate[] = [
     formula: 'as reward/avg_raw_reward, one data source',
     needs: ['reward', 'environment'],
     parameters: sources,
-    compute: (columns, _context, source) => rawReward(ofSource(columns, source)),
+    compute: (columns, context, source) => rawReward(ofSource(columns, context, source)),
   },
   {
     key: 'eval/{source}/mean_positive_reward',
@@ -90,59 +152,36 @@ const evaluation: MetricTemplate[] = [
     formula: 'as reward/mean_positive_reward, one data source',
     needs: ['rewardPositive', 'environment'],
     parameters: sources,
-    compute: (columns, _context, source) => meanPositive(ofSource(columns, source)),
+    compute: (columns, context, source) => meanPositive(ofSource(columns, context, source)),
   },
+  {
+    // One parameter for both: `acme_math/pass_at_4`.
+    key: 'eval/{source_pass}',
+    label: 'Evaluation pass of a source',
+    formula: 'as reward/avg_pass_at_{n}, one data source',
+    needs: ['group', 'lastReward', 'environment'],
+    parameters: (columns, context) =>
+      sources(columns, context).flatMap((source) => sizes(columns, context).map((n) => `${source}/pass_at_${n}`)),
+    compute(columns, context, parameter) {
+      const [source, n] = parameter.split('/pass_at_') as [string, string];
+      return passAtN(ofSource(columns, context, source), context, n);
+    },
+  },
+  ...environmentMetrics.map((metric) => ({
+    ...metric,
+    key: `eval/all/${metric.key}`,
+    label: `Evaluation: ${metric.label.toLowerCase()}`,
+    formula: `${metric.formula}; SkyRL adds up what its evaluation batches print`,
+  })),
 ];
 
 export const skyrlLens: LensDefinition = {
   lens: 'skyrl',
   source: 'skyrl/train/generators/utils.py, skyrl/train/utils/trainer_utils.py @ a9564572',
+  revision: 2,
   metrics: [
-    { key: 'reward/avg_raw_reward', label: 'Raw reward', formula: 'mean_i Σ_t r_i[t], null = 0', needs: ['reward'], compute: rawReward },
-    {
-      key: 'reward/mean_positive_reward',
-      label: 'Positive reward',
-      formula: 'mean_i Σ_t max(r_i[t], 0)',
-      needs: ['rewardPositive'],
-      compute: meanPositive,
-    },
-    {
-      key: 'reward/avg_pass_at_{n}',
-      label: 'Pass',
-      formula: '#{uid: any last-token reward > 0} / #uid; n is a label',
-      needs: ['group', 'lastReward'],
-      parameters: sizes,
-      compute: passAtN,
-    },
-    {
-      key: 'reward/num_zero_variance_filtered',
-      label: 'Zero-variance groups',
-      formula: 'count of uids with > 1 rollout and max − min ≤ 1e-6 (float mode)',
-      needs: ['group', 'reward', 'rewardSteps'],
-      compute: zeroVarianceFiltered,
-    },
-    {
-      key: 'environment/turns',
-      label: 'Turns',
-      formula: 'mean num_turns',
-      needs: ['turns'],
-      compute: ({ turns }) => meanOf(turns),
-    },
-    {
-      key: 'environment/total_reward',
-      label: 'Environment reward',
-      formula: 'mean total_reward, null = 0',
-      needs: ['reward'],
-      compute: rawReward,
-    },
-    {
-      key: 'environment/num_rewards',
-      label: 'Executed calls',
-      formula: 'mean number of tool results',
-      needs: ['calls'],
-      compute: ({ calls }) => meanOf(calls),
-    },
-    ...evaluation,
+    ...[...training, ...environmentMetrics].map((metric) => ({ ...metric, phase: 'train' as const })),
+    ...evaluation.map((metric) => ({ ...metric, phase: 'eval' as const })),
     ...notInUpload('needs token counts and loss masks of the trainer', [
       ...['min', 'max', 'avg', 'std'].flatMap((how) => [`generate/${how}_num_tokens`, `generate/${how}_assistant_tokens`]),
       'generate/avg_tokens_non_zero_rewards',

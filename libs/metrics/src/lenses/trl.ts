@@ -5,6 +5,9 @@ import { countOf, type RolloutColumns, scoreOf } from '../rollout-columns.ts';
 import { std } from '../summary.ts';
 import { groupsOf, joinNotes, notInUpload, ungroupedNote } from './shared.ts';
 
+/** TRL does not know which rollouts were interrupted. */
+const SCORED = { denominator: 'scored' } as const;
+
 /**
  * `torch.isclose(std, 0)` of single-precision rewards: absolute tolerance 1e-8; a missing deviation is not close to 0. Our sums are more
  * exact: TRL's mean is single-precision too, in the order in which torch adds on the device. On a CPU it finds a deviation in some groups of
@@ -40,14 +43,14 @@ export const trlLens: LensDefinition = {
       label: 'Reward',
       formula: 'nanmean of r; unscorable rollouts are left out',
       needs: ['reward'],
-      compute: (columns) => rewardMean(columns),
+      compute: (columns) => rewardMean(columns, SCORED),
     },
     {
       key: 'reward_std',
       label: 'Reward deviation',
       formula: 'ddof 1 over the whole batch, unscorable left out',
       needs: ['reward'],
-      compute: (columns) => rewardStd(columns),
+      compute: (columns) => rewardStd(columns, SCORED),
     },
     {
       key: 'frac_reward_zero_std',

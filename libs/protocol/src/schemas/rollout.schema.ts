@@ -56,7 +56,11 @@ export const rolloutRowSchema = z.object({
   reward: z
     .number()
     .nullable()
-    .describe('Sum of message rewards, else the reported total unless that is 0; null without either, and for a failed rollout.'),
+    .describe('Sum of message rewards, else the reported total unless that is 0; null without either, and for an interrupted rollout.'),
+  partial_reward: z
+    .number()
+    .nullable()
+    .describe('What the steps of a rollout earned that the environment or the infrastructure interrupted. Not a reward of the policy.'),
   reward_reported: z.number().nullable().describe('Reported by the trainer.'),
   max_reward: z.number().nullable(),
   num_messages: z.number(),

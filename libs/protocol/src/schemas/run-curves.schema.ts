@@ -20,7 +20,7 @@ const lensQuery = {
     .enum(LENSES)
     .default('canonical')
     .describe('Source of the definitions. Metric names of another lens are also accepted; the answer names their lens.'),
-  den: z.enum(DENOMINATORS).default('scored').describe('Rollouts of canonical figures; lenses of trainers have a rule of their own.'),
+  den: z.enum(DENOMINATORS).default('effective').describe('Rollouts of canonical figures; lenses of trainers have a rule of their own.'),
 };
 
 export const runSeriesQuerySchema = z.object({
@@ -136,12 +136,16 @@ export const runSummarySchema = z.object({
     .describe('If no step is known: the arrival windows that charts show instead; milliseconds since the epoch.'),
   steps: z.object({ from: z.number().nullable(), to: z.number().nullable(), count: z.number() }),
   rollouts: z.number(),
-  scored: z.number(),
+  scored: z.number().describe('Rollouts with a reward; the others were interrupted or have none.'),
   errors: z.number(),
   finished: z.number(),
   messages: z.number(),
   gaps: z.number().describe('Messages that were sent and did not arrive.'),
   groups: z.number(),
+  group_size: z
+    .object({ n: z.number(), groups: z.number().describe('Groups of this size.'), of: z.number() })
+    .nullable()
+    .describe('The most common number of rollouts in a group.'),
   incomplete_groups: z.number(),
   stops: z.record(z.string(), z.number()),
   success: z.object({ threshold: z.number(), strict: z.boolean() }).nullable().describe('Null: the environments have different rules.'),

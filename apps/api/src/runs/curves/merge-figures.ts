@@ -2,16 +2,17 @@ import {
   type Figure,
   type Interval,
   metric,
+  mostCommonSize,
   passAtKOfGroup,
   passIntervals,
-  powersOfTwo,
+  passSizes,
   type SampleSums,
   studentIntervalOfSums,
 } from '@palestra/metrics';
 import type { Lens } from '@palestra/protocol';
 import { figureKeys, figureOf, type FigureSet } from '../../store/figures/step-figures.service.ts';
 import type { StepRow } from '../../store/figures/step-figures.sql.ts';
-import { type Percentiles, PERCENTILES } from './reward-percentiles.service.ts';
+import { nullsOf, type Percentiles, PERCENTILES } from './reward-percentiles.service.ts';
 import type { GroupClass } from './run-summary.sql.ts';
 
 export interface Kpi {
@@ -37,7 +38,7 @@ const NOT_MERGED = /^(reward_p\d+|pass@.*|avg@n_ci_.*)$/;
 export function mergeFigures(rows: readonly StepRow[], set: FigureSet): Kpi[] {
   const keys = new Set(rows.flatMap((row) => figureKeys(row, set) ?? []));
   const isMerged = (key: string) =>
-    set.lens !== 'canonical' || rows.length === 1 || !NOT_MERGED.test(key) || (set.den !== 'scored' && key.startsWith('pass@'));
+    set.lens !== 'canonical' || rows.length === 1 || !NOT_MERGED.test(key) || (set.den !== 'effective' && key.startsWith('pass@'));
   return [...keys].filter(isMerged).map((key) => mergeKey(rows, set, key));
 }
 
@@ -97,11 +98,20 @@ function pooledStd(rows: readonly StepRow[], set: FigureSet): number | null {
   return Math.sqrt(squares / (count - 1));
 }
 
-/** pass@k for every power of two, with its interval, from classes of groups: exact for any set of steps. */
-export function passKpis(classes: readonly GroupClass[], lens: Lens = 'canonical'): Kpi[] {
+/** The size that most groups of these steps have, and how many of all groups that are; null without groups. */
+export function groupSizeOf(rows: readonly Pick<StepRow, 'figures'>[]): { n: number; groups: number; of: number } | null {
+  const classes = rows.flatMap(({ figures }) => figures.group_classes ?? []);
+  if (classes.length === 0) return null;
+  const n = mostCommonSize(classes.map(([size, , , groups]) => [size, groups]));
+  const count = (some: typeof classes) => sumOf(some, ([, , , groups]) => groups);
+  return { n, groups: count(classes.filter(([size]) => size === n)), of: count(classes) };
+}
+
+/** pass@k for every power of two and the most common group size, with its interval, from classes of groups: exact for any set of steps. */
+export function passKpis(classes: readonly GroupClass[], common: number, lens: Lens = 'canonical'): Kpi[] {
   const largest = classes.reduce((most, { scored }) => Math.max(most, scored), 0);
   const all = sumOf(classes, ({ groups }) => groups);
-  const ks = powersOfTwo(largest);
+  const ks = passSizes(largest, common);
   const counted = classes.map(({ scored, successes, groups }) => ({ n: scored, c: successes, groups }));
   const intervals = passIntervals(counted, ks);
   return ks.map((k) => {
@@ -128,7 +138,7 @@ export function percentileKpis(rows: readonly StepRow[], set: FigureSet, { value
   const means = rows.map((row) => figureOf(row, set, 'reward_mean'));
   const denominator = sumOf(means, (mean) => mean?.denominator ?? 0);
   const of = sumOf(means, (mean) => mean?.of ?? 0);
-  const nulls = set.den === 'all' ? sumOf(rows, (row) => row.rollouts - row.scored) : 0;
+  const nulls = set.den === 'all' ? sumOf(rows, nullsOf) : 0;
   const notes = [note, nulls > 0 ? `null as 0 (${nulls} of ${of})` : null].filter((one) => one !== null);
   return PERCENTILES.map((p, at) => ({
     key: `reward_p${p}`,

@@ -1,17 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import {
-  binWidth,
-  histogram,
-  mergeHistograms,
-  NOT_THE_POLICY,
-  percentileOfCounts,
-  percentileOfHistogram,
-  type RewardHistogram,
-} from '@palestra/metrics';
-import { type Denominator, STOP_REASONS } from '@palestra/protocol';
+import { binWidth, histogram, mergeHistograms, percentileOfCounts, percentileOfHistogram, type RewardHistogram } from '@palestra/metrics';
+import type { Denominator } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf } from '../../store/vocabulary-codes.ts';
-import { histogramOf, StepFiguresService } from '../../store/figures/step-figures.service.ts';
+import { figureOf, histogramOf, StepFiguresService } from '../../store/figures/step-figures.service.ts';
 import { selectPercentiles } from './run-summary.sql.ts';
 import type { StepRow } from '../../store/figures/step-figures.sql.ts';
 import { readFigure } from '../../store/figures/step-rollup.ts';
@@ -20,7 +11,6 @@ import { readFigure } from '../../store/figures/step-rollup.ts';
 export const PERCENTILES = [10, 25, 50, 75, 90] as const;
 /** Up to this number of rollouts one statement computes percentiles in some 10 ms. */
 const MAX_READ = 20_000;
-const FAILED_STOPS = [...NOT_THE_POLICY].map((stop) => codeOf(STOP_REASONS, stop)!);
 
 export interface Percentiles {
   /** One for each of `PERCENTILES`. */
@@ -58,7 +48,6 @@ export class RewardPercentiles {
           this.database.pool,
           span,
           den,
-          FAILED_STOPS,
           PERCENTILES.map((p) => p / 100),
         ),
       );
@@ -67,14 +56,14 @@ export class RewardPercentiles {
   }
 
   async #fromHistograms(rows: readonly StepRow[], runSeq: number, den: Denominator): Promise<Percentiles> {
-    const read = den === 'effective' ? await this.figures.withHistograms(runSeq, rows, 'effective') : { rows, incomplete: false };
-    const parts = read.rows.map((row) => histogramOf(row, den === 'effective' ? 'effective' : 'reward'));
-    const nulls = den === 'all' ? rows.reduce((total, row) => total + row.rollouts - row.scored, 0) : 0;
+    const read = den === 'effective' ? { rows, incomplete: false } : await this.figures.withHistograms(runSeq, rows, 'scored');
+    const parts = read.rows.map((row) => histogramOf(row, den === 'effective' ? 'reward' : 'scored'));
+    const nulls = den === 'all' ? rows.reduce((total, row) => total + nullsOf(row), 0) : 0;
     const merged = [...parts, ...(nulls > 0 ? [zeros(nulls)] : [])].reduce(mergeHistograms, histogram([]));
-    // The range of all scored rewards; that of the effective ones can be smaller.
-    const ends = (key: string) => rows.flatMap((row) => readFigure(row.figures.canonical[key])?.value ?? []);
-    const least = [...ends('reward_min'), ...(nulls > 0 ? [0] : [])].reduce((a, b) => Math.min(a, b), Infinity);
-    const most = [...ends('reward_max'), ...(nulls > 0 ? [0] : [])].reduce((a, b) => Math.max(a, b), -Infinity);
+    const ends = (key: string) => rows.flatMap((row) => figureOf(row, { lens: 'canonical', den, keys: [] }, key)?.value ?? []);
+    const [lows, highs] = [ends('reward_min'), ends('reward_max')];
+    const least = lows.length === 0 ? undefined : lows.reduce((a, b) => Math.min(a, b));
+    const most = highs.length === 0 ? undefined : highs.reduce((a, b) => Math.max(a, b));
     return {
       values: PERCENTILES.map((p) => percentileOfHistogram(merged, p / 100, least, most)),
       note: `from histograms: within ${Number(binWidth(merged).toPrecision(3))} of the exact value`,
@@ -90,14 +79,18 @@ function zeros(count: number): RewardHistogram {
   return { ...one, counts: one.counts.map((there) => there * count) };
 }
 
+/** Rollouts without a reward and without a partial sum. */
+export const nullsOf = ({ rollouts, figures }: StepRow): number => rollouts - (readFigure(figures.canonical['scored'])?.value ?? 0);
+
 /** Null when a step has too many different rewards to count each. */
 function countsOf(rows: readonly StepRow[], den: Denominator): [value: number, count: number][] | null {
   const counts = new Map<number, number>();
-  for (const { figures, rollouts, scored } of rows) {
-    if (!figures.rewards) return null;
-    for (const [value, all, effective] of figures.rewards)
-      counts.set(value, (counts.get(value) ?? 0) + (den === 'effective' ? effective : all));
-    if (den === 'all' && rollouts > scored) counts.set(0, (counts.get(0) ?? 0) + rollouts - scored);
+  for (const row of rows) {
+    const { rewards } = row.figures;
+    if (!rewards) return null;
+    for (const [value, scored, effective] of rewards)
+      counts.set(value, (counts.get(value) ?? 0) + (den === 'effective' ? effective : scored));
+    if (den === 'all') counts.set(0, (counts.get(0) ?? 0) + nullsOf(row));
   }
   return [...counts];
 }

@@ -53,7 +53,7 @@ export class RunAdvisoriesService {
     const { pool } = this.database;
     const steps = [...new Set(rows.map(({ step }) => step))].filter((step) => step >= 0).slice(-TIMED_STEPS);
     const [recent, times] = await Promise.all([selectRecent(pool, run.seq, INTERRUPTED), selectStepTimes(pool, run.seq, steps)]);
-    const merged = new Map(mergeFigures(rows, { lens: 'canonical', den: 'scored', keys: [] }).map((kpi) => [kpi.key, kpi.value]));
+    const merged = new Map(mergeFigures(rows, { lens: 'canonical', den: 'effective', keys: [] }).map((kpi) => [kpi.key, kpi.value]));
     const confidence = run.inference?.confidence;
     return advisoriesOf({
       rows,

@@ -43,7 +43,7 @@ export class RunSeriesService {
     const series = [];
     for (const { m, definition } of wanted) {
       const den = definition.lens === 'canonical' ? query.den : null;
-      const set: FigureSet = { lens: definition.lens, den: den ?? 'scored', keys: definition.key.includes('{') ? [] : [definition.key] };
+      const set: FigureSet = { lens: definition.lens, den: den ?? 'effective', keys: definition.key.includes('{') ? [] : [definition.key] };
       const read = [];
       for (const part of parts) read.push(await this.figures.withFigures(runSeq, part, set));
       incomplete ||= read.some((one) => one.incomplete);
@@ -120,7 +120,7 @@ function keysOf(definition: MetricDefinition, rows: readonly StepRow[], set: Fig
   if (!definition.key.includes('{')) return [definition.key];
   // Without keys that an earlier request named, like `pass@3`.
   const keysAt = (row: StepRow) =>
-    set.lens === 'canonical' && set.den === 'scored' && row.env_ids === undefined
+    set.lens === 'canonical' && set.den === 'effective' && row.env_ids === undefined
       ? Object.keys(row.figures.canonical)
       : (figureKeys(row, set) ?? []);
   const keys = new Set(rows.flatMap(keysAt));

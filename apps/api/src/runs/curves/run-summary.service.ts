@@ -6,7 +6,7 @@ import { codeOf } from '../../store/vocabulary-codes.ts';
 import { axisOf } from './axis.ts';
 import { rowsOfEnvironments } from './environment-rows.ts';
 import { mainPhase } from './main-phase.ts';
-import { countSteps, intervalOfMeans, type Kpi, mergeFigures, passKpis, percentileKpis } from './merge-figures.ts';
+import { countSteps, groupSizeOf, intervalOfMeans, type Kpi, mergeFigures, passKpis, percentileKpis } from './merge-figures.ts';
 import { RewardPercentiles } from './reward-percentiles.service.ts';
 import { RunAdvisoriesService } from './run-advisories.service.ts';
 import type { RunScope } from '../run-scope.ts';
@@ -31,7 +31,7 @@ export class RunSummaryService {
     const rows = known.length > 0 || selection.steps ? known : read.rows.filter((row) => row.phase === codeOf(PHASES, phase));
     const windows =
       known.length > 0 ? [] : (await this.figures.windows({ runSeq: run.seq, ...selection })).filter((row) => row.phase === rows[0]?.phase);
-    const set: FigureSet = { lens, den: lens === 'canonical' ? den : 'scored', keys: [] };
+    const set: FigureSet = { lens, den: lens === 'canonical' ? den : 'effective', keys: [] };
     // A trainer's figure of an environment cannot be computed from its figures of each variant.
     const counted = lens === 'canonical' ? rows : rowsOfEnvironments(rows, read.names);
     const computed = await this.figures.withFigures(run.seq, counted, set);
@@ -52,6 +52,7 @@ export class RunSummaryService {
       messages: sum((row) => row.messages),
       gaps: sum((row) => row.figures.gaps),
       groups: sum((row) => row.figures.groups),
+      group_size: groupSizeOf(rows),
       incomplete_groups: sum((row) => row.figures.incomplete_groups),
       stops: stopsOf(rows),
       success: successOf(rows),
@@ -74,13 +75,13 @@ export class RunSummaryService {
     const percentiles = rows.length === 1 ? null : await this.percentiles.of(rows, { runSeq, envIds, den: set.den });
     const all = percentiles ? insertAfter('reward_max', kpis, percentileKpis(rows, set, percentiles)) : kpis;
     const incomplete = percentiles?.incomplete ?? false;
-    if (set.den !== 'scored') return { kpis: all, incomplete };
+    if (set.den !== 'effective') return { kpis: all, incomplete };
     const phase = rows[0]!.phase;
     const classes = await selectGroupClasses(this.database.pool, { runSeq, from: rows[0]!.step, to: rows.at(-1)!.step, phase, envIds });
     const interval = intervalOfMeans(classes);
     const average = all.find(({ key }) => key === 'avg@n');
     if (average && interval) Object.assign(average, interval);
-    const passes = passKpis(classes).map((kpi) => ({ ...kpi, steps: countSteps(rows) }));
+    const passes = passKpis(classes, groupSizeOf(rows)?.n ?? 0).map((kpi) => ({ ...kpi, steps: countSteps(rows) }));
     return { kpis: [...all.filter(({ key }) => !/^pass@\d+$|^avg@n_ci/.test(key)), ...passes], incomplete };
   }
 }

@@ -30,26 +30,23 @@ export async function selectGroupClasses(
 }
 
 /**
- * Percentiles of rewards, linear between closest ranks, one for each of `at` in [0, 1]; null without any reward.
+ * Percentiles of rewards, linear between closest ranks, one for each of `at` in [0, 1]; null without any reward. Aggregates skip nulls.
  * Reads every rollout of the steps. Plan: Index Scan using rollouts_run_step_idx.
  */
 export const REWARD_PERCENTILES = `
-SELECT percentile_cont($6::float8[]) WITHIN GROUP (ORDER BY CASE WHEN $7 = 'all' THEN COALESCE(reward, 0) ELSE reward END) AS found FROM rollouts
-WHERE run_seq = $1 AND COALESCE(step, -1) >= $2 AND COALESCE(step, -1) <= $3 AND phase = $4 AND ($5::int[] IS NULL OR env_id = ANY($5))
-  AND ($7 = 'all' OR reward IS NOT NULL) AND ($7 <> 'effective' OR (failure IS NULL AND COALESCE(stop, -1) <> ALL($8::smallint[])))`;
+SELECT percentile_cont($6::float8[]) WITHIN GROUP (ORDER BY CASE $7 WHEN 'all' THEN COALESCE(reward, partial_reward, 0) WHEN 'scored' THEN COALESCE(reward, partial_reward) ELSE reward END) AS found FROM rollouts
+WHERE run_seq = $1 AND COALESCE(step, -1) >= $2 AND COALESCE(step, -1) <= $3 AND phase = $4 AND ($5::int[] IS NULL OR env_id = ANY($5))`;
 
-/** `failedStops`: stops that `effective` leaves out. */
 export async function selectPercentiles(
   pool: pg.Pool,
   filter: { runSeq: number; from: number; to: number; phase: number; envIds: readonly number[] | null },
   den: Denominator,
-  failedStops: readonly number[],
   at: readonly number[],
 ): Promise<(number | null)[]> {
   const { rows } = await pool.query<{ found: (number | null)[] | null }>({
     name: 'run-reward-percentiles',
     text: REWARD_PERCENTILES,
-    values: [filter.runSeq, filter.from, filter.to, filter.phase, filter.envIds, at, den, failedStops],
+    values: [filter.runSeq, filter.from, filter.to, filter.phase, filter.envIds, at, den],
   });
   return rows[0]?.found ?? at.map(() => null);
 }

@@ -1,7 +1,7 @@
-import { type Denominator, INTERRUPTED_STOPS, STOP_REASONS, TRUNCATED_STOPS } from '@palestra/protocol';
+import { type Denominator, STOP_REASONS, TRUNCATED_STOPS } from '@palestra/protocol';
 import type pg from 'pg';
 import { codeOf } from '../../store/vocabulary-codes.ts';
-import { SOLVED } from '../solved.sql.ts';
+import { solved } from '../solved.sql.ts';
 
 /** Sums over the rollouts of a task that count; `task_id` null: rollouts without a known task. */
 export interface TaskSums {
@@ -37,19 +37,21 @@ export interface TaskSumsFilter {
 
 /** Rewards beyond are cut: their squares would not be numbers. */
 const MOST = '1e100';
+/** With the partial sum of an interrupted rollout. */
+const TOTAL = 'COALESCE(r.reward, r.partial_reward)';
 const COUNTS: Record<Denominator, string> = {
   all: 'true',
-  scored: 'r.reward IS NOT NULL',
-  effective: 'r.reward IS NOT NULL AND r.failure IS NULL AND (r.stop IS NULL OR NOT r.stop = ANY($6::smallint[]))',
+  scored: `${TOTAL} IS NOT NULL`,
+  effective: 'r.reward IS NOT NULL',
 };
 
 /**
  * One row per task, the rollouts without a task first. Plan: Index Scan using rollouts_run_step_idx over the rollouts of the run in these steps,
- * hashed by task; runs and run_environments are small. $6: stops of interrupted rollouts, $7: of truncated ones.
+ * hashed by task; runs and run_environments are small. $6: stops of truncated rollouts.
  */
 export const taskSumsSql = (den: Denominator): string => `WITH counted AS MATERIALIZED (
-    SELECT r.task_id, ${COUNTS[den]} AS counts, LEAST(GREATEST(COALESCE(r.reward, 0), -${MOST}), ${MOST}) AS reward,
-      ${SOLVED} AS solved, r.turns::float8 AS turns, r.calls::float8 AS calls, r.call_errors, r.stop
+    SELECT r.task_id, ${COUNTS[den]} AS counts, LEAST(GREATEST(COALESCE(${TOTAL}, 0), -${MOST}), ${MOST}) AS reward,
+      ${solved(TOTAL)} AS solved, r.turns::float8 AS turns, r.calls::float8 AS calls, r.call_errors, r.stop
     FROM rollouts r JOIN runs u ON u.seq = r.run_seq LEFT JOIN run_environments x ON x.run_seq = r.run_seq AND x.env_id = r.env_id
     WHERE r.run_seq = $1 AND ($2::smallint IS NULL OR r.phase = $2) AND ($3::int[] IS NULL OR COALESCE(r.step, -1) = ANY($3))
       AND ($4::text IS NULL OR r.env_id = ANY(ARRAY(SELECT e.id FROM rollout_environments e WHERE e.environment = $4)))),
@@ -61,7 +63,7 @@ export const taskSumsSql = (den: Denominator): string => `WITH counted AS MATERI
       COALESCE(sum(turns * turns) FILTER (WHERE counts), 0) AS turns_squares,
       COALESCE(sum(calls) FILTER (WHERE counts), 0) AS calls, COALESCE(sum(calls * calls) FILTER (WHERE counts), 0) AS calls_squares,
       COALESCE(sum(call_errors) FILTER (WHERE counts), 0)::float8 AS errors,
-      (count(stop) FILTER (WHERE counts))::int AS stops, (count(*) FILTER (WHERE counts AND stop = ANY($7::smallint[]) AND $6::smallint[] IS NOT NULL))::int AS truncated
+      (count(stop) FILTER (WHERE counts))::int AS stops, (count(*) FILTER (WHERE counts AND stop = ANY($6::smallint[])))::int AS truncated
     FROM counted GROUP BY 1 ORDER BY task_id IS NOT NULL, 2, 1 LIMIT $5)
   SELECT s.*, e.environment FROM sums s LEFT JOIN rollout_tasks t ON t.id = s.task_id LEFT JOIN rollout_environments e ON e.id = t.env_id
   ORDER BY s.task_id IS NOT NULL, s.place, s.task_id`;
@@ -69,7 +71,7 @@ export const taskSumsSql = (den: Denominator): string => `WITH counted AS MATERI
 const codesOf = (stops: readonly (typeof STOP_REASONS)[number][]) => stops.flatMap((stop) => codeOf(STOP_REASONS, stop) ?? []);
 
 export async function selectTaskSums(pool: pg.Pool, { runSeq, phase, steps, env, den, limit }: TaskSumsFilter): Promise<TaskSums[]> {
-  const values = [runSeq, phase, steps, env, limit, codesOf(INTERRUPTED_STOPS), codesOf(TRUNCATED_STOPS)];
+  const values = [runSeq, phase, steps, env, limit, codesOf(TRUNCATED_STOPS)];
   const { rows } = await pool.query<TaskSums>(taskSumsSql(den), values);
   return rows;
 }

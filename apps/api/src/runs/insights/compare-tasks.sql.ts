@@ -1,8 +1,6 @@
-import { NOT_THE_POLICY } from '@palestra/metrics';
-import { type COMPARE_SORTS, type Denominator, STOP_REASONS } from '@palestra/protocol';
+import { type COMPARE_SORTS, type Denominator, INTERRUPTED_STOPS } from '@palestra/protocol';
 import type pg from 'pg';
-import { codeOf } from '../../store/vocabulary-codes.ts';
-import { SOLVED } from '../solved.sql.ts';
+import { solved } from '../solved.sql.ts';
 
 export type CompareSort = (typeof COMPARE_SORTS)[number];
 
@@ -55,24 +53,22 @@ const sorts: Record<CompareSort, string> = {
 const envOf = (row: string) =>
   `($4::text IS NULL OR ${row}.env_id = ANY(ARRAY(SELECT e.id FROM rollout_environments e WHERE e.environment = $4)))`;
 
-const WHOLE = `SELECT task_id, at, counted AS scored, successes, sum / counted AS mean FROM grouped
-      WHERE counted > 0 AND $9::text[] IS NOT NULL AND $10::smallint[] IS NOT NULL`;
+const EFFECTIVE = `SELECT task_id, at, scored, successes, sum / scored AS mean FROM grouped WHERE scored > 0 AND $9::text[] IS NOT NULL`;
 /**
- * Subtracts rollouts that are scored but failed. Plan: step_rollups_pkey finds the steps with such stops, an Index Scan using rollouts_run_step_idx
- * their rollouts; runs and run_environments are small. $9, $10: the stops, as words and as codes.
+ * Adds the partial sums of interrupted rollouts; with `all` the others without a reward count as 0. Plan: step_rollups_pkey finds the steps with
+ * interrupted rollouts, an Index Scan using rollouts_run_step_idx their rollouts; runs and run_environments are small. $9: the stops.
  */
-const EFFECTIVE = `SELECT w.task_id, w.at, w.counted - COALESCE(b.counted, 0) AS scored, w.successes - COALESCE(b.successes, 0) AS successes, (w.sum - COALESCE(b.sum, 0)) / (w.counted - COALESCE(b.counted, 0)) AS mean
+const withPartial = (den: 'scored' | 'all') => `SELECT task_id, at, counted AS scored, solved AS successes, total / counted AS mean
+      FROM (SELECT w.task_id, w.at, ${den === 'all' ? 'w.n' : 'w.scored + COALESCE(b.counted, 0)'} AS counted, w.successes + COALESCE(b.successes, 0) AS solved, w.sum + COALESCE(b.sum, 0) AS total
       FROM grouped w LEFT JOIN (
-        SELECT r.task_id, o.at::int AS at, count(*)::int AS counted, (count(*) FILTER (WHERE ${SOLVED}))::int AS successes, sum(r.reward) AS sum
+        SELECT r.task_id, o.at::int AS at, count(*)::int AS counted, (count(*) FILTER (WHERE ${solved('r.partial_reward')}))::int AS successes, sum(r.partial_reward) AS sum
         FROM unnest($1::int[]) WITH ORDINALITY o(run_seq, at)
         JOIN step_rollups s ON s.run_seq = o.run_seq AND s.env_id = 0 AND ($2::smallint IS NULL OR s.phase = $2) AND ($3::int[] IS NULL OR s.step = ANY($3))
-          AND s.figures->'stops' ?| $9::text[]
+          AND (s.errors > 0 OR s.figures->'stops' ?| $9::text[])
         JOIN rollouts r ON r.run_seq = o.run_seq AND COALESCE(r.step, -1) = s.step AND r.phase = s.phase
         JOIN runs u ON u.seq = o.run_seq LEFT JOIN run_environments x ON x.run_seq = r.run_seq AND x.env_id = r.env_id
-        WHERE r.task_id IS NOT NULL AND r.group_key IS NOT NULL AND r.reward IS NOT NULL AND (r.failure IS NOT NULL OR r.stop = ANY($10::smallint[])) AND ${envOf('r')}
-        GROUP BY 1, 2) b USING (task_id, at)
-      WHERE w.counted > COALESCE(b.counted, 0)`;
-const FAILED_STOPS = [...NOT_THE_POLICY].filter((stop) => stop !== null);
+        WHERE r.task_id IS NOT NULL AND r.group_key IS NOT NULL AND r.partial_reward IS NOT NULL AND ${envOf('r')}
+        GROUP BY 1, 2) b USING (task_id, at)) w WHERE counted > 0`;
 
 /**
  * The tasks that all runs scored. A task has one id in all runs of an organisation. Plan: per run an Index Scan using rollout_groups_task_idx over
@@ -81,14 +77,12 @@ const FAILED_STOPS = [...NOT_THE_POLICY].filter((stop) => stop !== null);
 export function compareTasksSql({ sort, order, after, den }: Pick<ComparePage, 'sort' | 'order' | 'after' | 'den'>): string {
   const [direction, beyond] = order === 'asc' ? ['ASC', '>'] : ['DESC', '<'];
   const keyset = after ? `(sort_value, task_id) ${beyond} ($7::float8, $8::int)` : '$7::text IS NULL AND $8::text IS NULL';
-  // The sum contains unscored rollouts as 0.
-  const counted = den === 'all' ? 'g.n' : 'g.scored';
   return `WITH grouped AS MATERIALIZED (
-      SELECT g.task_id, o.at::int AS at, sum(${counted})::int AS counted, sum(g.successes)::int AS successes, COALESCE(sum(g.sum), 0) AS sum
+      SELECT g.task_id, o.at::int AS at, sum(g.n)::int AS n, sum(g.scored)::int AS scored, sum(g.successes)::int AS successes, COALESCE(sum(g.sum), 0) AS sum
       FROM unnest($1::int[]) WITH ORDINALITY o(run_seq, at) JOIN rollout_groups g ON g.run_seq = o.run_seq
       WHERE g.task_id IS NOT NULL AND ($2::smallint IS NULL OR g.phase = $2) AND ($3::int[] IS NULL OR g.step = ANY($3)) AND ${envOf('g')}
       GROUP BY 1, 2),
-    own AS MATERIALIZED (${den === 'effective' ? EFFECTIVE : WHOLE}),
+    own AS MATERIALIZED (${den === 'effective' ? EFFECTIVE : withPartial(den)}),
     shared AS MATERIALIZED (
       SELECT task_id, array_agg(mean ORDER BY at) AS means, array_agg(scored ORDER BY at) AS scored, array_agg(successes ORDER BY at) AS successes
       FROM own GROUP BY 1 HAVING count(*) = cardinality($1::int[])),
@@ -107,8 +101,7 @@ export function compareTasksSql({ sort, order, after, den }: Pick<ComparePage, '
 
 export async function selectComparedTasks(pool: pg.Pool, page: ComparePage): Promise<ComparedTasks> {
   const { runSeqs, phase, steps, against, limit, after, env } = page;
-  const codes = FAILED_STOPS.map((stop) => codeOf(STOP_REASONS, stop)!);
-  const values = [runSeqs, phase, steps, env, against, limit, after?.value ?? null, after?.taskId ?? null, FAILED_STOPS, codes];
+  const values = [runSeqs, phase, steps, env, against, limit, after?.value ?? null, after?.taskId ?? null, INTERRUPTED_STOPS];
   const { rows } = await pool.query<ComparedTasks>(compareTasksSql(page), values);
   return rows[0]!;
 }

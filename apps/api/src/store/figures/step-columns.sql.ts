@@ -10,7 +10,7 @@ const COLUMNS: Record<keyof StoredRollout, string> = {
   taskId: 'task_id',
   group: 'group_key::text',
   groupSize: 'group_size',
-  reward: 'reward',
+  reward: 'COALESCE(reward, partial_reward)',
   rewardPositive: 'reward_positive',
   lastReward: 'last_reward',
   rewardSteps: 'reward_steps',

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { countOf, type Figure, histogram, lensRevision, select, type SuccessRule, takeRollouts } from '@palestra/metrics';
 import { type Denominator, type Lens, PalestraError, PHASES } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
-import { codeOf } from '../vocabulary-codes.ts';
+import { codeOf, wordOf } from '../vocabulary-codes.ts';
 import type { StepColumns } from './step-columns.ts';
 import { selectStepColumns, selectWindowColumns } from './step-columns.sql.ts';
 import {
@@ -51,8 +51,8 @@ const nameOf = ({ lens, den }: Pick<FigureSet, 'lens' | 'den'>, { env_ids }: Ste
 const HISTOGRAM_VALUES = {
   turns: ({ turns }: StepColumns) => turns.filter((count) => count !== null),
   tokens: ({ tokensOut }: StepColumns) => tokensOut.filter((count) => count !== null),
-  /** Rewards of effective rollouts. */
-  effective: (columns: StepColumns) => select(columns, 'effective').rewards,
+  /** Rewards and the partial sums of interrupted rollouts. */
+  scored: (columns: StepColumns) => select(columns, 'scored').rewards,
 } as const;
 export type HistogramName = keyof typeof HISTOGRAM_VALUES;
 
@@ -98,8 +98,11 @@ export class StepFiguresService {
       const keys = figureKeys(row, set);
       return keys === null || set.keys.some((key) => !keys.includes(key));
     };
+    const names = rows.some(lacks) && set.lens === 'skyrl' ? await selectEnvironments(this.database.pool, runSeq) : [];
+    const environments = new Map(names.map(({ id, environment }) => [String(id), environment]));
     return this.#compute(runSeq, rows, lacks, (row, columns, ruleOf) => {
-      const figures = lensFigures({ lens: set.lens, denominator: set.den, keys: set.keys }, columns, ruleOf);
+      const phase = wordOf(PHASES, row.phase) ?? 'unknown';
+      const figures = lensFigures({ lens: set.lens, keys: set.keys, denominator: set.den, phase, environments }, columns, ruleOf);
       const name = nameOf(set, row);
       row.figures.lenses = { ...row.figures.lenses, [name]: { ...row.figures.lenses?.[name], ...figures } };
       return { set: name, lens: figures, histogram: null };
@@ -192,9 +195,9 @@ function environmentsOf({ env_id, env_ids = [env_id] }: StepRow, columns: StepCo
   return places.length === countOf(columns) ? columns : takeRollouts(columns, places);
 }
 
-/** A rollup has the canonical figures of scored rollouts from the start. */
+/** A rollup has the canonical figures of effective rollouts from the start. */
 const isRolledUp = ({ lens, den }: FigureSet, row: StepRow): boolean =>
-  lens === 'canonical' && den === 'scored' && row.env_ids === undefined;
+  lens === 'canonical' && den === 'effective' && row.env_ids === undefined;
 
 /** The keys of the figures that are computed; null when those of the set are not computed yet. */
 export function figureKeys(row: StepRow, set: FigureSet): string[] | null {

@@ -15,7 +15,7 @@ import {
   type SuccessRule,
   takeRollouts,
 } from '@palestra/metrics';
-import type { Denominator, Lens } from '@palestra/protocol';
+import type { Lens } from '@palestra/protocol';
 import { ROLLOUT_FLAGS } from '@palestra/rollouts';
 import { windowWidth } from './arrival-windows.ts';
 import type { StepKey } from './dirty-steps.sql.ts';
@@ -26,24 +26,29 @@ import type { StepGroup, StepRollup, StepSums, StepWindows } from './step-rollup
 export type StoredFigure = [value: number | null, denominator: number, of: number, note?: string] | null;
 
 /** The JSON part of a rollup. */
+/** How many groups have the same number of rollouts, of scored rollouts and of successes. */
+export type GroupClass = [n: number, scored: number, successes: number, groups: number];
+
 export interface StepFigures {
   canonical: Record<string, StoredFigure>;
   histogram: { low: number; high: number; counts: number[] };
-  /** How many rollouts, and effective ones, have each reward, ascending; null above fifty different rewards. */
+  /** How many scored rollouts (with partial sums), and effective ones, have each reward, ascending; null above fifty different rewards. */
   rewards?: [reward: number, scored: number, effective: number][] | null;
   stops: Record<string, number>;
   /** null when environments of the step have different rules. */
   success: SuccessRule | null;
   groups: number;
+  /** Groups by their rollouts, scored and successful ones; missing until a step of an earlier version is computed again. */
+  group_classes?: GroupClass[];
   incomplete_groups: number;
   calls: number;
   call_errors: number;
   gaps: number;
   mismatches: number;
   verified?: number;
-  /** Other lenses and denominators (`skyrl/scored`, `canonical/all`, `prime-rl@2/scored`), computed at the first request for them. */
+  /** Other lenses and denominators (`verl/effective`, `canonical/all`, `skyrl@2/effective`), computed at the first request for them. */
   lenses?: Record<string, Record<string, StoredFigure>>;
-  /** Histograms of turns, tokens and effective rewards, computed at the first request for them. */
+  /** Histograms of turns, tokens and scored rewards, computed at the first request for them. */
   histograms?: Record<string, StepFigures['histogram']>;
 }
 
@@ -74,11 +79,11 @@ export function rollUpStep(step: StepKey, columns: StepColumns, ruleOf: RuleOf):
 
 /** All figures of a lens and denominator, and those of `keys`. */
 export function lensFigures(
-  { lens, denominator, keys }: { lens: Lens; denominator: Denominator; keys: readonly string[] },
+  { lens, keys, ...given }: { lens: Lens; keys: readonly string[] } & Pick<MetricContext, 'denominator' | 'phase' | 'environments'>,
   columns: StepColumns,
   ruleOf: RuleOf,
 ): Record<string, StoredFigure> {
-  const context = { ...contextOf(columns, ruleOf), denominator };
+  const context = { ...contextOf(columns, ruleOf), ...given };
   const figures = lens === 'canonical' ? canonicalFigures(columns, context) : storedFigures(computeLens(lens, columns, context));
   for (const key of keys) figures[key] ??= stored(metric(lens, key)!.compute(columns, context));
   return figures;
@@ -132,7 +137,7 @@ function summarise(columns: StepColumns, context: StepContext): Summary {
     rewards: rewardCounts(columns),
     stops: stopCounts(columns),
     success: rules.length === 1 ? rules[0]! : null,
-    ...groupCounts(columns),
+    ...groupCounts(columns, context),
     calls: sum(columns.calls),
     call_errors: sum(columns.callErrors),
     gaps: sum(columns.gaps),
@@ -192,9 +197,19 @@ function stopCounts({ stop }: StepColumns): Record<string, number> {
 }
 
 /** A group with fewer rollouts than its uploads declare is incomplete. */
-function groupCounts(columns: StepColumns): { groups: number; incomplete_groups: number } {
+function groupCounts(columns: StepColumns, context: StepContext): Pick<StepFigures, 'groups' | 'group_classes' | 'incomplete_groups'> {
   const groups = [...groupMembers(columns).values()];
-  return { groups: groups.length, incomplete_groups: groups.filter(({ n, expected }) => expected !== null && n < expected).length };
+  const classes = new Map<string, GroupClass>();
+  for (const { n, scored, c } of groupStats(columns, context).values()) {
+    const known = classes.get(`${n} ${scored} ${c}`) ?? [n, scored, c, 0];
+    known[3] += 1;
+    classes.set(`${n} ${scored} ${c}`, known);
+  }
+  return {
+    groups: groups.length,
+    group_classes: [...classes.values()].toSorted((one, other) => one[0] - other[0] || one[1] - other[1] || one[2] - other[2]),
+    incomplete_groups: groups.filter(({ n, expected }) => expected !== null && n < expected).length,
+  };
 }
 
 interface GroupMembers {
