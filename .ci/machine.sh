@@ -73,7 +73,8 @@ install_python_packages() {
     && venv oe-0.1.1 openenv-core==0.1.1 \
     && venv mcp1 'mcp==1.30.0' \
     && venv mcp2 'mcp==2.3.0' \
-    && venv skyrl skyrl-gym==0.4.0 requests pandas
+    && venv skyrl skyrl-gym==0.4.0 requests pandas \
+    && venv stats scipy==1.17.1 statsmodels==0.15.0
 }
 
 # Podman on a machine without systemd, with open-file limits that every such machine grants.

@@ -11,6 +11,8 @@ const toolVariables = {
   v112: 'PALESTRA_PYTHON_V112',
   ors: 'PALESTRA_PYTHON_ORS',
   skyrl: 'PALESTRA_PYTHON_SKYRL',
+  /** scipy and statsmodels. */
+  stats: 'PALESTRA_PYTHON_STATS',
 } as const;
 export type PythonName = keyof typeof toolVariables;
 
