@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command, CommanderError, Option } from 'commander';
+import { compareCommand } from './commands/compare.ts';
 import { demo } from './commands/demo.ts';
 import { doctor } from './commands/doctor.ts';
 import { dockerCommand } from './commands/docker.ts';
@@ -37,7 +38,7 @@ function buildProgram(): Command {
       new Option('--prompt-format <format>', 'prompt as JSON text or as a list of messages').choices(['text', 'messages']).default('text'),
     )
     .action((options: PrepareOptions) => prepareTasks(options));
-  for (const command of [environmentCommands(), taskCommands(), keyCommands(), dockerCommand(), ...runCommands(positive)])
+  for (const command of [environmentCommands(), taskCommands(), keyCommands(), dockerCommand(), compareCommand(), ...runCommands(positive)])
     program.addCommand(command);
   return program;
 }

@@ -1,4 +1,4 @@
-import type { RolloutList, RolloutView, RunList, RunView } from '@palestra/protocol';
+import type { ComparedRuns, RolloutList, RolloutView, RunList, RunView } from '@palestra/protocol';
 import type { Connection } from './connection.ts';
 import { type ListOptions, query } from './environments.ts';
 
@@ -16,6 +16,16 @@ export class Runs {
 
   async get(runId: string): Promise<RunView> {
     return (await this.#connection.json({ path: `/v1/runs/${encodeURIComponent(runId)}` })) as RunView;
+  }
+
+  /** Compares two to four runs, by name or id, with the first one. `steps`: `common` (default), `all`, or a range like `10..20`. */
+  async compare(
+    runs: readonly string[],
+    options: { steps?: string; env?: string; phase?: string; den?: string } = {},
+  ): Promise<ComparedRuns> {
+    const search = new URLSearchParams(query(options));
+    for (const run of runs) search.append('runs', run);
+    return (await this.#connection.json({ path: `/v1/compare?${search}` })) as ComparedRuns;
   }
 
   async rollouts(runId: string, options: { limit?: number; offset?: number } = {}): Promise<RolloutList> {

@@ -1,4 +1,8 @@
+import { spawn } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { compareSchema } from '../../../libs/protocol/src/schemas/index.ts';
 import { pairedEstimate } from '../../../libs/metrics/src/index.ts';
@@ -222,5 +226,60 @@ describe('comparing runs', () => {
     expect(await server.request('POST', '/v1/rollouts', { body: { events } })).toMatchObject({ status: 200 });
     const found = metricOf(await compared(['compare-runs/edge', LONG]));
     expect(Number.isFinite(found.difference) && Number.isFinite(found.low)).toBe(true);
+  });
+});
+
+describe('palestra compare', () => {
+  const CLI = path.resolve(import.meta.dirname, '../../../apps/cli/dist/main.js');
+  async function cli(args: readonly string[], url = server.url) {
+    const child = spawn(process.execPath, [CLI, 'compare', ...args], {
+      env: { ...process.env, PALESTRA_URL: url, PALESTRA_API_KEY: server.apiKey },
+    });
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+    return { code: child.exitCode, stdout, stderr };
+  }
+
+  it('prints the table of the answer, and its words', async () => {
+    const { code, stdout, stderr } = await cli([LONG, SHORT]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const found = metricOf(await compared([LONG, SHORT]));
+    expect(stdout).toContain('Steps 0 to 4: the 5 that every run has (of 8, 5). Phase train. Denominator effective.');
+    expect(stdout).toMatch(
+      new RegExp(`^B - A {2}reward_mean .*\\+${Number(found.difference.toPrecision(3))} .*paired {2}30 {5}600, 600$`, 'm'),
+    );
+    expect(stdout).toContain(found.power_words);
+    expect(stdout).toMatch(/^B - A: \d+ tasks gained, \d+ lost \(McNemar p /m);
+  });
+
+  it.each<[string[], number]>([
+    [['--fail-if', 'reward_mean<-0.02'], 0],
+    [['--fail-if', 'reward_mean<-0.02', '--fail-if', 'success.high > 0.01'], 1],
+    [['--fail-if', 'reward_mean.low<-0.5', '--metric', 'success', '--steps', '3..4'], 0],
+    [['--fail-if', 'tool_error.low>1', '--phase', 'eval'], 3],
+    [['--fail-if', 'reward<0'], 2],
+    [['--fail-if', 'reward_mean=0'], 2],
+    [['--metric', 'reward'], 2],
+    [['--colour'], 2],
+    [['--steps', 'some'], 2],
+    [['--den', 'some'], 2],
+  ])('%j ends with %i', async (args, expected) => {
+    expect((await cli([LONG, SHORT, ...args])).code).toBe(expected);
+  });
+
+  it('does not take a missing answer for a result', async () => {
+    expect(await cli([LONG])).toMatchObject({ code: 2, stderr: expect.stringContaining('two to four runs') });
+    expect(await cli([])).toMatchObject({ code: 2 });
+    expect(await cli([LONG, 'nobody'])).toMatchObject({ code: 3, stderr: expect.stringContaining('No such run') });
+    expect(await cli([LONG, SHORT], 'http://127.0.0.1:1')).toMatchObject({ code: 3, stderr: expect.stringContaining('ECONNREFUSED') });
+  });
+
+  it('prints the answer with the outcome of each condition as JSON', async () => {
+    const { code, stdout } = await cli([LONG, SHORT, '-o', 'json', '--fail-if', 'reward_mean>0']);
+    const printed = JSON.parse(stdout);
+    expect(code).toBe(1);
+    expect(compareSchema.parse(printed).pairs).toEqual((await compared([LONG, SHORT])).pairs);
+    expect(printed.conditions).toEqual([
+      { condition: 'reward_mean>0', run: printed.runs[1].id, value: metricOf(printed).difference, met: true },
+    ]);
   });
 });

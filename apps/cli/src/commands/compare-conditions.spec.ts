@@ -1,0 +1,44 @@
+import type { ComparedRuns } from '@palestra/protocol';
+import { expect, test } from 'vitest';
+import { outcomesOf, parseCondition, statusOf } from './compare-conditions.ts';
+
+test.each([
+  ['reward_mean<-0.02', { metric: 'reward_mean', figure: 'difference', comparison: '<', limit: -0.02 }],
+  ['success.low <= -.05', { metric: 'success', figure: 'low', comparison: '<=', limit: -0.05 }],
+  [' tool_error.high>=1e-2 ', { metric: 'tool_error', figure: 'high', comparison: '>=', limit: 0.01 }],
+  ['turns>+3.', { metric: 'turns', figure: 'difference', comparison: '>', limit: 3 }],
+])('%s is a condition', (text, expected) => {
+  expect(parseCondition(text)).toEqual({ text, ...expected });
+});
+
+test.each([
+  '',
+  'reward_mean',
+  'reward_mean<',
+  'reward_mean=1',
+  'reward_mean.p<0.05',
+  'reward_mean<1 or 2',
+  'reward_mean<NaN',
+  'reward<1',
+  'reward_mean<<1',
+])('%j is refused', (text) => {
+  expect(() => parseCondition(text)).toThrow(/^(?:Invalid condition|Unknown metric) /);
+});
+
+const pair = (run: string, difference: number, low: number | null) => ({
+  run,
+  metrics: [{ metric: 'reward_mean', difference, low, high: low }],
+});
+const answer = (...pairs: ReturnType<typeof pair>[]) => ({ pairs }) as unknown as ComparedRuns;
+
+test('the status is 1 if any condition is met, else 3 if one cannot be decided', () => {
+  const status = (text: string, ...pairs: ReturnType<typeof pair>[]) => statusOf(outcomesOf([parseCondition(text)], answer(...pairs)));
+  expect(status('reward_mean<-0.02', pair('b', -0.01, -0.2))).toBe(0);
+  expect(status('reward_mean.low<-0.02', pair('b', -0.01, -0.2))).toBe(1);
+  expect(status('reward_mean<-0.02', pair('b', 0.01, 0), pair('c', -0.03, -0.2))).toBe(1);
+  expect(status('reward_mean<=-0.02', pair('b', -0.02, 0))).toBe(1);
+  expect(status('reward_mean.low<0', pair('b', -0.5, null))).toBe(3);
+  expect(status('turns>0', pair('b', -0.5, null))).toBe(3);
+  expect(status('reward_mean.low<0', pair('b', 0, null), pair('c', 0, -1))).toBe(1);
+  expect(statusOf([])).toBe(0);
+});
