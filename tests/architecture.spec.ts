@@ -101,6 +101,7 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
       'bisect-batch.ts',
       'quarantine.ts',
       'run-activity.service.ts',
+      'run-order.sql.ts',
       'search-marks.sql.ts',
       'step-marks.sql.ts',
     ],

@@ -1,5 +1,6 @@
 import type { AnnotationBody, SavedViewBody } from '@palestra/protocol';
 import type pg from 'pg';
+import { probe } from '../platform/database/probe.sql.ts';
 
 export interface AnnotationRow {
   id: string;
@@ -62,7 +63,7 @@ export async function selectAnnotations(pool: pg.Pool, filter: AnnotationFilter)
     filter.rolloutSeq === null ? 'a.run_seq = ANY($1::int[]) AND $2::bigint IS NULL' : 'a.run_seq = ANY($1::int[]) AND a.rollout_seq = $2';
   const { rows } = await pool.query<AnnotationRow & { at: string }>(
     `SELECT a.id, h.id AS rollout, a.from_index, a.to_index, a.verdict, a.score, a.tag, a.note, a.author, a.created_at, a.created_at::text AS at
-     FROM annotations a JOIN rollout_heads h ON h.seq = a.rollout_seq
+     FROM annotations a ${probe('rollout_heads', 'seq = a.rollout_seq', 'h')}
      WHERE ${condition} AND ($3::text IS NULL OR a.tag = $3) AND ($4::timestamptz IS NULL OR (a.created_at, a.id) < ($4, $5::uuid))
      ORDER BY a.created_at DESC, a.id DESC LIMIT $6`,
     [filter.runSeqs, filter.rolloutSeq, filter.tag, filter.after?.at ?? null, filter.after?.id ?? null, filter.limit],

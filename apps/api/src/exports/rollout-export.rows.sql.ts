@@ -2,6 +2,7 @@ import type { RunSettings } from '@palestra/rollouts';
 import type pg from 'pg';
 import { sampleSql } from '../rollouts/sample.sql.ts';
 import { SOLVED } from '../runs/solved.sql.ts';
+import { probe } from '../platform/database/probe.sql.ts';
 
 /** A condition on `r`. Its parameters are numbered from `CONDITION_PARAMETER`. */
 export interface Condition {
@@ -70,9 +71,6 @@ export interface DetailRow {
 }
 
 const jsonText = (expression: string) => `NULLIF((${expression})::text, 'null')`;
-
-/** One primary-key probe per row. For small tables the planner would replace a join by a scan of the whole table for every page. */
-const probe = (table: string, on: string, alias: string) => `JOIN LATERAL (SELECT * FROM ${table} WHERE ${on} OFFSET 0) ${alias} ON true`;
 
 const DETAILS = `
 SELECT p.seq::text, p.id, h.day::text, h.sealed_at IS NOT NULL AS sealed, u.name AS run, u.id AS run_id, m.rollout_name, m.source, m.model,

@@ -113,12 +113,13 @@ export async function selectRollouts(pool: pg.Pool, page: RolloutPage): Promise<
   const { type } = rolloutSorts[page.sort];
   const column = sortColumn(page);
   const [direction, beyond] = (page.order === 'asc') === (page.backwards !== true) ? ['ASC', '>'] : ['DESC', '<'];
-  const run = page.runSeqs.length === 1 ? 'r.run_seq = ($1::int[])[1]' : 'r.run_seq = ANY($1::int[])';
+  // With an equality PostgreSQL would also sort one run by the primary key, over the rollouts of all runs.
+  const run = page.runSeqs.length === 1 ? `r.run_seq ${direction}, ` : '';
   const after = page.after ? `AND (${column}, r.seq) ${beyond} ($2::${type}, $3::bigint)` : 'AND $2::text IS NULL AND $3::bigint IS NULL';
   const { rows } = await pool.query<RolloutPageRow>(
     `SELECT ${ROLLOUT_COLUMNS}, r.sort_value FROM (
-       SELECT r.*, (${column})::text AS sort_value FROM rollouts r WHERE ${run} ${after} ${page.where ? `AND (${page.where.sql})` : ''}
-       ORDER BY ${column} ${direction}, r.seq ${direction} LIMIT $4 OFFSET $5) r ${ROLLOUT_NAMES}
+       SELECT r.*, (${column})::text AS sort_value FROM rollouts r WHERE r.run_seq = ANY($1::int[]) ${after} ${page.where ? `AND (${page.where.sql})` : ''}
+       ORDER BY ${run}${column} ${direction}, r.seq ${direction} LIMIT $4 OFFSET $5) r ${ROLLOUT_NAMES}
      ORDER BY ${column} ${direction}, r.seq ${direction}`,
     [page.runSeqs, page.after?.value ?? null, page.after?.seq ?? null, page.limit, page.offset ?? 0, ...(page.where?.values ?? [])],
   );

@@ -1,6 +1,7 @@
 import { type Phase, PHASES } from '@palestra/protocol';
 import type pg from 'pg';
 import type { GroupClass, StoredFigure } from '../store/figures/step-rollup.ts';
+import { newestOfRun } from '../store/run-order.sql.ts';
 
 /** Number of recent steps. As many steps before them are read for comparison. */
 export const RECENT_STEPS = 10;
@@ -70,7 +71,7 @@ export async function selectOrigins(pool: pg.Pool, runSeqs: readonly number[]): 
   const { rows } = await pool.query<RunOrigin & { run_seq: number }>({
     name: 'runs-origins',
     text: `SELECT w.run_seq, m.source, m.model, m.author AS agent, u.name AS user, k.name AS key FROM unnest($1::int[]) AS w(run_seq) JOIN runs ON runs.seq = w.run_seq
-      JOIN LATERAL (SELECT seq FROM rollouts r WHERE r.run_seq = w.run_seq ORDER BY r.seq DESC LIMIT 1) newest ON true JOIN rollout_meta m ON m.rollout_seq = newest.seq
+      JOIN LATERAL ${newestOfRun('w.run_seq', 1)} newest ON true JOIN rollout_meta m ON m.rollout_seq = newest.seq
       LEFT JOIN sessions s ON s.sid = m.sid AND s.org_id = runs.org_id::text
       LEFT JOIN users u ON u.id = s.user_id::uuid LEFT JOIN api_keys k ON k.id = s.key_id::uuid`,
     values: [runSeqs],

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { PalestraError } from '@palestra/protocol';
+import { newestOfRun } from '../store/run-order.sql.ts';
 
 export interface RunState {
   seq: number;
@@ -21,7 +22,7 @@ export async function selectRunState(pool: pg.Pool, seq: number): Promise<RunSta
   const { rows } = await pool.query<RunState>({
     name: 'run-state',
     text: `SELECT r.seq, r.id, r.name, r.version::text, r.settings, r.inference, r.retention_days, r.created_at, r.updated_at,
-        (SELECT max(last_at) FROM (SELECT last_at FROM rollouts WHERE run_seq = r.seq ORDER BY seq DESC LIMIT 100) newest) AS as_of
+        (SELECT max(last_at) FROM ${newestOfRun('r.seq', 100)} newest) AS as_of
       FROM runs r WHERE r.seq = $1`,
     values: [seq],
   });

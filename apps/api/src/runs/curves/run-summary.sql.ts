@@ -1,6 +1,7 @@
 import type { Denominator } from '@palestra/protocol';
 import { ROLLOUT_FLAGS } from '@palestra/rollouts';
 import type pg from 'pg';
+import { newestOfRun } from '../../store/run-order.sql.ts';
 
 /** Groups with the same number of scored and successful rollouts. */
 export interface GroupClass {
@@ -65,7 +66,7 @@ export async function selectRecent(pool: pg.Pool, runSeq: number, stops: readonl
     name: 'run-recent',
     text: `SELECT count(*) FILTER (WHERE is_recent)::int AS rollouts, count(*) FILTER (WHERE is_recent AND stop = ANY($2::smallint[]))::int AS aborted,
         count(*) FILTER (WHERE flags & $3 <> 0)::int AS ambiguous
-      FROM (SELECT stop, flags, received_at > now() - interval '30 minutes' AS is_recent FROM rollouts WHERE run_seq = $1 ORDER BY seq DESC LIMIT 5000) newest`,
+      FROM (SELECT stop, flags, received_at > now() - interval '30 minutes' AS is_recent FROM ${newestOfRun('$1', 5000)} r) newest`,
     values: [runSeq, stops, ROLLOUT_FLAGS.ambiguous_task],
   });
   return rows[0]!;

@@ -1,4 +1,6 @@
 import type pg from 'pg';
+import { probe } from '../../platform/database/probe.sql.ts';
+import { newestOfRun, oldestOfRun } from '../../store/run-order.sql.ts';
 
 export interface ToolRow {
   tool: string;
@@ -46,7 +48,7 @@ export async function selectLatencies(
 ): Promise<Map<string, [number, number]> | null> {
   const { rows } = await pool.query<{ tool: string | null; latency: [number, number] | null; rollouts: number }>({
     name: 'run-latencies',
-    text: `WITH picked AS MATERIALIZED (SELECT seq, phase, step FROM rollouts WHERE run_seq = $1 ORDER BY seq LIMIT $5 + 1),
+    text: `WITH picked AS MATERIALIZED (SELECT seq, phase, step FROM ${oldestOfRun('$1', '0', '$5 + 1')} r),
       timed AS (SELECT c.tool, c.duration_ms FROM picked r JOIN rollout_calls c ON c.rollout_seq = r.seq
         WHERE c.duration_ms IS NOT NULL AND ($2::smallint IS NULL OR r.phase = $2) AND COALESCE(r.step, -1) BETWEEN $3 AND $4)
       SELECT t.tool, t.latency, counted.rollouts FROM (SELECT count(*)::int AS rollouts FROM picked) counted
@@ -67,10 +69,11 @@ export interface FailedRow {
   reward: number | null;
 }
 
-/** The newest rollouts of a run with one of the flags, a failure, or a stop other than `finished`. Plan: rollouts_run_seq_idx backwards, at most `within` rows of it. */
+/** The newest rollouts of a run with one of the flags, a failure, or a stop other than `finished`. Plan: rollouts_run_step_idx backwards, at most `within` rows of it. */
 export const FAILED = `
 SELECT r.seq, r.id, h.day::text, h.sealed_at IS NOT NULL AS sealed, r.step, r.stop, r.reward FROM (
-  SELECT * FROM (SELECT seq, id, step, stop, reward, flags, failure FROM rollouts WHERE run_seq = $1 AND COALESCE(step, -1) BETWEEN $2 AND $3 ORDER BY seq DESC LIMIT $6) newest
+  SELECT * FROM (SELECT seq, id, step, stop, reward, flags, failure FROM rollouts WHERE run_seq = $1 AND COALESCE(step, -1) BETWEEN $2 AND $3
+    ORDER BY COALESCE(step, -1) DESC, seq DESC LIMIT $6) newest
   WHERE flags & $4 <> 0 OR failure IS NOT NULL OR COALESCE(stop, 0) <> 0 ORDER BY seq DESC LIMIT $5) r
 JOIN rollout_heads h ON h.seq = r.seq ORDER BY r.seq DESC`;
 
@@ -105,9 +108,8 @@ export async function selectConfig(pool: pg.Pool, runSeq: number, most: number):
   const { rows } = await pool.query<ConfigRow>({
     name: 'run-config',
     text: `WITH picked AS MATERIALIZED (
-        SELECT r.provenance, r.bytes, h.verdict, r.normaliser, m.source, m.model FROM (SELECT * FROM rollouts WHERE run_seq = $1 ORDER BY seq DESC LIMIT $2) r
-        JOIN rollout_heads h ON h.seq = r.seq
-        LEFT JOIN rollout_meta m ON m.rollout_seq = r.seq)
+        SELECT r.provenance, r.bytes, h.verdict, r.normaliser, m.source, m.model FROM ${newestOfRun('$1', '$2')} r
+        ${probe('rollout_heads', 'seq = r.seq', 'h')} LEFT ${probe('rollout_meta', 'rollout_seq = r.seq', 'm')})
       SELECT (SELECT count(*)::int FROM picked) AS looked_at, (SELECT COALESCE(sum(bytes), 0)::float8 FROM picked) AS bytes, ${counts('provenance::text')} AS provenance,
         ${counts('source')} AS sources, ${counts('model')} AS models, ${counts(`COALESCE(verdict::text, 'null')`)} AS verdicts, ${counts('normaliser::text')} AS normalisers,
         (SELECT jsonb_build_object('accepted', accepted, 'duplicates', duplicates, 'conflicts', conflicts, 'late', late, 'nonfinite', nonfinite) FROM ingest_counters WHERE run_seq = $1) AS ingest`,
@@ -157,12 +159,12 @@ const REWARD_BINS = `span AS (SELECT min(reward)::numeric AS lo, max(reward)::nu
 export function facetSql(where: string | null): string {
   const count = (value: string, from: string) =>
     `(SELECT COALESCE(json_agg(json_build_object('value', v, 'count', n) ORDER BY n DESC, v), '[]') FROM (SELECT ${value} AS v, count(*)::int AS n FROM ${from} WHERE ${value} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 200) c)`;
-  const tools = 'picked s JOIN rollout_tools x ON x.rollout_seq = s.seq';
+  const tools = `picked s ${probe('rollout_tools', 'rollout_seq = s.seq', 'x')}`;
   const tagged = `(SELECT DISTINCT a.rollout_seq, a.tag FROM annotations a JOIN picked s ON s.seq = a.rollout_seq WHERE a.run_seq = $1 AND a.tag IS NOT NULL) a`;
-  return `WITH picked AS MATERIALIZED (SELECT r.* FROM rollouts r WHERE r.run_seq = $1 ${where === null ? '' : `AND (${where})`} LIMIT $2), ${REWARD_BINS}
+  return `WITH picked AS MATERIALIZED (${where === null ? `SELECT r.* FROM ${newestOfRun('$1', '$2')} r` : `SELECT r.* FROM rollouts r WHERE r.run_seq = $1 AND (${where}) LIMIT $2`}), ${REWARD_BINS}
     SELECT (SELECT count(*)::int FROM picked) AS total, ${count('e.environment', 'picked s JOIN rollout_environments e ON e.id = s.env_id')} AS env, ${count('s.split', 'picked s')} AS split,
-      ${count('s.phase', 'picked s')} AS phase, ${count('s.stop', 'picked s')} AS stop, ${count('x.tool', tools)} AS tool, ${count('x.tool', `${tools} AND x.errors > 0`)} AS tool_error,
-      ${count('a.tag', tagged)} AS tag, ${count('m.model', 'picked s JOIN rollout_meta m ON m.rollout_seq = s.seq')} AS model, ${count('s.provenance', 'picked s')} AS provenance,
+      ${count('s.phase', 'picked s')} AS phase, ${count('s.stop', 'picked s')} AS stop, ${count('x.tool', tools)} AS tool, ${count('x.tool', `(SELECT x.* FROM ${tools} WHERE x.errors > 0) x`)} AS tool_error,
+      ${count('a.tag', tagged)} AS tag, ${count('m.model', `picked s ${probe('rollout_meta', 'rollout_seq = s.seq', 'm')}`)} AS model, ${count('s.provenance', 'picked s')} AS provenance,
       (SELECT COALESCE(json_agg(json_build_object('from', low, 'below', high, 'count', n) ORDER BY b), '[]') FROM bins) AS reward_bins,
       min(step) AS step_min, max(step) AS step_max, min(policy_step) AS policy_step_min, max(policy_step) AS policy_step_max,
       min(reward) AS reward_min, max(reward) AS reward_max, count(*) FILTER (WHERE reward IS NULL)::int AS unscored,

@@ -1,6 +1,7 @@
 import type { StreamCounters, StreamRollout } from '@palestra/protocol';
 import { rolloutState } from '@palestra/rollouts';
 import type pg from 'pg';
+import { newestOfRun } from '../../store/run-order.sql.ts';
 
 /** Plan: runs_seq_key; step_rollups_pkey of all environments together; rollouts_run_seq_idx backwards, at most a thousand rows. */
 export async function selectCounters(pool: pg.Pool, runId: string, orgId: string): Promise<StreamCounters | null> {
@@ -10,7 +11,7 @@ export async function selectCounters(pool: pg.Pool, runId: string, orgId: string
       CROSS JOIN LATERAL (SELECT COALESCE(sum(rollouts), 0)::int AS rollouts, COALESCE(sum(messages), 0)::float8 AS messages FROM step_rollups WHERE run_seq = r.seq AND env_id = 0) s
       CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE NOT finished AND last_at > now() - interval '10 seconds')::int AS live,
         extract(epoch FROM now() - max(last_at))::float8 * 1000 AS lag_ms
-        FROM (SELECT finished, last_at FROM rollouts WHERE run_seq = r.seq ORDER BY seq DESC LIMIT 1000) newest) n
+        FROM ${newestOfRun('r.seq', 1000)} newest) n
       WHERE r.id = $1 AND r.org_id = $2 AND r.deleted_at IS NULL`,
     values: [runId, orgId],
   });

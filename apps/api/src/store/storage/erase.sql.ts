@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { eraseRecordedCalls } from './ledger-retention.sql.ts';
 import { MARK_BLOCKS_OF_GONE } from '../search-marks.sql.ts';
 import { KEEP_MARK } from '../step-marks.sql.ts';
+import { oldestOfRun } from '../run-order.sql.ts';
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
@@ -78,7 +79,7 @@ export async function selectErasable(pool: Queryable, orgId: string, id: string)
 
 /** Some rollouts of a run. Plan: Index Scan using rollout_heads_run_seq_idx. */
 export async function selectErasableOfRun(pool: Queryable, runSeq: number, limit: number): Promise<ErasableRollout[]> {
-  const { rows } = await pool.query<ErasableRollout>('SELECT seq, id, org_id FROM rollout_heads WHERE run_seq = $1 ORDER BY seq LIMIT $2', [
+  const { rows } = await pool.query<ErasableRollout>(`SELECT seq, id, org_id FROM ${oldestOfRun('$1', '0', '$2', 'rollout_heads')} h`, [
     runSeq,
     limit,
   ]);

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { ErasableRollout } from './erase.sql.ts';
+import { oldestOfRun } from '../run-order.sql.ts';
 
 /** Rollouts are ordered by arrival, so that the oldest ones are among the first of a run. This many are checked. */
 const WINDOW = 10_000;
@@ -23,7 +24,7 @@ export async function selectRetainedRuns(pool: pg.Pool): Promise<RetainedRun[]> 
 /** Rollouts without an event for this many days. Plan: Index Scan using rollout_heads_run_seq_idx, bounded. */
 export async function selectExpired(pool: pg.Pool, run: RetainedRun, limit: number): Promise<ErasableRollout[]> {
   const { rows } = await pool.query<ErasableRollout>(
-    `SELECT seq, id, org_id FROM (SELECT seq, id, org_id, last_at FROM rollout_heads WHERE run_seq = $1 ORDER BY seq LIMIT ${WINDOW}) oldest
+    `SELECT seq, id, org_id FROM ${oldestOfRun('$1', '0', WINDOW, 'rollout_heads')} oldest
      WHERE last_at < now() - $2 * interval '1 day' ORDER BY seq LIMIT $3`,
     [run.seq, run.days, limit],
   );
