@@ -64,7 +64,7 @@ export async function selectParts(pool: Queryable, runSeq: number, withMessages:
      FROM (
        SELECT COALESCE(r.step, -1) AS step, (r.seq / ${LAKE_PART_PLACES})::int AS part, count(*)::int AS rows,
          $2::text || sum(hashtextextended(concat_ws(':', r.seq, r.revision, r.provenance, r.group_key, r.sample_idx, h.verdict, r.latency_ms,
-           r.normaliser, t.blob_key), 0)::numeric)::text AS fingerprint
+           r.normaliser, t.pack), 0)::numeric)::text AS fingerprint
        FROM rollouts r JOIN rollout_heads h ON h.seq = r.seq JOIN rollout_transcripts t ON t.rollout_seq = r.seq WHERE r.run_seq = $1 GROUP BY 1, 2
      ) f FULL JOIN (SELECT * FROM lake_parts WHERE run_seq = $1) p USING (step, part) ORDER BY step, part`,
     [runSeq, withMessages ? 'messages:' : 'index:'],
@@ -112,7 +112,7 @@ export async function selectPartSeqs(
 ): Promise<{ seq: string; blob_key: string }[]> {
   const { rows } = await pool.query<{ seq: string; blob_key: string }>({
     name: 'lake-part-seqs',
-    text: `SELECT r.seq::text, t.blob_key FROM rollouts r JOIN rollout_transcripts t ON t.rollout_seq = r.seq
+    text: `SELECT r.seq::text, p.blob_key FROM rollouts r JOIN rollout_transcripts t ON t.rollout_seq = r.seq JOIN transcript_packs p ON p.id = t.pack
       WHERE r.run_seq = $1 AND COALESCE(r.step, -1) = $2 AND r.seq > $4 AND r.seq >= $3::bigint * ${LAKE_PART_PLACES} AND r.seq < ($3::bigint + 1) * ${LAKE_PART_PLACES}
       ORDER BY r.seq LIMIT $5`,
     values: [runSeq, step, part, after, limit],

@@ -5,6 +5,7 @@ import { DeriveService } from './derive/derive.service.ts';
 import { ReadSettler } from './derive/read-settler.service.ts';
 import { SealedEvents } from './ingest/sealed-events.service.ts';
 import { SearchIndex } from './derive/search/search-index.service.ts';
+import { CompactService } from './storage/compact.service.ts';
 import { EraseService } from './storage/erase.service.ts';
 import { ObjectGarbage } from './storage/garbage.service.ts';
 import { PartitionService } from './storage/partition.service.ts';
@@ -26,6 +27,7 @@ const shared = [
   RollupService,
   VerifyService,
   SealService,
+  CompactService,
   EraseService,
   RetentionService,
   PartitionService,

@@ -1,4 +1,4 @@
-/** Writes and reads the messages of a sealed rollout as one object. Needs Node, because it compresses. Stores nothing. */
+/** Writes and reads the messages of sealed rollouts. Needs Node, because it compresses. Stores nothing. */
 export {
   TRANSCRIPT_EXTENSION,
   TRANSCRIPT_TYPE,
@@ -6,6 +6,8 @@ export {
   CHUNK_CHARACTERS,
   type TranscriptMessage,
   type TranscriptChunk,
+  chunksText,
+  chunksOf,
   type TranscriptLine,
   TranscriptError,
   compareMessages,
@@ -14,5 +16,6 @@ export {
   rangeOf,
   splitRanges,
   decodeLines,
+  recodeChunk,
 } from './transcript.ts';
 export { mayHold, wantedFingerprints } from './event-fingerprints.ts';

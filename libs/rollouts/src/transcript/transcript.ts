@@ -4,9 +4,9 @@ import type { JsonObject } from '@palestra/protocol';
 import { fingerprintsOf } from './event-fingerprints.ts';
 
 /**
- * The messages of one rollout as one object: JSON lines ordered by index and event id, in gzip members of at most `CHUNK_MESSAGES`
- * messages that can be read separately. Concatenated members are a gzip file (RFC 1952, 2.2), so `zcat`, DuckDB and Spark can read it.
- * Each read checks the CRC-32 of its members. Zstandard would be smaller, but Node has it only from 22.15.
+ * The messages of a rollout: JSON lines ordered by index and event id, in gzip members of at most `CHUNK_MESSAGES` messages that can be
+ * read separately. A pack is the members of many rollouts in one object. Concatenated members are a gzip file (RFC 1952, 2.2), so `zcat`,
+ * DuckDB and Spark can read it. Each read checks the CRC-32 of its members. Zstandard would be smaller, but Node has it only from 22.15.
  */
 export const TRANSCRIPT_EXTENSION = 'jsonl.gz';
 export const TRANSCRIPT_TYPE = 'application/gzip';
@@ -19,8 +19,10 @@ const LEVEL = 4;
 const gzip = promisify<zlib.InputType, zlib.ZlibOptions, Buffer>(zlib.gzip);
 const gunzip = promisify<zlib.InputType, Buffer>(zlib.gunzip);
 
-/** A message in a line: the columns of rollout_messages without those that locate the row. */
+/** A message in a line: the columns of rollout_messages without those that locate the row, and the id of the rollout. */
 export interface TranscriptMessage {
+  /** Absent in transcripts that were sealed before packs. */
+  rollout_id?: string;
   event_id: string;
   index: number;
   type: string;
@@ -41,7 +43,7 @@ export interface TranscriptMessage {
 }
 
 /**
- * Position and content of a chunk. `at` and `bytes`: its range in the object; `first` and `last`: indexes of its messages; `ids`:
+ * Position and content of a chunk. `at` and `bytes`: its range, in the transcript while it is written, in the object when it is read; `first` and `last`: indexes of its messages; `ids`:
  * fingerprints of its event ids (event-fingerprints.ts), absent in old chunks.
  */
 export interface TranscriptChunk {
@@ -51,6 +53,23 @@ export interface TranscriptChunk {
   at: number;
   bytes: number;
   ids?: string;
+}
+
+type PackedChunk = [first: number, last: number, count: number, bytes: number, ids: string | null];
+
+/** Chunks of one transcript as the store keeps them. Their `at` follows from their order. */
+export function chunksText(chunks: readonly TranscriptChunk[]): string {
+  return JSON.stringify(chunks.map(({ first, last, count, bytes, ids }): PackedChunk => [first, last, count, bytes, ids ?? null]));
+}
+
+/** The reverse of `chunksText`, for a transcript that begins at byte `at` of its object. */
+export function chunksOf(text: string, at: number): TranscriptChunk[] {
+  let next = at;
+  return (JSON.parse(text) as PackedChunk[]).map(([first, last, count, bytes, ids]) => {
+    const chunk = { first, last, count, at: next, bytes, ...(ids === null ? {} : { ids }) };
+    next += bytes;
+    return chunk;
+  });
 }
 
 /** `text`: the JSON of a message without line breaks. */
@@ -163,4 +182,10 @@ async function decodeChunk(bytes: Uint8Array, chunk: TranscriptChunk, at: number
     throw new TranscriptError(`a chunk of a transcript has ${lines.length} messages, its index says ${chunk.count}`);
   }
   return lines;
+}
+
+/** A chunk from before packs, with the id of its rollout in each line. */
+export async function recodeChunk(bytes: Uint8Array, rolloutId: string): Promise<Buffer> {
+  const text = (await gunzip(bytes)).toString('utf8');
+  return gzip(text.replaceAll(/^\{/gm, `{"rollout_id":${JSON.stringify(rolloutId)},`), { level: LEVEL });
 }

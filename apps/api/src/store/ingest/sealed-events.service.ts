@@ -40,8 +40,9 @@ export class SealedEvents {
       const rows = new Map(messages.flatMap((row) => (row.rollout_id === rollout_id ? [[row.event_id, row] as const] : [])));
       const sealed: SealedMessages = { sealed_at: pointer.sealed_at, eventIds: new Set(), conflicts: [] };
       const isCurrent = await this.#read(client, seq, pointer, new Set(rows.keys()), (message) => {
+        const isNew = !sealed.eventIds.has(message.event_id);
         sealed.eventIds.add(message.event_id);
-        if (differs(message, rows.get(message.event_id)!)) sealed.conflicts.push(message.event_id);
+        if (isNew && differs(message, rows.get(message.event_id)!)) sealed.conflicts.push(message.event_id);
       });
       if (isCurrent) found.set(rollout_id, sealed);
     });
@@ -77,7 +78,10 @@ export class SealedEvents {
     } catch (error) {
       const isLost = error instanceof TranscriptError || (error instanceof BlobError && error.kind === 'not_found');
       if (isLost) {
-        if ((await selectPointers(client, [seq])).get(seq)?.blob_key !== pointer.blob_key) return false;
+        const now = (await selectPointers(client, [seq])).get(seq);
+        if (now?.sealed_at !== pointer.sealed_at) return false;
+        // Its pack was merged.
+        if (now.blob_key !== pointer.blob_key) return this.#read(client, seq, now, eventIds, take);
         // An unreadable transcript must not block a client's batch: its messages become rows again.
         this.logger.error({ err: error, key: pointer.blob_key }, 'a transcript is lost or damaged');
         return true;

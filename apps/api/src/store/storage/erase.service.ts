@@ -26,7 +26,8 @@ const SETTLED_MS = 60_000;
 
 /**
  * Erases rows of every table of the store, and objects. The transaction that deletes the rows also stores the prefixes of their objects as
- * garbage, so that a crash leaves known work and never an unknown object.
+ * garbage, so that a crash leaves known work and never an unknown object. It marks packs that also have other rollouts: `CompactService`
+ * copies those without the erased bytes.
  */
 @Injectable()
 export class EraseService {
@@ -74,15 +75,16 @@ export class EraseService {
   /** Erases rollouts of one run with their objects. Their steps are computed again, unless the run itself is erased. */
   async erase(rollouts: readonly ErasableRollout[], { steps = true } = {}): Promise<void> {
     const prefixes = rollouts.map(({ seq, id, org_id }) => ({ blob_key: rolloutPrefix(org_id, id), rollout_seq: seq }));
-    await inTransaction(this.database.pool, async (client) => {
-      await eraseRollouts(
+    const packs = await inTransaction(this.database.pool, async (client) => {
+      const empty = await eraseRollouts(
         client,
         rollouts.map(({ seq }) => seq),
         steps,
       );
       await declareObjects(client, prefixes, true);
+      return empty;
     });
-    await this.garbage.deleteDoomed(prefixes.map(({ blob_key }) => blob_key));
+    await this.garbage.deleteDoomed([...prefixes.map(({ blob_key }) => blob_key), ...packs]);
   }
 
   /** True when the run is erased completely. */

@@ -3,6 +3,7 @@ import { eraseRecordedCalls } from './ledger-retention.sql.ts';
 import { MARK_BLOCKS_OF_GONE } from '../search-marks.sql.ts';
 import { KEEP_MARK } from '../step-marks.sql.ts';
 import { oldestOfRun } from '../run-order.sql.ts';
+import { deleteEmptyPacks, markPacksOf } from './pack.sql.ts';
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
@@ -29,9 +30,10 @@ export interface ErasableRollout {
 
 /**
  * Deletes rollouts with all dependent rows and the ledger of their recording, in the transaction of `client`. With `steps`, marks their
- * steps. Locks recordings first, as recorders do, then heads in the order of ingest. Plan: primary keys and rollout_seq indexes.
+ * steps. Locks recordings first, as recorders do, then heads in the order of ingest. Returns the keys of packs that only had these
+ * rollouts; other packs are marked. Plan: primary keys and rollout_seq indexes.
  */
-export async function eraseRollouts(client: Queryable, seqs: readonly string[], steps: boolean): Promise<void> {
+export async function eraseRollouts(client: Queryable, seqs: readonly string[], steps: boolean): Promise<string[]> {
   await eraseRecordedCalls(client, seqs);
   await client.query('SELECT FROM rollout_heads WHERE seq = ANY($1::bigint[]) ORDER BY id FOR UPDATE', [seqs]);
   // Then narrow rows, as deriving does. Steps of the remaining rollouts are inferred again.
@@ -56,6 +58,7 @@ export async function eraseRollouts(client: Queryable, seqs: readonly string[], 
     `WITH gone AS (DELETE FROM rollout_search WHERE rollout_seq = ANY($1::bigint[]) RETURNING block) ${MARK_BLOCKS_OF_GONE}`,
     [seqs],
   );
+  const packs = await markPacksOf(client, seqs);
   for (const table of OF_ROLLOUT) {
     await client.query(`DELETE FROM ${table} WHERE rollout_seq = ANY($1::bigint[])`, [seqs]);
   }
@@ -66,6 +69,7 @@ export async function eraseRollouts(client: Queryable, seqs: readonly string[], 
   );
   await client.query('DELETE FROM rollouts WHERE seq = ANY($1::bigint[])', [seqs]);
   await client.query('DELETE FROM rollout_heads WHERE seq = ANY($1::bigint[])', [seqs]);
+  return deleteEmptyPacks(client, packs);
 }
 
 /** Plan: rollout_heads_org_id_id_key. */

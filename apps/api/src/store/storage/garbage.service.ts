@@ -7,7 +7,7 @@ import { declareObjects, forgetObjects, type GarbageKey, selectDoomed } from './
 import { mapLimit } from './map-limit.ts';
 
 /** An object without a pointer for this long belongs to a process that died. */
-const ABANDONED_MS = 60 * 60_000;
+const ABANDONED_MS = 30 * 60_000;
 const BATCH = 500;
 const CONCURRENCY = 8;
 const DEADLINE_MS = 60_000;

@@ -1,4 +1,7 @@
-/** Prefix of a rollout's objects: transcripts, images, large bodies. */
+/** Prefix of an organisation's packs. Objects elsewhere are transcripts of single rollouts, from before packs. */
+export const packPrefix = (orgId: string): string => `orgs/${orgId}/packs/`;
+
+/** Prefix of a rollout's own objects: images, large bodies. */
 export function rolloutPrefix(orgId: string, rolloutId: string): string {
   return `orgs/${orgId}/rollouts/${rolloutId.slice(0, 2)}/${rolloutId}/`;
 }

@@ -8,19 +8,18 @@ import { Metrics } from '../../platform/telemetry/metrics.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { isObjectStoreUnavailable } from '../bisect-batch.ts';
 import { ObjectGarbage } from './garbage.service.ts';
-import { declareObjects, type GarbageKey } from './garbage.sql.ts';
+import { declareObjects } from './garbage.sql.ts';
 import { mapLimit } from './map-limit.ts';
-import { commitSeals, markSealed, type Sealable, type SealedObject, selectSealable, selectTexts } from './seal.sql.ts';
+import { commitSeals, markSealed, type Sealable, type SealedTranscript, selectSealable, selectTexts } from './seal.sql.ts';
 import { TranscriptWriter } from './transcript-writer.service.ts';
 
-const CANDIDATES = 400;
-/** Small rollouts that one statement reads, and one statement points to. */
-const GROUP_ROLLOUTS = 100;
+const CANDIDATES = 2_000;
+/** Small rollouts of one run that one statement reads, one object holds, and one statement points to. */
+const GROUP_ROLLOUTS = 1_000;
+/** Bytes of their messages. */
 const GROUP_BYTES = 8 * 1024 * 1024;
 /** Groups in progress: one is read while the other is written. */
 const CONCURRENT_GROUPS = 2;
-/** Concurrent uploads of a group. */
-const PUT_CONCURRENCY = 12;
 /** Approximate size of a line without its bodies. */
 const LINE_BYTES = 500;
 const MIN_BACKOFF_MS = 5_000;
@@ -38,9 +37,9 @@ export interface SealPass {
 }
 
 /**
- * Moves the messages of finished and silent rollouts into one compressed object each. It writes the object first and checks its size. Then
- * one transaction stores the pointer and deletes the rows. Before that transaction the rows are valid, after it the object is: a crash
- * leaves at most an object without a pointer, whose key was stored before (garbage.sql.ts).
+ * Moves the messages of finished and silent rollouts into packs: compressed objects of rollouts of one run (ADR 27). It writes the object
+ * first and checks its size. Then one transaction stores the pointers and deletes the rows. Before that transaction the rows are valid,
+ * after it the object is: a crash leaves at most an object without a pointer, whose key was stored before (garbage.sql.ts).
  */
 @Injectable()
 export class SealService {
@@ -96,29 +95,35 @@ export class SealService {
   }
 
   async #sealGroup(group: Sealable[], pass: SealPass, signal: AbortSignal): Promise<void> {
-    const keys = new Map(group.map((rollout) => [rollout.seq, this.writer.keyFor(rollout)]));
-    const declared = group.map(({ seq }) => ({ blob_key: keys.get(seq)!, rollout_seq: seq }));
-    await declareObjects(this.database.pool, declared);
+    const { pool } = this.database;
     const texts = isSmall(group[0]!) ? await this.#texts(group) : null;
-    const objects: SealedObject[] = [];
-    const empty: Sealable[] = [];
-    let outage: unknown = null;
-    await mapLimit(group, PUT_CONCURRENCY, async (rollout) => {
-      if (outage !== null || signal.aborted) return;
-      const key = keys.get(rollout.seq)!;
-      try {
-        const text = texts?.get(rollout.seq);
-        if (texts && !text) empty.push(rollout);
-        else
-          objects.push(text ? await this.writer.writeText(rollout, key, text, signal) : await this.writer.writeLines(rollout, key, signal));
-      } catch (error) {
-        if (isObjectStoreUnavailable(error)) outage = error;
-        else if (isFatal(error)) throw error;
-        else this.#recordFailure([rollout], error, pass);
-      }
-    });
-    await this.#commit(objects, empty, pass, declared);
-    if (outage !== null) throw outage;
+    // Together they cannot be read, for example because their text is too large.
+    if (texts === null && group.length > 1) {
+      for (const rollout of group) await this.#sealOrLeave([rollout], pass, signal);
+      return;
+    }
+    const full = texts === null ? group : group.filter(({ seq }) => texts.has(seq));
+    if (full.length < group.length)
+      await markSealed(
+        pool,
+        group.filter(({ seq }) => !texts!.has(seq)),
+      );
+    if (full.length === 0) return;
+    const object = { blob_key: this.writer.newKey(group[0]!.org_id), rollout_seq: '0' };
+    await declareObjects(pool, [object]);
+    let sealed: readonly string[] = [];
+    try {
+      const pack =
+        texts === null
+          ? await this.writer.writeLines(full[0]!, object.blob_key, signal)
+          : await this.writer.writeTexts(full, object.blob_key, texts, signal);
+      // A transcript without messages is skipped: the rows were moved since the rollout was selected.
+      const transcripts = pack.transcripts.filter(({ messages }) => messages > 0);
+      if (transcripts.length > 0) sealed = await commitSeals(pool, { ...pack, transcripts });
+      this.#count(transcripts, sealed, pass);
+    } finally {
+      if (sealed.length === 0) await this.garbage.discard([object]).catch(() => {});
+    }
   }
 
   /** Null when they cannot be read together, for example because the text is too large. Then each is read alone. */
@@ -132,25 +137,18 @@ export class SealService {
     }
   }
 
-  async #commit(objects: SealedObject[], empty: readonly Sealable[], pass: SealPass, declared: readonly GarbageKey[]): Promise<void> {
-    if (empty.length > 0) await markSealed(this.database.pool, empty);
-    // A transcript without messages is skipped: the rows were moved since the rollout was selected.
-    const full = objects.filter(({ messages }) => messages > 0);
-    const { sealed, replaced } = full.length > 0 ? await commitSeals(this.database.pool, full) : { sealed: [], replaced: [] };
+  #count(transcripts: readonly SealedTranscript[], sealed: readonly string[], pass: SealPass): void {
     const done = new Set(sealed);
-    const pointedAt = new Set(full.filter(({ seq }) => done.has(seq)).map(({ blob_key }) => blob_key));
-    for (const { seq, messages, bytes } of full) {
+    for (const { seq, messages, bytes } of transcripts) {
       if (!done.has(seq)) continue;
       pass.messages += messages;
       pass.bytes += bytes;
       this.#bytes.inc(bytes);
     }
     pass.sealed += sealed.length;
-    pass.skipped += full.length - sealed.length;
+    pass.skipped += transcripts.length - sealed.length;
     this.#sealed.inc({ outcome: 'sealed' }, sealed.length);
-    this.#sealed.inc({ outcome: 'skipped' }, full.length - sealed.length);
-    await this.garbage.discard(declared.filter(({ blob_key }) => !pointedAt.has(blob_key)));
-    await this.garbage.deleteDoomed(replaced);
+    this.#sealed.inc({ outcome: 'skipped' }, transcripts.length - sealed.length);
   }
 
   #recordFailure(rollouts: readonly Sealable[], error: unknown, pass: SealPass): void {
@@ -165,16 +163,24 @@ const isSmall = ({ messages, bytes, resealed }: Sealable): boolean =>
   !resealed && messages <= CHUNK_MESSAGES && bytes + messages * LINE_BYTES <= CHUNK_CHARACTERS;
 
 function groupsOf(candidates: readonly Sealable[]): Sealable[][] {
-  const groups: Sealable[][] = candidates.filter((rollout) => !isSmall(rollout)).map((rollout) => [rollout]);
-  let bytes = Infinity;
-  for (const rollout of candidates.filter(isSmall)) {
-    const more = rollout.bytes + rollout.messages * LINE_BYTES;
-    if (bytes + more > GROUP_BYTES || groups.at(-1)!.length === GROUP_ROLLOUTS) {
-      groups.push([]);
-      bytes = 0;
+  const groups: Sealable[][] = [];
+  const open = new Map<string, { group: Sealable[]; bytes: number }>();
+  for (const rollout of candidates) {
+    if (!isSmall(rollout)) {
+      groups.push([rollout]);
+      continue;
     }
-    groups.at(-1)!.push(rollout);
-    bytes += more;
+    const run = `${rollout.org_id} ${rollout.run_seq}`;
+    const bytes = rollout.bytes + rollout.messages * LINE_BYTES;
+    const last = open.get(run);
+    if (last && last.bytes + bytes <= GROUP_BYTES && last.group.length < GROUP_ROLLOUTS) {
+      last.group.push(rollout);
+      last.bytes += bytes;
+    } else {
+      const group = [rollout];
+      groups.push(group);
+      open.set(run, { group, bytes });
+    }
   }
   return groups;
 }

@@ -1,6 +1,7 @@
 import type pg from 'pg';
-import type { TranscriptChunk, TranscriptLine } from '@palestra/rollouts/transcript';
+import { chunksText, type TranscriptChunk, type TranscriptLine } from '@palestra/rollouts/transcript';
 import { inTransaction } from '../../platform/database/transaction.ts';
+import { markPacksOf } from './pack.sql.ts';
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
@@ -9,6 +10,7 @@ export interface Sealable {
   seq: string;
   id: string;
   org_id: string;
+  run_seq: number | null;
   day: string;
   revision: number;
   messages: number;
@@ -28,7 +30,7 @@ const SETTLED = `(h.run_seq IS NULL OR NOT h.dirty AND NOT h.unsearched)`;
  * rollout_transcripts_pkey a row.
  */
 const SEALABLE = `
-SELECT h.seq, h.id, h.org_id, h.day::text, h.revision, h.messages, h.bytes::float8 AS bytes, t.rollout_seq IS NOT NULL AS resealed
+SELECT h.seq, h.id, h.org_id, h.run_seq, h.day::text, h.revision, h.messages, h.bytes::float8 AS bytes, t.rollout_seq IS NOT NULL AS resealed
 FROM rollout_heads h LEFT JOIN rollout_transcripts t ON t.rollout_seq = h.seq
 WHERE h.unsealed AND ${SETTLED} AND h.seq > $1
   AND (h.last_at < now() - $2 * interval '1 ms' OR h.finished AND h.run_seq IS NOT NULL AND h.last_at < now() - $3 * interval '1 ms')
@@ -51,13 +53,15 @@ export async function selectSealable(pool: pg.Pool, after: string, times: SealTi
 }
 
 /** The line of a message, written by PostgreSQL, so that numbers in metadata keep every digit. Keys are those of `TranscriptMessage`. */
-const LINE = `row_to_json((SELECT line FROM (SELECT m.event_id, m.index, m.type, m.name, m.call_id, m.content, m.content_reference, m.summary, m.reward,
+const lineOf = (
+  rolloutId: string,
+) => `row_to_json((SELECT line FROM (SELECT ${rolloutId} AS rollout_id, m.event_id, m.index, m.type, m.name, m.call_id, m.content, m.content_reference, m.summary, m.reward,
   m.is_finished, m.flags, m.bytes, m.blob_key, m.metadata, m.extra, m.sent_at) line))::text`;
 
 /** All lines of several small rollouts, one text each. Plan: per rollout an Index Scan of its partition's primary key. */
 const TEXTS = `
-SELECT h.seq::text, t.* FROM unnest($1::bigint[], $2::date[]) AS h(seq, day) CROSS JOIN LATERAL (
-  SELECT string_agg(${LINE}, E'\\n' ORDER BY m.index, m.event_id) AS text, min(m.index) AS first, max(m.index) AS last,
+SELECT h.seq::text, t.* FROM unnest($1::bigint[], $2::date[], $3::uuid[]) AS h(seq, day, id) CROSS JOIN LATERAL (
+  SELECT string_agg(${lineOf('h.id')}, E'\\n' ORDER BY m.index, m.event_id) AS text, min(m.index) AS first, max(m.index) AS last,
     array_agg(m.event_id::text ORDER BY m.index, m.event_id) AS "eventIds"
   FROM rollout_messages m WHERE m.day = h.day AND m.rollout_seq = h.seq) t WHERE t.text IS NOT NULL`;
 
@@ -69,11 +73,14 @@ export interface RolloutText {
   eventIds: string[];
 }
 
-export async function selectTexts(pool: pg.Pool, rollouts: readonly Pick<Sealable, 'seq' | 'day'>[]): Promise<Map<string, RolloutText>> {
+export async function selectTexts(
+  pool: pg.Pool,
+  rollouts: readonly Pick<Sealable, 'seq' | 'day' | 'id'>[],
+): Promise<Map<string, RolloutText>> {
   const { rows } = await pool.query<RolloutText>({
     name: 'seal-texts',
     text: TEXTS,
-    values: [rollouts.map(({ seq }) => seq), rollouts.map(({ day }) => day)],
+    values: [rollouts.map(({ seq }) => seq), rollouts.map(({ day }) => day), rollouts.map(({ id }) => id)],
   });
   return new Map(rows.map((row) => [row.seq, row]));
 }
@@ -99,14 +106,14 @@ export async function selectKeys(pool: pg.Pool, { seq, day }: Pick<Sealable, 'se
 /** Lines of some message rows of a rollout. Plan: Index Scan of its partition's primary key by event id. */
 export async function selectLines(
   pool: pg.Pool,
-  { seq, day }: Pick<Sealable, 'seq' | 'day'>,
+  { seq, day, id }: Pick<Sealable, 'seq' | 'day' | 'id'>,
   eventIds: readonly string[],
 ): Promise<TranscriptLine[]> {
   const { rows } = await pool.query<TranscriptLine>({
     name: 'seal-lines',
-    text: `SELECT m.event_id, m.index, ${LINE} AS text FROM rollout_messages m
+    text: `SELECT m.event_id, m.index, ${lineOf('$4::uuid')} AS text FROM rollout_messages m
       WHERE m.day = $1 AND m.rollout_seq = $2 AND m.event_id = ANY($3::uuid[]) ORDER BY m.index, m.event_id`,
-    values: [day, seq, eventIds],
+    values: [day, seq, eventIds, id],
   });
   return rows;
 }
@@ -119,23 +126,35 @@ export interface MessageCounts {
   output_chars: number;
 }
 
-/** Replaces message rows. `counts`: counters of a merged transcript, whose head counted repeated messages twice. */
-export interface SealedObject {
+/**
+ * A transcript in a new object, which replaces message rows. `at`: its first byte there. `counts`: counters of a merged transcript, whose
+ * head counted repeated messages twice.
+ */
+export interface SealedTranscript {
   seq: string;
   revision: number;
-  blob_key: string;
-  chunks: TranscriptChunk[];
+  at: number;
+  chunks: readonly TranscriptChunk[];
   messages: number;
   bytes: number;
   counts: MessageCounts | null;
 }
 
+/** An object with the transcripts of rollouts of one run. */
+export interface SealedPack {
+  blob_key: string;
+  org_id: string;
+  run_seq: number | null;
+  bytes: number;
+  transcripts: readonly SealedTranscript[];
+}
+
 /**
- * One transaction stores the pointer and deletes the rows, for rollouts that did not change since they were read: their revision is the
+ * One transaction stores the pointers and deletes the rows, for rollouts that did not change since they were read: their revision is the
  * same after their head is locked, so no ingest happened in between (SKIP LOCKED: the next pass takes a rollout that ingest holds), and no
- * process discarded the object. Replaced objects, and objects that earlier seals left, are doomed.
+ * process discarded the object. Packs that lose a transcript, also this one, are marked for `CompactService`.
  *
- * Three statements, because PostgreSQL 18 (18.4 still) crashes when a row to lock changed meanwhile and the same statement prunes
+ * Several statements, because PostgreSQL 18 (18.4 still) crashes when a row to lock changed meanwhile and the same statement prunes
  * partitions at run time, as deleting messages by their head's day does. Plan: primary keys throughout.
  */
 const LOCK = `
@@ -143,51 +162,55 @@ SELECT h.seq, h.day::text FROM rollout_heads h JOIN unnest($1::bigint[], $2::int
 WHERE h.unsealed AND ${SETTLED} ORDER BY h.seq FOR UPDATE OF h SKIP LOCKED`;
 
 const POINT = `
-WITH object AS MATERIALIZED (
-  SELECT * FROM jsonb_to_recordset($1::jsonb) AS o(seq bigint, revision int, blob_key text, chunks jsonb, messages int, bytes bigint, counts jsonb)
-), kept AS (
-  DELETE FROM rollout_garbage g USING object o WHERE o.seq = ANY($2::bigint[]) AND g.blob_key = o.blob_key AND NOT g.doomed RETURNING o.seq
-), old AS (
-  INSERT INTO rollout_garbage (blob_key, rollout_seq, doomed)
-  SELECT t.blob_key, t.rollout_seq, true FROM rollout_transcripts t JOIN kept ON kept.seq = t.rollout_seq
-  ON CONFLICT (blob_key) DO UPDATE SET doomed = true RETURNING blob_key
-), left_over AS (
-  UPDATE rollout_garbage g SET doomed = true FROM kept, object o
-  WHERE g.rollout_seq = kept.seq AND o.seq = kept.seq AND g.blob_key <> o.blob_key AND NOT g.doomed RETURNING g.blob_key
+WITH kept AS (
+  DELETE FROM rollout_garbage WHERE blob_key = $3 AND NOT doomed RETURNING blob_key
+), pack AS (
+  INSERT INTO transcript_packs (blob_key, org_id, run_seq, bytes, dirty_since)
+  SELECT blob_key, $4::uuid, $5::int, $6::bigint, CASE WHEN $7 THEN now() END FROM kept RETURNING id
+), transcript AS MATERIALIZED (
+  SELECT t.*, pack.id AS pack FROM pack,
+    jsonb_to_recordset($1::jsonb) AS t(seq bigint, at bigint, chunks text, messages int, bytes bigint, counts jsonb) WHERE t.seq = ANY($2::bigint[])
 ), pointer AS (
-  INSERT INTO rollout_transcripts AS t (rollout_seq, blob_key, chunks, messages, bytes)
-  SELECT o.seq, o.blob_key, o.chunks, o.messages, o.bytes FROM object o JOIN kept USING (seq) ORDER BY o.seq
-  ON CONFLICT (rollout_seq) DO UPDATE SET blob_key = excluded.blob_key, chunks = excluded.chunks, messages = excluded.messages, bytes = excluded.bytes,
-    sealed_at = now()
-), sealed AS (
-  UPDATE rollout_heads h SET sealed_at = now(), unsealed = false,
-    messages = CASE WHEN o.counts IS NULL THEN h.messages ELSE o.messages END,
-    calls = COALESCE((o.counts->>'calls')::int, h.calls),
-    max_index = COALESCE((o.counts->>'max_index')::int, h.max_index),
-    bytes = COALESCE((o.counts->>'body_bytes')::bigint, h.bytes),
-    output_chars = COALESCE((o.counts->>'output_chars')::bigint, h.output_chars)
-  FROM object o JOIN kept USING (seq) WHERE h.seq = o.seq RETURNING h.seq
+  INSERT INTO rollout_transcripts AS t (rollout_seq, pack, at, chunks, messages, bytes)
+  SELECT o.seq, o.pack, o.at, o.chunks, o.messages, o.bytes FROM transcript o ORDER BY o.seq
+  ON CONFLICT (rollout_seq) DO UPDATE SET pack = excluded.pack, at = excluded.at, chunks = excluded.chunks, messages = excluded.messages,
+    bytes = excluded.bytes, sealed_at = now()
 )
-SELECT ARRAY(SELECT seq::text FROM sealed) AS sealed, ARRAY(SELECT blob_key FROM old UNION SELECT blob_key FROM left_over) AS replaced`;
+UPDATE rollout_heads h SET sealed_at = now(), unsealed = false,
+  messages = CASE WHEN o.counts IS NULL THEN h.messages ELSE o.messages END,
+  calls = COALESCE((o.counts->>'calls')::int, h.calls),
+  max_index = COALESCE((o.counts->>'max_index')::int, h.max_index),
+  bytes = COALESCE((o.counts->>'body_bytes')::bigint, h.bytes),
+  output_chars = COALESCE((o.counts->>'output_chars')::bigint, h.output_chars)
+FROM transcript o WHERE h.seq = o.seq RETURNING h.seq::text`;
 
 /** Delete on the partitions with run-time pruning by the day. */
 const CLEAR = `
 DELETE FROM rollout_messages m USING unnest($1::bigint[], $2::date[]) AS h(seq, day) WHERE m.day = h.day AND m.rollout_seq = h.seq`;
 
-export function commitSeals(pool: pg.Pool, objects: readonly SealedObject[]): Promise<{ sealed: string[]; replaced: string[] }> {
+/** Returns the `seq` of the rollouts that are sealed now. */
+export function commitSeals(pool: pg.Pool, pack: SealedPack): Promise<string[]> {
   return inTransaction(pool, async (client) => {
-    const wanted = [objects.map(({ seq }) => seq), objects.map(({ revision }) => revision)];
+    const wanted = [pack.transcripts.map(({ seq }) => seq), pack.transcripts.map(({ revision }) => revision)];
     const { rows: heads } = await client.query<{ seq: string; day: string }>({ name: 'seal-lock', text: LOCK, values: wanted });
-    if (heads.length === 0) return { sealed: [], replaced: [] };
-    const { rows } = await client.query<{ sealed: string[]; replaced: string[] }>({
+    if (heads.length === 0) return [];
+    const seqs = heads.map(({ seq }) => seq);
+    await markPacksOf(client, seqs);
+    const { rows } = await client.query<{ seq: string }>({
       name: 'seal-point',
       text: POINT,
-      values: [JSON.stringify(objects), heads.map(({ seq }) => seq)],
+      values: [
+        JSON.stringify(pack.transcripts.map((transcript) => ({ ...transcript, chunks: chunksText(transcript.chunks) }))),
+        seqs,
+        pack.blob_key,
+        pack.org_id,
+        pack.run_seq,
+        pack.bytes,
+        heads.length < pack.transcripts.length,
+      ],
     });
-    const sealed = new Set(rows[0]!.sealed);
-    const cleared = heads.filter(({ seq }) => sealed.has(seq));
-    await client.query({ name: 'seal-clear', text: CLEAR, values: [cleared.map(({ seq }) => seq), cleared.map(({ day }) => day)] });
-    return rows[0]!;
+    if (rows.length > 0) await client.query({ name: 'seal-clear', text: CLEAR, values: [seqs, heads.map(({ day }) => day)] });
+    return rows.map(({ seq }) => seq);
   });
 }
 

@@ -1,5 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { JobQueue } from '../../jobs/job-queue.service.ts';
+import { CompactService } from './compact.service.ts';
 import { EraseService } from './erase.service.ts';
 import { ObjectGarbage } from './garbage.service.ts';
 import { PartitionService } from './partition.service.ts';
@@ -15,6 +16,7 @@ export class StoreJobs implements OnModuleInit {
   constructor(
     private readonly jobs: JobQueue,
     private readonly sealing: SealService,
+    private readonly packs: CompactService,
     private readonly partitions: PartitionService,
     private readonly retention: RetentionService,
     private readonly eraser: EraseService,
@@ -24,6 +26,7 @@ export class StoreJobs implements OnModuleInit {
   onModuleInit(): void {
     const { jobs } = this;
     jobs.handle('seal', { everyMs: 15_000, deadlineMs: 10 * MINUTE_MS }, (_payload, signal) => this.sealing.seal(signal));
+    jobs.handle('compact', { everyMs: MINUTE_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.packs.compact(signal));
     jobs.handle('partitions', { everyMs: HOUR_MS, deadlineMs: MINUTE_MS }, () => this.partitions.maintain());
     jobs.handle('retention', { everyMs: HOUR_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.retention.sweep(signal));
     jobs.handle('texts', { everyMs: HOUR_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.retention.sweepTexts(signal));

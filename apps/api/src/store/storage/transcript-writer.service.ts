@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { randomBytes } from 'node:crypto';
 import type { BlobStore } from '@palestra/blobs';
+import { newUuid } from '@palestra/kit';
 import {
   CHUNK_CHARACTERS,
   CHUNK_MESSAGES,
@@ -13,13 +13,14 @@ import {
 } from '@palestra/rollouts/transcript';
 import { Database } from '../../platform/database/database.ts';
 import { BLOB_STORE } from '../../platform/tokens.ts';
-import { rolloutPrefix } from './object-keys.ts';
+import { packPrefix } from './object-keys.ts';
 import {
   type MessageCounts,
   type MessageKey,
   type RolloutText,
   type Sealable,
-  type SealedObject,
+  type SealedPack,
+  type SealedTranscript,
   selectKeys,
   selectLines,
 } from './seal.sql.ts';
@@ -38,51 +39,73 @@ export class TranscriptWriter {
   ) {}
 
   /** A key of this attempt only, so that an object that one process discards is never one that another has just pointed to. */
-  keyFor({ org_id, id, revision }: Sealable): string {
-    return `${rolloutPrefix(org_id, id)}transcript-${revision}-${randomBytes(4).toString('hex')}.${TRANSCRIPT_EXTENSION}`;
+  newKey(orgId: string): string {
+    return `${packPrefix(orgId)}${newUuid()}.${TRANSCRIPT_EXTENSION}`;
   }
 
-  /** Writes all lines of a small rollout, which are one text, as one chunk. */
-  async writeText(rollout: Sealable, key: string, { text, ...range }: RolloutText, signal: AbortSignal): Promise<SealedObject> {
-    const encoder = new TranscriptEncoder();
-    return this.#put(rollout, key, encoder, await encoder.add(text, range), null, signal);
+  /** Writes small rollouts, each of which is one text and becomes one chunk. */
+  async writeTexts(
+    rollouts: readonly Sealable[],
+    key: string,
+    texts: ReadonlyMap<string, RolloutText>,
+    signal: AbortSignal,
+  ): Promise<SealedPack> {
+    const bodies: Buffer[] = [];
+    const transcripts: SealedTranscript[] = [];
+    let at = 0;
+    for (const rollout of rollouts) {
+      const { text, ...range } = texts.get(rollout.seq)!;
+      const encoder = new TranscriptEncoder();
+      bodies.push(await encoder.add(text, range));
+      transcripts.push(sealedTranscript(rollout, at, encoder, null));
+      at += encoder.bytes;
+    }
+    await this.#put(key, Buffer.concat(bodies), () => at, signal);
+    return { ...packOf(rollouts[0]!, key), bytes: at, transcripts };
   }
 
   /** Writes any rollout in constant memory. Merges the sealed messages and later rows; of equal event ids the sealed one stays. */
-  async writeLines(rollout: Sealable, key: string, signal: AbortSignal): Promise<SealedObject> {
+  async writeLines(rollout: Sealable, key: string, signal: AbortSignal): Promise<SealedPack> {
     const { pool } = this.database;
     const keys = await selectKeys(pool, rollout);
     const encoder = new TranscriptEncoder();
     const pointer = rollout.resealed ? ((await selectPointers(pool, [rollout.seq])).get(rollout.seq) ?? null) : null;
-    if (pointer === null) return this.#put(rollout, key, encoder, encoder.encode(this.#live(rollout, keys)), null, signal);
-    const sealedIds = await this.objects.sealedOf(pointer, new Set(keys.map(({ event_id }) => event_id)));
-    const late = this.#live(
-      rollout,
-      keys.filter(({ event_id }) => !sealedIds.has(event_id)),
-    );
-    const counts: MessageCounts = { calls: 0, max_index: -1, body_bytes: 0, output_chars: 0 };
-    const merged = countMessages(mergeLines(sealedLines(this.objects.lines(pointer)), late), counts);
-    return this.#put(rollout, key, encoder, encoder.encode(merged), counts, signal);
+    let lines: AsyncIterable<TranscriptLine>;
+    let counts: MessageCounts | null = null;
+    if (pointer === null) lines = this.#live(rollout, keys);
+    else {
+      const sealedIds = await this.objects.sealedOf(pointer, new Set(keys.map(({ event_id }) => event_id)));
+      const late = this.#live(
+        rollout,
+        keys.filter(({ event_id }) => !sealedIds.has(event_id)),
+      );
+      counts = { calls: 0, max_index: -1, body_bytes: 0, output_chars: 0 };
+      lines = countMessages(mergeLines(sealedLines(this.objects.lines(pointer)), late), counts);
+    }
+    await this.#put(key, encoder.encode(lines), () => encoder.bytes, signal);
+    return { ...packOf(rollout, key), bytes: encoder.bytes, transcripts: [sealedTranscript(rollout, 0, encoder, counts)] };
   }
 
   async *#live(rollout: Sealable, keys: readonly MessageKey[]): AsyncGenerator<TranscriptLine> {
     for (const portion of portions(keys)) yield* await selectLines(this.database.pool, rollout, portion);
   }
 
-  async #put(
-    { seq, revision }: Sealable,
-    key: string,
-    encoder: TranscriptEncoder,
-    body: Uint8Array | AsyncIterable<Uint8Array>,
-    counts: MessageCounts | null,
-    signal: AbortSignal,
-  ): Promise<SealedObject> {
+  async #put(key: string, body: Uint8Array | AsyncIterable<Uint8Array>, bytes: () => number, signal: AbortSignal): Promise<void> {
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
     const { size } = await this.blobs.put(key, body, { contentType: TRANSCRIPT_TYPE }, deadline);
-    const { chunks, messages, bytes } = encoder;
-    if (size !== bytes) throw new Error(`the object store stored ${size} of the ${bytes} bytes of ${key}`);
-    return { seq, revision, blob_key: key, chunks, messages, bytes, counts };
+    if (size !== bytes()) throw new Error(`the object store stored ${size} of the ${bytes()} bytes of ${key}`);
   }
+}
+
+const packOf = ({ org_id, run_seq }: Sealable, blob_key: string) => ({ blob_key, org_id, run_seq });
+
+function sealedTranscript(
+  { seq, revision }: Sealable,
+  at: number,
+  { chunks, messages, bytes }: TranscriptEncoder,
+  counts: MessageCounts | null,
+): SealedTranscript {
+  return { seq, revision, at, chunks, messages, bytes, counts };
 }
 
 /** Event ids of messages that are read together, about a chunk. */

@@ -1,24 +1,36 @@
 import type pg from 'pg';
 import type { MessageSkeleton } from '@palestra/rollouts';
-import type { TranscriptChunk } from '@palestra/rollouts/transcript';
+import { chunksOf, type TranscriptChunk } from '@palestra/rollouts/transcript';
 import type { StoredMessageRow, TranscriptLocation } from './transcript-reader.service.ts';
 
-/** Location of a rollout's sealed messages. */
+/** Location of a rollout's sealed messages. A rollout that is sealed again, or whose pack is merged, gets another object. */
 export interface TranscriptPointer {
   blob_key: string;
+  /** Their `at` is the position in the object. */
   chunks: TranscriptChunk[];
   /** As in its head. Distinguishes the seals of a rollout. */
   sealed_at: string;
 }
 
-/** By `seq`, without rollouts that were never sealed. Plan: rollout_transcripts_pkey. */
+interface PointerRow {
+  seq: string;
+  blob_key: string;
+  at: string;
+  chunks: string;
+  sealed_at: string;
+}
+
+/** By `seq`, without rollouts that were never sealed. Plan: rollout_transcripts_pkey, transcript_packs_pkey. */
 export async function selectPointers(pool: Pick<pg.Pool, 'query'>, seqs: readonly string[]): Promise<Map<string, TranscriptPointer>> {
-  const { rows } = await pool.query<TranscriptPointer & { seq: string }>({
+  const { rows } = await pool.query<PointerRow>({
     name: 'transcript-pointers',
-    text: 'SELECT rollout_seq::text AS seq, blob_key, chunks, sealed_at::text FROM rollout_transcripts WHERE rollout_seq = ANY($1::bigint[])',
+    text: `SELECT t.rollout_seq::text AS seq, p.blob_key, t.at, t.chunks, t.sealed_at::text
+      FROM rollout_transcripts t JOIN transcript_packs p ON p.id = t.pack WHERE t.rollout_seq = ANY($1::bigint[])`,
     values: [seqs],
   });
-  return new Map(rows.map(({ seq, ...pointer }) => [seq, pointer]));
+  return new Map(
+    rows.map(({ seq, blob_key, at, chunks, sealed_at }) => [seq, { blob_key, chunks: chunksOf(chunks, Number(at)), sealed_at }]),
+  );
 }
 
 /** Messages by index, then by event id, so that the order is the same in every read. Plan: the partition's primary key. */
