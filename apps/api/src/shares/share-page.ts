@@ -1,3 +1,4 @@
+import { formatReward } from '@palestra/kit/reward-text';
 import type { RolloutView } from '@palestra/protocol';
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
@@ -6,7 +7,7 @@ const escape = (text: string): string => text.replace(/[&<>"']/g, (character) =>
 /** A page without scripts that shows a rollout's task and reward in link previews (Open Graph) and redirects to `target`. */
 export function sharePage(rollout: Omit<RolloutView, 'messages'>, target: string): string {
   const task = rollout.task_index === null ? (rollout.rolloutName ?? 'rollout') : `${rollout.split ?? 'task'} ${rollout.task_index}`;
-  const reward = rollout.reward === null ? 'not scored' : `reward ${Number(rollout.reward.toFixed(3))}`;
+  const reward = rollout.reward === null ? 'not scored' : `reward ${formatReward(rollout.reward)}`;
   const title = escape(`${task}: ${reward}`);
   const parts = [
     rollout.environment,

@@ -1,3 +1,4 @@
+import { formatReward } from '@palestra/kit/reward-text';
 import { playGroup, type PalestraClient } from '@palestra/client';
 import { type PlayerName, players } from '../demo/players.ts';
 import { startProgress } from '../output.ts';
@@ -41,7 +42,7 @@ export async function demo(): Promise<void> {
   if (unscored > 0 || report.lost > 0) process.exitCode = 1;
   const mean = rewards.reduce((sum, reward) => sum + reward, 0) / Math.max(rewards.length, 1);
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-  process.stdout.write(`Run ${RUN}: ${rewards.length} rollouts in ${seconds} s, mean reward ${mean.toFixed(2)}, ${unscored} unscored\n`);
+  process.stdout.write(`Run ${RUN}: ${rewards.length} rollouts in ${seconds} s, mean reward ${formatReward(mean)}, ${unscored} unscored\n`);
 }
 
 function playTask(client: PalestraClient, step: number, cast: PlayerName[], index: number, signal: AbortSignal) {

@@ -1,3 +1,4 @@
+import { formatReward } from '@palestra/kit/reward-text';
 import { Command } from 'commander';
 import { printTable } from '../output.ts';
 import { withClient } from '../settings.ts';
@@ -24,7 +25,7 @@ async function listRuns(options: { search?: string; limit: number }): Promise<vo
   const { runs, total } = await withClient((client) => client.runs.list(options));
   printTable(
     ['id', 'name', 'rollouts', 'failed', 'mean reward', 'created'],
-    runs.map((run) => [run.id, run.name, run.num_rollouts, run.num_errors, run.avg_rollout_reward?.toFixed(3) ?? null, run.created_at]),
+    runs.map((run) => [run.id, run.name, run.num_rollouts, run.num_errors, formatReward(run.avg_rollout_reward), run.created_at]),
   );
   process.stderr.write(`${runs.length} of ${total} runs\n`);
 }
@@ -33,7 +34,7 @@ async function listRollouts(runId: string, options: { limit: number }): Promise<
   const { rollouts, total } = await withClient((client) => client.runs.rollouts(runId, options));
   printTable(
     ['id', 'name', 'reward', 'turns', 'stop'],
-    rollouts.map((rollout) => [rollout.id, rollout.rolloutName, rollout.reward, rollout.turns, rollout.stop]),
+    rollouts.map((rollout) => [rollout.id, rollout.rolloutName, formatReward(rollout.reward), rollout.turns, rollout.stop]),
   );
   process.stderr.write(`${rollouts.length} of ${total} rollouts\n`);
 }

@@ -1,3 +1,5 @@
+import { formatReward } from '../format/number.ts';
+
 const WIDTH = 100;
 const HEIGHT = 20;
 const PAD = 2;
@@ -27,7 +29,7 @@ export function Sparkline({ values, label }: { values: readonly (number | null)[
   const high = Math.max(...known);
   const path = paths(values, low, high);
   const last = known.at(-1)!;
-  const text = `${label}: ${known.length} points from ${known[0]!.toPrecision(3)} to ${last.toPrecision(3)}, between ${low.toPrecision(3)} and ${high.toPrecision(3)}`;
+  const text = `${label}: ${known.length} points from ${formatReward(known[0])} to ${formatReward(last)}, between ${formatReward(low)} and ${formatReward(high)}`;
   return (
     <svg width={WIDTH} height={HEIGHT} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={text} className="text-good">
       <title>{text}</title>

@@ -34,7 +34,7 @@ describe('the examples', () => {
       task: ['17', 'parsed', 'rolloutName'],
       step: [null, 'unknown', null],
       group: [null, 'unknown', null],
-      reward: ['1.250', 'reported', 'metadata.total_reward'],
+      reward: ['1.25', 'reported', 'metadata.total_reward'],
       stop: ['finished', 'parsed', 'messages[].isFinished'],
       turns: ['2', 'reported', 'metadata.num_turns'],
     });
@@ -43,7 +43,7 @@ describe('the examples', () => {
 
   it('slime, miles, tinker and firehorse are recognised', () => {
     expect(firstRollout(example('slime')).normalised.source).toBe('slime/miles');
-    expect(known(example('slime'))).toMatchObject({ step: [null, 'unknown', null], reward: ['1.500', 'reported', 'metadata.reward_sum'] });
+    expect(known(example('slime'))).toMatchObject({ step: [null, 'unknown', null], reward: ['1.50', 'reported', 'metadata.reward_sum'] });
     expect(firstRollout(example('tinker')).normalised.source).toBe('tinker');
     expect(known(example('tinker'))).toMatchObject({
       task: ['4', 'parsed', 'rolloutName'],

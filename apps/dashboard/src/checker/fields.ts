@@ -102,7 +102,7 @@ export function fieldsOf({ normalised, start }: CheckedRollout): ResolvedField[]
     field('sample', provenance.sample.value === 'inferred' ? 'by arrival' : asText(normalised.sampleIdx), provenance.sample),
     field('group size', asText(normalised.groupSize), reportedAs(normalised.groupSize, 'metadata.n_samples')),
     field('phase', normalised.phase, provenance.phase),
-    field('reward', normalised.reward === null ? null : formatReward(normalised.reward, { digits: 3 }), provenance.reward),
+    field('reward', normalised.reward === null ? null : formatReward(normalised.reward), provenance.reward),
     field('stop', normalised.stop === 'unknown' ? null : normalised.stop, provenance.stop),
     field('turns', asText(normalised.turns), provenance.turns),
     tokensField(),

@@ -14,7 +14,7 @@ const phaseNames = { main: 'with the most rollouts', train: 'train', eval: 'eval
 /** Phase, lens and denominator, which apply to all runs of a comparison. */
 export function CompareMenu({ filter, setFilter }: { filter: RunFilter; setFilter: (change: Partial<RunFilter>) => void }) {
   const lens = filter.lens ?? 'canonical';
-  const den = filter.den ?? 'scored';
+  const den = filter.den ?? 'effective';
   const phase = filter.phase ?? 'main';
   return (
     <>
@@ -41,7 +41,7 @@ export function CompareMenu({ filter, setFilter }: { filter: RunFilter; setFilte
           title="Rollouts in canonical figures"
           value={den}
           options={DENOMINATORS.map((value) => ({ value, label: denominators[value] }))}
-          onChange={(value) => setFilter({ den: value === 'scored' ? undefined : value })}
+          onChange={(value) => setFilter({ den: value === 'effective' ? undefined : value })}
         />
       </Menu>
     </>

@@ -26,7 +26,7 @@ function Head({ side, rollout }: { side: string; rollout: RolloutDiff['a'] }) {
         <Link to="/rollout/$id" params={{ id: rollout.id }} search={{}} className="link truncate">
           <PlainText text={rollout.rolloutName ?? rollout.id} />
         </Link>
-        <span className="num ml-auto strong">{formatReward(rollout.reward, { digits: 3 })}</span>
+        <span className="num ml-auto strong">{formatReward(rollout.reward)}</span>
       </div>
       <div className="flex flex-wrap gap-x-3 text-ink-2">
         <span>{taskLabel(rollout)}</span>
@@ -84,7 +84,7 @@ function Side({ rollout, action, open }: { rollout: string; action: Action | nul
         >
           #{action.index}
         </Link>
-        {action.reward !== null && <span className="num ml-auto">{formatReward(action.reward, { signed: true })}</span>}
+        {action.reward !== null && <span className="num ml-auto">{formatReward(action.reward)}</span>}
       </div>
       {open && <Texts rollout={rollout} action={action} />}
     </div>
@@ -188,9 +188,7 @@ export function RolloutsComparison({ a, b }: { a: string; b: string }) {
             <p className="label border-b border-line px-4 py-2">
               {data.first_divergence === null ? 'All actions are equal' : `The first ${plural(data.first_divergence, 'action')} are equal`}{' '}
               · {formatCount(data.same)} of {formatCount(rows.length)} rows are equal · reward B − A{' '}
-              {data.a.reward === null || data.b.reward === null
-                ? UNKNOWN
-                : formatReward(data.b.reward - data.a.reward, { signed: true, digits: 3 })}
+              {data.a.reward === null || data.b.reward === null ? UNKNOWN : formatReward(data.b.reward - data.a.reward, { signed: true })}
               {data.a.task_index !== data.b.task_index && ' · the rollouts have different tasks'}
               {data.truncated && ' · only the first 2 000 actions are compared'}
             </p>

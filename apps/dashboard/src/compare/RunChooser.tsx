@@ -42,7 +42,7 @@ export function RunChooser({ chosen }: { chosen: readonly string[] }) {
                   >
                     <span className="cell">{run.name}</span>
                     <span className="num text-ink-3">{formatCount(run.num_rollouts)} rollouts</span>
-                    <span className="num">{formatReward(run.avg_rollout_reward, { digits: 3 })}</span>
+                    <span className="num">{formatReward(run.avg_rollout_reward)}</span>
                   </button>
                 </li>
               ))}

@@ -6,7 +6,7 @@ import { type Hover, Plot, type PlotShape } from '../charts/Plot.tsx';
 import { type ChartContext, ChartContextProvider, useChartContext } from '../charts/context.ts';
 import type { ChartX } from '../data/run-queries.ts';
 import { curveInWords } from '../overview/curves.ts';
-import { definitionOf, formatAxis, formatFigure, formatShort, unitOf } from '../overview/figures.ts';
+import { definitionOf, formatAxis, formatFigure, unitOf } from '../overview/figures.ts';
 import { token } from '../theme/theme.ts';
 import { axisOf } from './axis.ts';
 import { commonK, compared, type ComparedCurves, curvesOfRuns, lastOf, valueAt } from './curves.ts';
@@ -102,7 +102,7 @@ function RunChart({ title, m, y, runs, each }: ChartProps) {
             at={at === null ? 'last' : nameOf(x[at]!)}
             values={drawn.map(({ run, line }) => [
               run.letter,
-              `${formatShort(m, pick(line.values))} · n ${formatFigure('groups', pick(line.denominators))}${unitOf(m) === 'rollouts' ? '' : ` ${unitOf(m)}`}`,
+              `${formatFigure(m, pick(line.values))} · n ${formatFigure('groups', pick(line.denominators))}${unitOf(m) === 'rollouts' ? '' : ` ${unitOf(m)}`}`,
               run.hue,
             ])}
           />

@@ -18,7 +18,7 @@ const signed = (key: string, value: number): string => {
   // A difference of percentages is in percentage points.
   const size = Math.abs(value);
   const shown = formatFigure(key, size);
-  const text = shown.endsWith('%') ? shown.replace('%', 'pp') : size < 1 ? formatReward(size, { digits: 3 }) : shown;
+  const text = shown.endsWith('%') ? shown.replace('%', 'pp') : size < 1 ? formatReward(size) : shown;
   return value === 0 ? '0' : `${value < 0 ? '−' : '+'}${text}`;
 };
 

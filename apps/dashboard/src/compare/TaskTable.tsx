@@ -13,8 +13,8 @@ import { RunMark } from './Tables.tsx';
 
 const ROW = 28;
 const MOST_ROWS = 16;
-const reward = (value: number) => formatReward(value, { digits: 3 });
-const change = (value: number) => formatReward(value, { digits: 3, signed: true });
+const reward = (value: number) => formatReward(value);
+const change = (value: number) => formatReward(value, { signed: true });
 
 /** Parses the sort of the address, such as `delta:1:desc`. */
 export function readSort(text: string | undefined, runs: number): TaskSort {
@@ -162,7 +162,7 @@ export function TaskTable({ runs, filter }: { runs: readonly ComparedRun[]; filt
   const ids = runs.map(({ run }) => run.id);
   const pages = useInfiniteQuery(comparedTasksQuery(ids, filter, sort));
   const tasks = useMemo(() => pages.data?.pages.flatMap((page) => page.tasks) ?? [], [pages.data]);
-  const den = pages.data?.pages[0]?.den ?? 'scored';
+  const den = pages.data?.pages[0]?.den ?? 'effective';
   const most = useMemo(
     () =>
       runs.slice(1).map((_, i) => tasks.reduce((max, { runs: cells }) => Math.max(max, Math.abs(cells[i + 1]!.mean - cells[0]!.mean)), 0)),

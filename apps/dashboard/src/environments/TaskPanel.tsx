@@ -48,9 +48,8 @@ export function TaskPanel({ address, index, difficulty, onClose }: PanelProps) {
           <p className="text-ink-3">Your organisation has no scored rollouts of this task yet.</p>
         ) : (
           <p>
-            avg reward <span className="strong tabular-nums">{formatReward(difficulty.avg, { digits: 3 })}</span>,{' '}
-            {formatReward(difficulty.min)} to {formatReward(difficulty.max)} · solved {formatShare(difficulty.solved, difficulty.n)} of{' '}
-            {plural(difficulty.n, 'rollout')}
+            avg reward <span className="strong tabular-nums">{formatReward(difficulty.avg)}</span>, {formatReward(difficulty.min)} to{' '}
+            {formatReward(difficulty.max)} · solved {formatShare(difficulty.solved, difficulty.n)} of {plural(difficulty.n, 'rollout')}
           </p>
         )}
         <Rollouts address={address} index={index} />

@@ -5,6 +5,7 @@ import { type ReactNode, useEffect, useState } from 'react';
 import type { FromList } from '../data/list-order.ts';
 import { previewQuery } from '../data/explorer.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
+import { PartialSum } from '../frame/PartialSum.tsx';
 import { taskLabel } from '../format/task.ts';
 import { formatDuration } from '../format/time.ts';
 import { WithProvenance } from '../frame/Provenance.tsx';
@@ -99,7 +100,8 @@ function Details({ header, solved }: { header: RolloutHeader; solved: Solved }) 
             {formatReward(reward)}
           </WithProvenance>
           <RewardDot reward={reward} solved={(value) => solved(header, value)} />
-          {reward === null && <span className="label">unscored</span>}
+          {reward === null && <span className="label">{header.partial_reward === null ? 'unscored' : 'interrupted'}</span>}
+          <PartialSum rollout={header} />
           {best && <span className="label">best of its group {formatReward(best.reward)}</span>}
         </span>
       </Detail>
@@ -140,14 +142,12 @@ function Calls({ outline }: { outline: RolloutOutline }) {
         return (
           <li
             key={at}
-            title={`#${outline.index[at]} ${name}${failed ? ', failed' : ''}${reward === null ? '' : `, reward ${formatReward(reward, { signed: true })}`}`}
+            title={`#${outline.index[at]} ${name}${failed ? ', failed' : ''}${reward === null ? '' : `, reward ${formatReward(reward)}`}`}
             className={`mono inline-flex h-[20px] items-center gap-1 rounded-[3px] border px-1 text-[11px] ${failed ? 'border-bad text-bad' : 'border-line text-ink-2'}`}
           >
             {failed && <span aria-hidden="true">✕</span>}
             {name.length > 9 ? `${name.slice(0, 8)}…` : name}
-            {reward !== null && reward !== 0 && (
-              <span className={reward > 0 ? 'text-good' : 'text-bad'}>{formatReward(reward, { signed: true })}</span>
-            )}
+            {reward !== null && reward !== 0 && <span className={reward > 0 ? 'text-good' : 'text-bad'}>{formatReward(reward)}</span>}
           </li>
         );
       })}
@@ -177,7 +177,7 @@ function Message({ message, id, from }: { message: RolloutMessageView; id: strin
         </Link>
         {message.reward !== null && (
           <span className={`ml-auto tabular-nums ${message.reward > 0 ? 'text-good' : message.reward < 0 ? 'text-bad' : ''}`}>
-            {formatReward(message.reward, { signed: true })}
+            {formatReward(message.reward)}
           </span>
         )}
       </p>

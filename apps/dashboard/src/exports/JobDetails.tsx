@@ -62,7 +62,7 @@ export function JobDetails({ job }: { job: RolloutExportView }) {
       {job.figures && (
         <p className="text-ink-2">
           {plural(job.figures.rollouts, 'rollout')}, {formatCount(job.figures.scored)} scored · mean reward{' '}
-          {formatReward(job.figures.reward_mean, { digits: 3 })} ±{formatReward(job.figures.reward_std)}
+          {formatReward(job.figures.reward_mean)} ±{formatReward(job.figures.reward_std)}
         </p>
       )}
       {job.state === 'complete' && (

@@ -1,29 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { formatBytes, formatCount, formatMean, formatReward, formatShare } from './number.ts';
+import { formatBytes, formatCount, formatMean, formatShare } from './number.ts';
 import { formatAge, formatDuration } from './time.ts';
 
 describe('numbers', () => {
-  test.each([
-    [null, '–'],
-    [Number.NaN, '–'],
-    [Infinity, '–'],
-    [0, '0'],
-    [0.001, '<.01'],
-    [-0.001, '>−.01'],
-    [0.612, '.61'],
-    [1, '1.00'],
-    [-0.5, '−.50'],
-    [12.345, '12.35'],
-  ])('reward %s is formatted as %s', (value, text) => {
-    expect(formatReward(value)).toBe(text);
-  });
-  test('signs, counts, means, shares and bytes have three digits', () => {
-    expect(formatReward(0.02, { signed: true })).toBe('+.02');
+  test('counts, means, shares and bytes have three digits', () => {
     expect(formatCount(9088)).toBe('9\u202f088');
     expect(formatCount(12_400)).toBe('12.4k');
     expect([999_499, 999_500, 3_804_000, 1_999_999_999].map((value) => formatCount(value))).toEqual(['999k', '1M', '3.8M', '2G']);
     expect([999, 999_999, 18e9, 130e9].map((value) => formatBytes(value))).toEqual(['999 B', '1 MB', '18 GB', '130 GB']);
-    expect(formatReward(0.0001, { digits: 3 })).toBe('<.001');
     expect(formatCount(undefined)).toBe('–');
     expect(formatCount(-12_400)).toBe('−12.4k');
     expect(formatMean(6.2137)).toBe('6.21');

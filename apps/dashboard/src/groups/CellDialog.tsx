@@ -45,7 +45,7 @@ function Text({ chosen }: { chosen: Chosen }) {
             <section key={message.eventId}>
               <h3 className="label mb-1">
                 {message.type.replace('_', ' ')} #{message.index}
-                {message.reward !== null && `, reward ${formatReward(message.reward, { signed: true })}`}
+                {message.reward !== null && `, reward ${formatReward(message.reward)}`}
                 {message.body_bytes !== undefined && `, first part of ${formatBytes(message.body_bytes)}`}
               </h3>
               <div

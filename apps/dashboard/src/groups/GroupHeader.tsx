@@ -16,9 +16,6 @@ function Figure({ label, title, children }: { label: string; title?: string; chi
   );
 }
 
-/** More digits of a figure, shown on hover. */
-const exact = (value: number | null): string => (value === null ? 'unknown' : value.toFixed(6));
-
 /** Step and figures of the group. */
 export function GroupHeader({ group }: { group: GroupView }) {
   const signal = signalOf(group.zero_variance, group.scored);
@@ -30,23 +27,28 @@ export function GroupHeader({ group }: { group: GroupView }) {
       <Figure label="received">
         {formatCount(group.received)} of {group.expected === null ? UNKNOWN : formatCount(group.expected)}
       </Figure>
+      {group.received > group.scored && (
+        <span className="chip text-infrastructure" title="Interrupted rollouts and rollouts without a reward are in no figure.">
+          ✕ {formatCount(group.received - group.scored)} left out
+        </span>
+      )}
       {group.missing > 0 && (
         <span className="chip text-policy" title="Trainers drop failed rollouts. Figures use the received rollouts.">
           ▲ {formatCount(group.missing)} not received
         </span>
       )}
-      <Figure label="mean" title={`${exact(group.mean)}, n ${group.scored} scored`}>
-        {formatReward(group.mean, { digits: 3 })} <span className="label">n {formatCount(group.scored)}</span>
+      <Figure label="mean" title={`mean of the ${group.scored} scored rollouts`}>
+        {formatReward(group.mean)} <span className="label">n {formatCount(group.scored)}</span>
       </Figure>
-      <Figure label="std" title={`${exact(group.std)}, ddof 1`}>
-        {formatReward(group.std, { digits: 3 })} <span className="label">ddof 1</span>
+      <Figure label="std" title="ddof 1, of the scored rollouts">
+        {formatReward(group.std)} <span className="label">ddof 1</span>
       </Figure>
       <Figure label="solved">
         {formatCount(group.successes)} of {formatCount(group.scored)}
       </Figure>
       {group.pass.map(({ k, value }) => (
-        <Figure key={k} label={`pass@${k}`} title={`${exact(value)} = 1 − C(n−c, k) / C(n, k), n ${group.scored}, c ${group.successes}`}>
-          {formatReward(value, { digits: 3 })}
+        <Figure key={k} label={`pass@${k}`} title={`1 − C(n−c, k) / C(n, k), n ${group.scored}, c ${group.successes}`}>
+          {formatReward(value)}
         </Figure>
       ))}
       <span className={`chip ${signal.className}`}>{signal.text}</span>

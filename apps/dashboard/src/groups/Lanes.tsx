@@ -6,6 +6,7 @@ import { useCallback, useEffect, useRef, useState } from 'react';
 import type { GroupMember } from '../data/groups.ts';
 import { messagesAtQuery } from '../data/rollout.ts';
 import { formatReward, plural } from '../format/number.ts';
+import { PartialSum } from '../frame/PartialSum.tsx';
 import { RewardDot } from '../frame/Reward.tsx';
 import { Stop } from '../frame/Stop.tsx';
 import { argumentsOf } from '../text/json.ts';
@@ -202,10 +203,11 @@ function LaneHead({
         </Link>
         <span className={`text-[15px] leading-[20px] strong tabular-nums ${tone}`}>{formatReward(reward)}</span>
         <RewardDot reward={reward} solved={solved} />
+        <PartialSum rollout={member} />
         <span className="label">adv</span>
         <span
           className="tabular-nums"
-          title={`(r − mean) / (std + 1e-6); centred ${formatReward(member.advantage_centred, { signed: true, digits: 3 })}`}
+          title={`(r − mean) / (std + 1e-6); centred ${formatReward(member.advantage_centred, { signed: true })}`}
           data-advantage={member.advantage ?? ''}
         >
           {formatReward(member.advantage, { signed: true })}
@@ -260,7 +262,7 @@ function LaneCell({
             <span
               className={`num text-[12px] ${action.reward > 0 ? 'strong text-good' : action.reward < 0 ? 'strong text-bad' : 'text-ink-3'}`}
             >
-              {formatReward(action.reward, { signed: true })}
+              {formatReward(action.reward)}
             </span>
           )}
         </span>

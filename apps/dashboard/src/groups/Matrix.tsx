@@ -156,7 +156,7 @@ function Head({
 }) {
   const { reward, advantage, sample } = member;
   const share = Math.abs(advantage ?? 0) / largest;
-  const words = `Sample ${sample ?? column}${best ? ', the best' : ''}: reward ${formatReward(reward)}, advantage ${formatReward(advantage, { signed: true })}, ${member.stop ?? 'stop unknown'}, ${plural(member.turns, 'turn')}`;
+  const words = `Sample ${sample ?? column}${best ? ', the best' : ''}: reward ${formatReward(reward)}${member.partial_reward === null ? '' : ` (partial sum ${formatReward(member.partial_reward)})`}, advantage ${formatReward(advantage, { signed: true })}, ${member.stop ?? 'stop unknown'}, ${plural(member.turns, 'turn')}`;
   return (
     <div
       role="columnheader"
@@ -198,7 +198,7 @@ function Glyph({ cell, glyph, parts, current }: { cell: Cell | null; glyph: stri
         : 'text-ink-1';
   const scored = cell?.action.reward ? (cell.action.reward > 0 ? 'strong border-b-2 border-b-good' : 'strong border-b-2 border-b-bad') : '';
   const title = cell
-    ? `${cell.action.kind === 'answer' ? 'answer' : cell.action.tool} #${cell.action.index}${cell.action.reward === null ? '' : `, reward ${formatReward(cell.action.reward, { signed: true })}`}${cell.action.error ? ', failed' : ''}`
+    ? `${cell.action.kind === 'answer' ? 'answer' : cell.action.tool} #${cell.action.index}${cell.action.reward === null ? '' : `, reward ${formatReward(cell.action.reward)}`}${cell.action.error ? ', failed' : ''}`
     : undefined;
   return (
     <span

@@ -3,7 +3,7 @@ import { type Band, type Line, LineChart } from '../charts/LineChart.tsx';
 import type { Hover } from '../charts/Plot.tsx';
 import { Panel, type FigureDefinition, Readout } from '../charts/Panel.tsx';
 import { curveInWords, type Curves, hasValues } from './curves.ts';
-import { type Curve, definitionOf, formatAxis, formatFigure, formatShort, unitOf } from './figures.ts';
+import { type Curve, definitionOf, formatAxis, formatFigure, unitOf } from './figures.ts';
 import { useOverview } from './context.ts';
 import { StepLink } from './StepLink.tsx';
 
@@ -82,7 +82,7 @@ export function CurvePanel({ title, curves, entries, bands = NO_BANDS, y, note, 
       title={title}
       definitions={definitions}
       note={note}
-      readout={empty ? null : <Readout at={names[at]!} values={valuesAt(at, formatShort)} />}
+      readout={empty ? null : <Readout at={names[at]!} values={valuesAt(at, formatFigure)} />}
       table={table}
       missing={empty ? missing : undefined}
     >

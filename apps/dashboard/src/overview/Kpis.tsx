@@ -6,6 +6,7 @@ import { formatCount, formatShare } from '../format/number.ts';
 import { Popover } from '../frame/Popover.tsx';
 import { WithProvenance } from '../frame/Provenance.tsx';
 import { interruptedCount } from './stops.ts';
+import { sizeNote } from './group-size.ts';
 import { lensMetrics } from './lens-metrics.ts';
 import { formatDenominator, formatFigure, formatInterval, provenanceOf } from './figures.ts';
 
@@ -13,9 +14,9 @@ import { formatDenominator, formatFigure, formatInterval, provenanceOf } from '.
 const first = ['avg@n', 'reward_mean', 'pass@1', 'pass@n', 'zero_variance', 'turns', 'truncated', 'tool_error'];
 const MAX_LARGE = 8;
 
-function largest(kpis: readonly Kpi[]): Kpi | undefined {
-  return kpis.filter(({ key, value }) => /^pass@\d+$/.test(key) && key !== 'pass@1' && value !== null).at(-1);
-}
+/** pass@k for the group size that most groups have. */
+const passOfMost = (kpis: readonly Kpi[], size: RunSummary['group_size']): Kpi | undefined =>
+  size === null || size.n < 2 ? undefined : kpis.find(({ key }) => key === `pass@${size.n}`);
 
 /** The figures in the charts of the trainer, else its first figures. */
 function leadOfTrainer(lens: Lens, known: readonly Kpi[]): Kpi[] {
@@ -28,12 +29,16 @@ function leadOfTrainer(lens: Lens, known: readonly Kpi[]): Kpi[] {
 }
 
 /** Splits the figures into large, small and absent ones. */
-export function splitKpis({ lens, kpis }: Pick<RunSummary, 'lens' | 'kpis'>): { lead: Kpi[]; rest: Kpi[]; absent: Kpi[] } {
+export function splitKpis({ lens, kpis, group_size }: Pick<RunSummary, 'lens' | 'kpis' | 'group_size'>): {
+  lead: Kpi[];
+  rest: Kpi[];
+  absent: Kpi[];
+} {
   const known = kpis.filter(({ value, note }) => value !== null || note !== 'not in the upload');
   const absent = kpis.filter((kpi) => !known.includes(kpi));
   const lead =
     lens === 'canonical'
-      ? first.flatMap((key) => (key === 'pass@n' ? largest(kpis) : kpis.find((kpi) => kpi.key === key)) ?? [])
+      ? first.flatMap((key) => (key === 'pass@n' ? passOfMost(kpis, group_size) : kpis.find((kpi) => kpi.key === key)) ?? [])
       : leadOfTrainer(
           lens,
           known.filter(({ value }) => value !== null),
@@ -83,7 +88,9 @@ function Value({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
 function Large({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
   const interval = formatInterval(kpi);
   const even = interval?.startsWith('±');
-  const note = kpi.note === null || kpi.note.startsWith('interval:') ? null : kpi.note;
+  const size = summary.group_size;
+  const isSized = size !== null && size.n > 1 && kpi.key === `pass@${size.n}`;
+  const note = isSized ? sizeNote(size) : kpi.note === null || kpi.note.startsWith('interval:') ? null : kpi.note;
   return (
     <div
       className="-mb-px -mr-px min-w-0 border-b border-r border-line px-3 pb-[7px] pt-[7px]"
@@ -98,7 +105,11 @@ function Large({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
         </span>
         <span className="label block truncate">{formatDenominator(kpi)}</span>
         {interval && !even && <span className="label block truncate">95 % {interval}</span>}
-        {note && <span className="label block truncate">{note}</span>}
+        {note && (
+          <span className="label block truncate" title={note}>
+            {note}
+          </span>
+        )}
       </dd>
     </div>
   );
@@ -124,10 +135,20 @@ function Small({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
 
 /** Plain counts, which are the same in every lens. */
 function countsOf(summary: RunSummary): { key: string; name: string; text: string; title: string }[] {
-  const { rollouts, scored, stops, finished, messages, gaps, groups, incomplete_groups: waiting } = summary;
+  const { rollouts, scored, stops, finished, steps, messages, gaps, groups, incomplete_groups: waiting } = summary;
   const errors = interruptedCount(stops);
   const of = (part: number) => `${formatCount(part)} of ${formatCount(rollouts)} rollouts`;
   return [
+    ...(steps.count > 0
+      ? [
+          {
+            key: 'count:steps',
+            name: 'steps',
+            text: steps.from === steps.to ? String(steps.from) : `${steps.from}–${steps.to}`,
+            title: 'The steps of all figures on this page',
+          },
+        ]
+      : []),
     { key: 'count:rollouts', name: 'rollouts', text: formatCount(rollouts), title: `${formatCount(messages)} messages` },
     { key: 'count:unscored', name: 'unscored', text: formatShare(rollouts - scored, rollouts), title: of(rollouts - scored) },
     {

@@ -50,9 +50,10 @@ export function OverviewPage() {
       isWindow,
       nameOf: pointName(axis, isWindow),
       main,
+      groupSize: summary.data?.group_size ?? null,
       open: isWindow ? undefined : (from, to, clauses = []) => open([stepClause(from, to), ...clauses, ...ownClauses(run, { phase })]),
     }),
-    [phase, axis, isWindow, main, open, run],
+    [phase, axis, isWindow, main, summary.data?.group_size, open, run],
   );
   const error = summary.error ?? series.error ?? counts.error;
   if (error) return <ErrorState error={error} retry={() => void Promise.all([summary.refetch(), series.refetch(), counts.refetch()])} />;

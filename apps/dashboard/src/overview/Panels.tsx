@@ -8,6 +8,7 @@ import { useOverview } from './context.ts';
 import { StackPanel } from './StackPanel.tsx';
 import { interruptedCount, stopShades } from './stops.ts';
 import { HowTo } from './HowTo.tsx';
+import { sizeNote } from './group-size.ts';
 
 /** Metrics of the canonical charts, read in one request. */
 export const CANONICAL = [
@@ -75,8 +76,8 @@ export function RewardPanel({
 
 /** The charts of canonical figures. */
 export function CanonicalPanels({ answer, counts }: { answer: RunSeries; counts: RunSteps | undefined }) {
-  const { main, phase, isWindow } = useOverview();
-  const lines = useMemo(() => linesOf(main), [main]);
+  const { main, phase, isWindow, groupSize } = useOverview();
+  const lines = useMemo(() => linesOf(main, groupSize?.n ?? 0), [main, groupSize]);
   const errors = useMemo(() => errorLines(main, counts, isWindow), [main, counts, isWindow]);
   return (
     <>
@@ -84,6 +85,7 @@ export function CanonicalPanels({ answer, counts }: { answer: RunSeries; counts:
       <HeatPanel />
       <CurvePanel
         title="Does it solve more with k tries?"
+        {...(groupSize && groupSize.groups < groupSize.of && { note: sizeNote(groupSize) })}
         curves={main}
         entries={lines.pass}
         y="unit"
@@ -122,10 +124,14 @@ export function CanonicalPanels({ answer, counts }: { answer: RunSeries; counts:
   );
 }
 
-function linesOf(main: ReturnType<typeof curvesOf>) {
+/** pass@k up to the most common group size: few groups have more rollouts. */
+function linesOf(main: ReturnType<typeof curvesOf>, size: number) {
   const labelled = true;
   return {
-    pass: main.of('pass@{k}').map((series, i) => ({ name: series.key, series, colour: passColours[i % passColours.length]!, labelled })),
+    pass: main
+      .of('pass@{k}')
+      .filter(({ key }) => Number(key.slice('pass@'.length)) <= size)
+      .map((series, i) => ({ name: series.key, series, colour: passColours[i % passColours.length]!, labelled })),
     turns: [
       { name: 'turns', series: main.of('turns')[0], colour: 'hue-1', labelled },
       { name: 'tool calls', series: main.of('calls')[0], colour: 'hue-5', labelled },

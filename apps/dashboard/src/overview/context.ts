@@ -1,3 +1,4 @@
+import type { RunSummary } from '@palestra/protocol';
 import { createContext, useContext } from 'react';
 import type { Curves, Phase } from './curves.ts';
 
@@ -12,6 +13,8 @@ export interface OverviewContext {
   open?: ((from: number, to: number, clauses?: readonly string[]) => void) | undefined;
   /** The curves that define the x of each step. */
   main: Curves;
+  /** The most common number of rollouts in a group. */
+  groupSize: RunSummary['group_size'];
 }
 
 const Context = createContext<OverviewContext | null>(null);

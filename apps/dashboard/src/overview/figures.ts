@@ -19,25 +19,14 @@ function kindOf(key: string, value: number): Kind {
   return Math.abs(value) < 10 ? 'reward' : 'mean';
 }
 
-/** A canonical figure or a trainer's: `.294`, `−3.00`, `3.6 %`, `3 520`, `5.53`. */
+/** A canonical figure or a trainer's: `.294`, `−3.00`, `3.6 %`, `3 520`, `5.53`. Rewards and probabilities have one format. */
 export function formatFigure(key: string, value: number | null | undefined): string {
   if (typeof value !== 'number' || !Number.isFinite(value)) return UNKNOWN;
   const kind = kindOf(key, value);
   if (kind === 'share') return formatShare(value, 1);
   if (kind === 'count') return formatCount(value);
   if (kind === 'mean' || (Math.abs(value) >= 2 && !rewards.test(key))) return formatMean(value);
-  return formatReward(value, { digits: Math.abs(value) >= 1 ? 2 : 3 });
-}
-
-/** Like `formatFigure` with fewer digits, for the values above a chart. */
-export function formatShort(key: string, value: number | null | undefined): string {
-  return typeof value === 'number' &&
-    Number.isFinite(value) &&
-    kindOf(key, value) === 'reward' &&
-    Math.abs(value) < 2 &&
-    (value === 0 || Math.abs(value) >= 0.005)
-    ? formatReward(value)
-    : formatFigure(key, value);
+  return formatReward(value);
 }
 
 const AXIS_UNITS = [
@@ -79,9 +68,9 @@ export function formatDenominator({ key, denominator, of }: Pick<Kpi, 'key' | 'd
 }
 
 const denominatorWords = {
-  scored: 'counts rollouts with a reward',
+  effective: 'counts scored rollouts that were not interrupted',
+  scored: 'also counts the partial sums of interrupted rollouts',
   all: 'counts all rollouts, null as 0',
-  effective: 'counts rollouts without errors',
 } as const;
 
 /** The data of a curve: a series of the API, or counts by step. */
@@ -98,7 +87,7 @@ export function notesOfSeries(series: Curve): string[] {
     series.lens === null
       ? 'A count, the same in every lens'
       : series.lens === 'canonical'
-        ? `Lens: canonical, ${denominatorWords[series.den ?? 'scored']}`
+        ? `Lens: canonical, ${denominatorWords[series.den ?? 'effective']}`
         : `Lens: as ${lensNames[series.lens]}`,
     `${formatDenominator({ key: series.key, denominator: sum(series.denominator), of: sum(series.of) })} over ${formatCount(series.step.length)} steps`,
     ...remarksOf(series),

@@ -161,7 +161,7 @@ function Action({
           className={`num ${call.reward === null ? 'text-ink-3' : call.reward > 0 ? 'text-good strong' : call.reward < 0 ? 'text-bad strong' : ''}`}
           title={call.reward === null ? 'Unscored, which is not 0' : `Reward ${call.reward}`}
         >
-          {formatReward(call.reward, { signed: true, digits: 3 })}
+          {formatReward(call.reward)}
           <span className="sr-only"> reward</span>
         </span>
         <span className="num label">{formatDuration(call.latency_ms)}</span>

@@ -124,7 +124,7 @@ function Reward({ total, scored }: { total: number | null; scored: number }) {
     );
   return (
     <span className="tabular-nums">
-      {formatReward(total, { digits: 3 })} <span className="text-ink-3">over {formatCount(scored)} scored</span>
+      {formatReward(total)} <span className="text-ink-3">over {formatCount(scored)} scored</span>
     </span>
   );
 }

@@ -90,7 +90,7 @@ export function PlayStrip({ session, calls, link }: PlayStripProps) {
     >
       <Figure label="total reward" title="Sum over the scored calls. Failed calls are unscored, which is not 0.">
         <span className="text-[18px] leading-[22px] tabular-nums strong" data-total={session.total_reward ?? ''}>
-          {session.total_reward === null ? '–' : formatReward(session.total_reward, { digits: 3 })}
+          {session.total_reward === null ? '–' : formatReward(session.total_reward)}
         </span>
         <span className="label">
           {formatCount(scored)} of {plural(calls.length, 'call')} scored

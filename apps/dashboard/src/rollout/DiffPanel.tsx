@@ -51,7 +51,7 @@ function ActionCell({ action, same, go }: { action: Action | null; same: boolean
         <PlainText text={action.kind === 'answer' ? 'answer' : (action.tool ?? 'tool')} />
       </span>
       <span className="flex-1 text-[11px] text-ink-2">#{action.index}</span>
-      {action.reward !== null && <span className="num text-[11px]">{formatReward(action.reward, { signed: true })}</span>}
+      {action.reward !== null && <span className="num text-[11px]">{formatReward(action.reward)}</span>}
     </>
   );
   const className = `flex h-full min-w-0 items-center gap-2 border-l-2 px-2 text-left ${same ? 'border-transparent' : 'border-bad'}`;

@@ -4,6 +4,7 @@ import { type ReactNode } from 'react';
 import type { GroupMember } from '../data/groups.ts';
 import { formatBytes, formatCount, formatReward } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
+import { PartialSum } from '../frame/PartialSum.tsx';
 import { WithProvenance } from '../frame/Provenance.tsx';
 import { RewardDot } from '../frame/Reward.tsx';
 import { Stop } from '../frame/Stop.tsx';
@@ -84,6 +85,7 @@ export function Header({
             </Field>
           )}
           <RewardDot reward={header.reward} solved={solved} />
+          <PartialSum rollout={header} />
         </span>
         {best && best.reward !== null && <span className="ml-2 font-[450] text-ink-3">best sibling {formatReward(best.reward)}</span>}
       </Figure>

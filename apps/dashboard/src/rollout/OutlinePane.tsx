@@ -92,7 +92,7 @@ export function OutlinePane(props: PaneProps) {
                 </span>
                 {reward !== null && (
                   <span className={`num text-[11px] ${reward > 0 ? 'text-good' : reward < 0 ? 'text-bad' : 'text-ink-3'}`}>
-                    {formatReward(reward, { signed: true })}
+                    {formatReward(reward)}
                   </span>
                 )}
               </button>

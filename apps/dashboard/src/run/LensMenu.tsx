@@ -13,16 +13,16 @@ export const lensNames: Record<Lens, string> = {
   rllm: 'rLLM',
 };
 const denominators: Record<Denominator, [label: string, hint: string]> = {
-  scored: ['Scored', 'reward known'],
+  effective: ['Effective', 'without interrupted rollouts'],
+  scored: ['Scored', 'with partial sums'],
   all: ['All received', 'null as 0'],
-  effective: ['Effective', 'without errors'],
 };
 
 /** Chooses the lens of the figures and the denominator of canonical figures. */
 export function LensMenu() {
   const { filter, setFilter } = useRun();
   const lens = filter.lens ?? 'canonical';
-  const den = filter.den ?? 'scored';
+  const den = filter.den ?? 'effective';
   return (
     <Menu
       label="Definitions of the metrics"
@@ -40,7 +40,7 @@ export function LensMenu() {
         title="Rollouts in canonical figures"
         value={den}
         options={DENOMINATORS.map((value) => ({ value, label: denominators[value][0], hint: denominators[value][1] }))}
-        onChange={(value) => setFilter({ den: value === 'scored' ? undefined : value })}
+        onChange={(value) => setFilter({ den: value === 'effective' ? undefined : value })}
       />
     </Menu>
   );

@@ -11,6 +11,17 @@ import { PlainText } from '../text/PlainText.tsx';
 
 const newest = 'over the newest 10 training steps; over all rollouts if no step is known';
 
+/** `last 10 steps`: what the figures of the row are over. */
+const windowOf = ({ recent }: ListedRun): string =>
+  recent === null ? 'no rollout' : recent.steps === 0 ? 'all rollouts' : recent.steps === 1 ? 'last step' : `last ${recent.steps} steps`;
+
+/** What a mean of rewards leaves out. */
+function leftOutOf(run: ListedRun): string {
+  const { recent } = run;
+  if (recent === null) return 'no rollout';
+  return `${windowOf(run)}: ${formatCount(recent.scored)} of ${formatCount(recent.rollouts)} rollouts have a reward`;
+}
+
 function Delta({ value }: { value: number | null | undefined }) {
   if (value === null || value === undefined) return <span className="text-ink-3">{UNKNOWN}</span>;
   const flat = Math.abs(value) < 0.005;
@@ -133,13 +144,14 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
       id: 'reward',
       head: 'mean reward',
       explain: `Mean reward by step, and ${newest}`,
-      track: '144px',
+      track: '200px',
       title: (run) =>
-        `${formatCount(run.num_scored)} of ${formatCount(run.num_rollouts)} rollouts are scored; mean of all ${formatReward(run.avg_rollout_reward, { digits: 3 })}`,
+        `${leftOutOf(run)}; mean of the whole run ${formatReward(run.avg_rollout_reward)}, ${formatCount(run.num_scored)} of ${formatCount(run.num_rollouts)} rollouts`,
       cell: (run) => (
         <span className="flex items-center gap-[6px]">
           <Sparkline values={run.sparkline} label="Mean reward" />
-          <span className="strong tabular-nums">{formatReward(run.recent?.reward ?? run.avg_rollout_reward)}</span>
+          <span className="strong tabular-nums">{formatReward(run.recent?.reward)}</span>
+          <span className="label">{windowOf(run)}</span>
         </span>
       ),
     },
@@ -154,9 +166,13 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
     {
       id: 'pass',
       head: 'pass@k',
-      explain: `pass@k for the largest k, ${newest}`,
+      explain: `pass@k for the most common group size k, ${newest}`,
       track: '68px',
       align: 'right',
+      title: ({ recent }) =>
+        recent?.pass_k == null
+          ? undefined
+          : `${recent.pass_k} is the most common group size; ${formatCount(recent.pass_groups)} of ${formatCount(recent.groups)} groups have as many scored rollouts`,
       cell: (run) =>
         run.recent?.pass == null ? (
           <span className="text-ink-3">{UNKNOWN}</span>
@@ -176,13 +192,16 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
     },
     {
       id: 'errors',
-      head: 'interrupted',
-      explain: `Share of rollouts that the environment or the infrastructure interrupted, ${newest}`,
+      head: 'left out',
+      explain: `Rollouts without a reward, which the figures leave out, ${newest}`,
       track: '68px',
+      title: (run) =>
+        `${leftOutOf(run)}; ${formatShare(run.recent?.broken_off, 1)} were interrupted by the environment or the infrastructure`,
       align: 'right',
       cell: (run) => {
-        const share = run.recent?.broken_off;
-        return <span className={share ? 'text-infrastructure' : ''}>{formatShare(share, 1)}</span>;
+        if (run.recent === null) return UNKNOWN;
+        const { rollouts, scored, broken_off } = run.recent;
+        return <span className={broken_off ? 'text-infrastructure' : ''}>{formatCount(rollouts - scored)}</span>;
       },
     },
     {

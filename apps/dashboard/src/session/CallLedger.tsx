@@ -167,7 +167,7 @@ function CallRow({
         <span className={`cell mono ${call.failure_class === 'ok' ? 'text-ink-2' : 'text-ink-1'}`}>
           {call.text === null ? <span className="text-ink-3">{UNKNOWN}</span> : <PlainText text={oneLine(call.text)} />}
         </span>
-        <span className={`cell num ${rewardClass(call.reward)}`}>{formatReward(call.reward, { signed: true })}</span>
+        <span className={`cell num ${rewardClass(call.reward)}`}>{formatReward(call.reward)}</span>
         <span className="cell">
           {call.state === 'running' ? (
             <span className="flex items-center gap-2">

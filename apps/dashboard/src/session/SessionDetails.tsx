@@ -112,7 +112,7 @@ function Calls({ session: { calls, total_reward: reward } }: { session: SessionV
         [
           'reward',
           <span key="reward" title="Sum over the scored calls. Failed calls are unscored, which is not 0.">
-            {reward === null ? 'unscored' : formatReward(reward, { digits: 3 })}
+            {reward === null ? 'unscored' : formatReward(reward)}
           </span>,
         ],
       ]}

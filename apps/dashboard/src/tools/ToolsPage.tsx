@@ -101,7 +101,7 @@ const columns: Column<ToolFigures>[] = [
     align: 'right',
     explain: 'Mean reward of rollouts that used the tool minus that of the others. A correlation, not a cause.',
     cell: ({ reward_used, reward_unused }) =>
-      reward_used === null || reward_unused === null ? UNKNOWN : formatReward(reward_used - reward_unused, { signed: true, digits: 3 }),
+      reward_used === null || reward_unused === null ? UNKNOWN : formatReward(reward_used - reward_unused, { signed: true }),
   },
 ];
 

@@ -1,3 +1,4 @@
+import { formatReward } from '@palestra/kit/reward-text';
 import { PROVENANCES, type RolloutExportFormat } from '@palestra/protocol';
 import { type Column, EXPORT_COLUMNS, MESSAGE_COLUMNS } from './narrow-columns.ts';
 import { type ExportFigures, rewardStd } from './statistics.ts';
@@ -90,7 +91,7 @@ function facts(lineage: ExportLineage, figures: ExportFigures): Record<string, s
   const rewards =
     figures.scored === 0
       ? 'none scored'
-      : `mean ${round(mean)}, std ${std === null ? '–' : round(std)}, min ${round(min!)}, max ${round(max!)}, of ${figures.scored} scored`;
+      : `mean ${formatReward(mean)}, std ${formatReward(std)}, min ${formatReward(min!)}, max ${formatReward(max!)}, of ${figures.scored} scored`;
   return {
     query: lineage.canonical_query === '' ? '(everything)' : lineage.canonical_query,
     lens: lineage.lens,
@@ -186,5 +187,3 @@ function list(counts: Record<string, number>): string {
 function markdown(text: string): string {
   return text.replaceAll(/[\r\n]+/g, ' ').replaceAll(/[\\`*_{}[\]<>()#+!|~-]/g, (sign) => `\\${sign}`);
 }
-
-const round = (value: number): string => String(Number(value.toPrecision(6)));

@@ -6,6 +6,7 @@ import { formatBytes, formatCount, formatReward, UNKNOWN } from '../../format/nu
 import { taskLabel } from '../../format/task.ts';
 import { formatAbsolute, formatDuration } from '../../format/time.ts';
 import { Age } from '../../frame/Age.tsx';
+import { PartialSum } from '../../frame/PartialSum.tsx';
 import { WithProvenance } from '../../frame/Provenance.tsx';
 import { RewardDot } from '../../frame/Reward.tsx';
 import { Stop } from '../../frame/Stop.tsx';
@@ -59,7 +60,8 @@ const entries = (solved: Solved, from: FromList) =>
     reward: {
       name: 'Reward',
       head: 'reward',
-      explain: 'Sum of the message rewards, else the reported total; – means unscored, not 0',
+      explain:
+        'Sum of the message rewards, else the reported total; – means unscored, not 0; hatched: the partial sum of an interrupted rollout',
       track: '78px',
       ...right,
       cell: (row) => <Reward row={row} solved={solved} />,
@@ -197,7 +199,8 @@ function Reward({ row, solved }: { row: RolloutRow; solved: Solved }) {
   return (
     <span className={`inline-flex items-center gap-2 ${colour}`}>
       {row.reward === null ? (
-        <span>
+        <span className="inline-flex items-center gap-1">
+          <PartialSum rollout={row} />
           {UNKNOWN}
           <span className="sr-only">not scored</span>
         </span>

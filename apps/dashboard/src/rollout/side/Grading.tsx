@@ -49,7 +49,7 @@ export function Grading(props: PanelProps) {
     <Section title="Grading">
       <PropertyList
         items={[
-          ...components.slice(0, MAX_COMPONENTS).map(([name, value]) => [name, formatReward(value, { digits: 3 })] as const),
+          ...components.slice(0, MAX_COMPONENTS).map(([name, value]) => [name, formatReward(value)] as const),
           grader === null ? ['last result', <LastScoredMessage key="l" {...props} />] : ['grader', <ShortText key="g" text={grader} />],
           ...(goldenAnswer === null ? [] : ([['golden answer', <ShortText key="a" text={goldenAnswer} />]] as const)),
         ]}

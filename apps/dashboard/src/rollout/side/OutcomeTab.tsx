@@ -4,6 +4,7 @@ import { formatCount, formatReward, plural, UNKNOWN } from '../../format/number.
 import { formatDuration } from '../../format/time.ts';
 import { taskLabel } from '../../format/task.ts';
 import { Age } from '../../frame/Age.tsx';
+import { PartialSum } from '../../frame/PartialSum.tsx';
 import { RewardDot } from '../../frame/Reward.tsx';
 import { Stop } from '../../frame/Stop.tsx';
 import { PlainText } from '../../text/PlainText.tsx';
@@ -38,7 +39,7 @@ function Rewards({ header, outline, items, go }: PanelProps) {
               <span className="truncate text-ink-2">
                 <PlainText text={name(item)} /> <span className="text-ink-3">#{item.anchor}</span>
               </span>
-              <span className="num">{formatReward(reward, { signed: true })}</span>
+              <span className="num">{formatReward(reward)}</span>
             </button>
           </li>
         ))}
@@ -47,16 +48,16 @@ function Rewards({ header, outline, items, go }: PanelProps) {
       <dl className="text-[12px]">
         <Total name="total" title="The sum of the message rewards. If no message has one: the reported total, unless it is 0" strong>
           {header.reward === null ? (
-            UNKNOWN
+            <>
+              <PartialSum rollout={header} /> {UNKNOWN}
+            </>
           ) : (
             <Field header={header} name="reward">
-              {formatReward(header.reward, { digits: 3 })}
+              {formatReward(header.reward)}
             </Field>
           )}
         </Total>
-        {header.reward_reported !== null && (
-          <Total name="reported by the trainer">{formatReward(header.reward_reported, { digits: 3 })}</Total>
-        )}
+        {header.reward_reported !== null && <Total name="reported by the trainer">{formatReward(header.reward_reported)}</Total>}
         {header.flags.includes('reward_mismatch') && (
           <p className="py-1 text-policy">▲ The reported total is not the sum of the message rewards.</p>
         )}
@@ -91,11 +92,11 @@ function Siblings({ header, group, solved }: PanelProps) {
               preload={false}
               replace
               aria-current={row.id === header.id ? 'true' : undefined}
-              className={`grid h-[26px] grid-cols-[28px_12px_40px_44px_minmax(0,1fr)] items-center gap-2 px-3 hover:bg-paper-2 ${row.id === header.id ? 'strong bg-paper-2' : ''}`}
+              className={`grid h-[26px] grid-cols-[28px_12px_44px_48px_minmax(0,1fr)] items-center gap-2 px-3 hover:bg-paper-2 ${row.id === header.id ? 'strong bg-paper-2' : ''}`}
             >
               <span className="text-ink-3">#{row.sample ?? i}</span>
               <RewardDot reward={row.reward} solved={solved} />
-              <span className="num">{formatReward(row.reward)}</span>
+              <span className="num">{row.partial_reward === null ? formatReward(row.reward) : <PartialSum rollout={row} />}</span>
               <span className="num text-ink-3" title="advantage">
                 {formatReward(row.advantage, { signed: true })}
               </span>
@@ -139,18 +140,18 @@ export function OutcomeTab(props: PanelProps) {
                 {provenanceOf('stop')}
               </span>,
             ],
-            ...(header.failure_class === null
+            ...(header.failure_class === null && header.partial_reward === null
               ? []
-              : ([['unscored', `${header.failure_class} failure, not caused by the policy`]] as const)),
+              : ([['unscored', `${header.failure_class ?? header.stop ?? 'interrupted'}, not caused by the policy`]] as const)),
             [
               'advantage',
               member && member.advantage !== null
-                ? `${formatReward(member.advantage, { signed: true, digits: 3 })}, centred ${formatReward(member.advantage_centred, { signed: true, digits: 3 })}`
+                ? `${formatReward(member.advantage, { signed: true })}, centred ${formatReward(member.advantage_centred, { signed: true })}`
                 : UNKNOWN,
             ],
             ...(member?.reward_trained === null || member === undefined
               ? []
-              : ([['trained on', formatReward(member.reward_trained, { digits: 3 })]] as const)),
+              : ([['trained on', formatReward(member.reward_trained)]] as const)),
             [
               'step',
               <Field key="st" header={header} name="step">

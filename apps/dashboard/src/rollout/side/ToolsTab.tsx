@@ -81,7 +81,7 @@ export function ToolsTab({ header, outline, items, calls, go }: PanelProps) {
                   <td className={`num ${tool.errors > 0 ? 'text-policy' : 'text-ink-3'}`}>{tool.errors > 0 ? `▲ ${tool.errors}` : 0}</td>
                   <td className="num">{formatDuration(median(tool.durations))}</td>
                   <td className="num">{formatBytes(tool.bytes / tool.calls)}</td>
-                  <td className="num">{formatReward(tool.reward, { signed: true })}</td>
+                  <td className="num">{formatReward(tool.reward)}</td>
                 </tr>
               ))}
             </tbody>

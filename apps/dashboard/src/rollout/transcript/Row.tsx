@@ -51,7 +51,7 @@ function RowLayout({ who, rule, row, children }: { who: ReactNode; rule: string;
         {reward !== null && (
           <span className={reward > 0 ? 'strong text-good' : reward < 0 ? 'strong text-bad' : 'text-ink-3'}>
             <span className="sr-only">reward </span>
-            {formatReward(reward, { signed: true })}
+            {formatReward(reward)}
           </span>
         )}
       </div>
