@@ -1,6 +1,6 @@
 // create_session and delete_session one after the other, with which every list_tasks of the SDK starts and ends.
 import { apiKey } from './support/processes.mjs';
-import { median } from './support/rounds.mjs';
+import { median } from './support/figures.mjs';
 
 const ROUNDS = 1000;
 

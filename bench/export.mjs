@@ -3,9 +3,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { median } from './support/figures.mjs';
 import { root, time } from './support/processes.mjs';
-
-const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
 
 export async function benchExport(palestra, python) {
   const folder = mkdtempSync(path.join(tmpdir(), 'palestra-bench-export-'));

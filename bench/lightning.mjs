@@ -9,7 +9,7 @@ import path from 'node:path';
 import { BATCH_SIZE, EVENT_BYTES, words } from './support/events.mjs';
 import { drain, openClient } from './support/client.mjs';
 import { apiKey, freePort, root, startServer } from './support/processes.mjs';
-import { median } from './support/rounds.mjs';
+import { median } from './support/figures.mjs';
 import { settled } from './support/store.mjs';
 
 const WORKERS = 16;

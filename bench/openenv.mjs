@@ -4,7 +4,7 @@
 import path from 'node:path';
 import { apiKey, discard, freePort, root, startPalestra, startServer } from './support/processes.mjs';
 import { fileLimit, findOpenEnv, headers, keepOpen, load, socketUrl, startOpenEnv } from './support/openenv.mjs';
-import { median } from './support/rounds.mjs';
+import { median } from './support/figures.mjs';
 import { usageOf } from './support/usage.mjs';
 
 const rounds = Number(process.env.PALESTRA_BENCH_ROUNDS ?? 3);

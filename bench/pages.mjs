@@ -6,7 +6,7 @@ import { sendEvents } from '../tests/support/fixtures/events.mjs';
 import { hugeRollout, longRollout, startFeeder } from '../tests/support/fixtures/rollouts.mjs';
 import { openClient } from './support/client.mjs';
 import { apiKey, discard, startPalestra } from './support/processes.mjs';
-import { median } from './support/rounds.mjs';
+import { atMost, median, quantile } from './support/figures.mjs';
 import { loadRollouts, settled } from './support/store.mjs';
 
 const ROLLOUTS = Number(process.env.PALESTRA_BENCH_ROLLOUTS ?? 1_000_000);
@@ -17,8 +17,8 @@ const FED_MS = 15_000;
 const FED_WARMING_MS = 4_000;
 const chromiumPath = process.env.PALESTRA_CHROMIUM ?? '/usr/bin/chromium';
 
-const p95 = (values) => values.toSorted((a, b) => a - b)[Math.ceil(values.length * 0.95) - 1];
-const row = (name, value, limit, unit = 'ms') => ({ name, ours: value, unit, most: { value, limit, unit } });
+const p95 = (values) => quantile(values, 0.95);
+const row = (name, value, limit, unit = 'ms') => atMost(limit, name, value, unit);
 
 /**
  * Runs in the page before its scripts: `painted` is the time of the frame with all of `selectors`, in ms after the navigation;

@@ -10,7 +10,7 @@ const GROWTH_FROM = 100_000;
 const GROWTH_UNTIL = 500_000;
 const BURST = Math.min(20_000, ROLLOUTS);
 const SETTLED_ROUNDS = 30;
-/** A load that is so short has no reads during it. */
+/** Flat means a growth of at most this. */
 const FLAT = 1.5;
 
 /** Loads until the store has so many rollouts. `during` and `settling`: reads and lags; `settleSeconds` from the last acknowledgement. */

@@ -1,10 +1,10 @@
 // Episodes against several servers, alternating, so that other load affects all sides.
 import path from 'node:path';
+import { median } from './figures.mjs';
 import { time } from './processes.mjs';
 
 const rounds = Number(process.env.PALESTRA_BENCH_ROUNDS ?? 3);
 const seconds = Number(process.env.PALESTRA_BENCH_SECONDS ?? 5);
-export const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
 
 /** One run of load.mjs: `side` is { port, headers, sessions }. Throws if a request failed. */
 export async function load(side, duration) {
