@@ -1,3 +1,4 @@
+import { TimeSlice } from '@palestra/kit';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 
 type WriterOptions = ConstructorParameters<typeof ParquetWriter>[0];
@@ -7,7 +8,7 @@ export type ColumnData = Parameters<ParquetWriter['write']>[0]['columnData'];
 
 export interface ParquetStreamOptions<Row> {
   schema: ParquetSchema;
-  columnsOf(rows: Row[]): ColumnData;
+  columnsOf(rows: Row[]): Iterable<ColumnData[number]>;
   codec: NonNullable<WriterOptions['codec']>;
   compressors?: WriterOptions['compressors'];
   kvMetadata?: WriterOptions['kvMetadata'];
@@ -42,8 +43,22 @@ export async function* parquetStream<Row>(rows: AsyncIterable<Row>, options: Par
   const parquet = new ParquetWriter({ writer: bytes, schema, codec, compressors, kvMetadata, createdBy: 'palestra' });
   let group: Row[] = [];
   let weight = 0;
+  const slice = new TimeSlice();
   const writeGroup = async (): Promise<Uint8Array> => {
-    await parquet.write({ columnData: options.columnsOf(group), rowGroupSize: group.length });
+    const before = { groups: parquet.row_groups.length, rows: parquet.num_rows };
+    for (const column of options.columnsOf(group)) {
+      await parquet.write({ columnData: [column], rowGroupSize: group.length });
+      if (slice.isOver) await slice.renew();
+    }
+    // The writer took each column for a row group.
+    const parts = parquet.row_groups.splice(before.groups);
+    parquet.row_groups.push({
+      columns: parts.flatMap(({ columns }) => columns),
+      num_rows: BigInt(group.length),
+      total_byte_size: parts.reduce((sum, part) => sum + part.total_byte_size, 0n),
+      total_compressed_size: parts.reduce((sum, part) => sum + (part.total_compressed_size ?? 0n), 0n),
+    });
+    parquet.num_rows = before.rows + BigInt(group.length);
     group = [];
     weight = 0;
     return take(bytes);

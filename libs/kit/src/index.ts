@@ -3,3 +3,4 @@ export { type Clock, systemClock } from './clock.ts';
 export { newUuid, newTaskId, newOrderedTaskId, isUuid } from './ids.ts';
 export { BatchQueueFullError, MicroBatcher } from './micro-batcher.ts';
 export { SingleFlight } from './single-flight.ts';
+export { TimeSlice } from './time-slice.ts';

@@ -14,6 +14,8 @@ import {
 import type { RolloutExportFormat } from '@palestra/protocol';
 import type { ExportProgress } from './rollout-export.sql.ts';
 
+const PIECE_BYTES = 256 * 1024;
+
 /** Rows and bytes of the current file. */
 export interface FileCounts {
   rows: number;
@@ -63,10 +65,21 @@ export function shardWriter(
       yield row;
     }
   }
-  return async function* (rows) {
-    for await (const piece of files[FORMATS[format].input](rows)) {
-      counts.bytes += piece.length;
-      yield piece;
-    }
-  };
+  return (rows) => joined(files[FORMATS[format].input](rows), counts);
+}
+
+/** Rows as pieces of `PIECE_BYTES`, because each piece is a write to a disk. */
+async function* joined(pieces: AsyncIterable<Uint8Array>, counts: FileCounts): AsyncGenerator<Uint8Array> {
+  let open: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of pieces) {
+    counts.bytes += piece.length;
+    open.push(piece);
+    bytes += piece.length;
+    if (bytes < PIECE_BYTES) continue;
+    yield Buffer.concat(open);
+    open = [];
+    bytes = 0;
+  }
+  if (bytes > 0) yield Buffer.concat(open);
 }

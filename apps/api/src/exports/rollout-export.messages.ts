@@ -2,13 +2,13 @@ import { Inject, Injectable } from '@nestjs/common';
 import { buffer } from 'node:stream/consumers';
 import { BlobError, type BlobStore } from '@palestra/blobs';
 import type { ExportedMessage } from '@palestra/exports';
+import { TimeSlice } from '@palestra/kit';
 import type { MessageType } from '@palestra/protocol';
+import { compareMessages, type TranscriptMessage } from '@palestra/rollouts/transcript';
 import type pg from 'pg';
 import { BLOB_STORE } from '../platform/tokens.ts';
-import { mapLimit } from '../store/storage/map-limit.ts';
 import { objectKey } from '../store/storage/object-keys.ts';
 import { TranscriptReader } from '../store/storage/transcript-reader.service.ts';
-import { selectPointers } from '../store/storage/transcript.sql.ts';
 import { dateOf } from './narrow-rollout.ts';
 import { type MessageRow, selectMessagesOf } from './rollout-export.rows.sql.ts';
 
@@ -16,11 +16,12 @@ export interface MessageLocation {
   seq: string;
   id: string;
   day: string;
-  sealed: boolean;
+  /** Their number when the rollout was derived. */
+  messages: number;
 }
 
-/** Transcripts that are read from the object store at the same time. */
-const CONCURRENCY = 8;
+type FoundMessage = TranscriptMessage | MessageRow;
+
 const DEADLINE_MS = 60_000;
 /** Reference to an image in a stored message (MessageObjects). */
 const OBJECT = /palestra-object:([0-9a-f]{64}\.([a-z0-9]{1,8}))/g;
@@ -33,38 +34,31 @@ export class ExportMessages {
     @Inject(BLOB_STORE) private readonly blobs: BlobStore,
   ) {}
 
-  /** Messages by `seq`, in the order of their indexes. The caller bounds their size. */
+  /**
+   * Messages by `seq`, in the order of their indexes. Rollouts that were erased since they were located are absent. The caller bounds the
+   * size of the result.
+   */
   async read(pool: pg.Pool, orgId: string, locations: readonly MessageLocation[]): Promise<Map<string, ExportedMessage[]>> {
-    const found = new Map<string, MessageRow[]>(locations.map(({ seq }) => [seq, []]));
-    for (const row of await selectMessagesOf(
-      pool,
-      locations.filter(({ sealed }) => !sealed),
-    )) {
-      found.get(row.rollout_seq)!.push(row);
+    const rows = new Map<string, MessageRow[]>();
+    for (const row of await selectMessagesOf(pool, locations)) {
+      const before = rows.get(row.rollout_seq);
+      if (before) before.push(row);
+      else rows.set(row.rollout_seq, [row]);
     }
-    // After the rows: a rollout that was sealed in between has a pointer.
-    const sealed = await selectPointers(
-      pool,
-      locations.map(({ seq }) => seq),
-    );
-    const inObjects = locations.filter(({ seq }) => sealed.has(seq));
-    await mapLimit(inObjects, CONCURRENCY, async (location) => {
-      found.set(location.seq, await this.#sealed(location));
-    });
+    const sealed = await this.transcripts.sealedMessages(locations.map(({ seq }) => seq));
     const transcripts = new Map<string, ExportedMessage[]>();
-    for (const location of locations) {
-      const rows = found.get(location.seq)!;
-      transcripts.set(location.seq, rows.some(hasObjects) ? await this.#restore(orgId, location.id, rows) : rows.map(messageOf));
+    const slice = new TimeSlice();
+    for (const { seq, id, messages } of locations) {
+      const found = merged(sealed.get(seq) ?? [], rows.get(seq) ?? []);
+      // Erasing deletes rows and transcript in one transaction.
+      if (found.length === 0 && messages > 0) continue;
+      transcripts.set(seq, found.some(hasObjects) ? await this.#restore(orgId, id, found) : found.map(messageOf));
+      if (slice.isOver) await slice.renew();
     }
     return transcripts;
   }
 
-  async #sealed(location: MessageLocation): Promise<MessageRow[]> {
-    const rows = await this.transcripts.messages({ ...location, sealed: true });
-    return rows.map((row) => ({ ...row, rollout_seq: location.seq, metadata: textOf(row.metadata) }));
-  }
-
-  async #restore(orgId: string, rolloutId: string, rows: readonly MessageRow[]): Promise<ExportedMessage[]> {
+  async #restore(orgId: string, rolloutId: string, rows: readonly FoundMessage[]): Promise<ExportedMessage[]> {
     const restored: ExportedMessage[] = [];
     for (const row of rows) {
       const body = row.blob_key === null ? row.content : ((await this.#object(row.blob_key))?.toString('utf8') ?? row.content);
@@ -95,13 +89,21 @@ export class ExportMessages {
   }
 }
 
-const hasObjects = ({ blob_key, content }: MessageRow) => blob_key !== null || (content !== null && content.includes('palestra-object:'));
+const hasObjects = ({ blob_key, content }: FoundMessage) => blob_key !== null || (content !== null && content.includes('palestra-object:'));
+
+/** Sealed messages and rows. An event that is in both has arrived again. */
+function merged(sealed: readonly TranscriptMessage[], rows: readonly MessageRow[]): readonly FoundMessage[] {
+  if (sealed.length === 0) return rows;
+  if (rows.length === 0) return sealed;
+  const ids = new Set(sealed.map(({ event_id }) => event_id));
+  return [...sealed, ...rows.filter(({ event_id }) => !ids.has(event_id))].toSorted(compareMessages);
+}
 
 function textOf(metadata: object | null): string | null {
   return metadata === null || Object.keys(metadata).length === 0 ? null : JSON.stringify(metadata);
 }
 
-function messageOf(row: MessageRow): ExportedMessage {
+function messageOf(row: FoundMessage): ExportedMessage {
   const { index, content, summary, content_reference, name, call_id, reward, is_finished, metadata } = row;
   return {
     index,
@@ -113,7 +115,7 @@ function messageOf(row: MessageRow): ExportedMessage {
     call_id,
     reward,
     is_finished,
-    metadata,
+    metadata: typeof metadata === 'string' ? metadata : textOf(metadata),
     sent_at: dateOf(Number(row.sent_at)),
   };
 }

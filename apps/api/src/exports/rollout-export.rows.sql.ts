@@ -16,7 +16,6 @@ export interface DetailRow {
   seq: string;
   id: string;
   day: string;
-  sealed: boolean;
   run: string;
   run_id: string;
   rollout_name: string | null;
@@ -73,7 +72,7 @@ export interface DetailRow {
 const jsonText = (expression: string) => `NULLIF((${expression})::text, 'null')`;
 
 const DETAILS = `
-SELECT p.seq::text, p.id, h.day::text, h.sealed_at IS NOT NULL AS sealed, u.name AS run, u.id AS run_id, m.rollout_name, m.source, m.model,
+SELECT p.seq::text, p.id, h.day::text, u.name AS run, u.id AS run_id, m.rollout_name, m.source, m.model,
   e.environment, COALESCE(v.number::text, b.rollout_info->>'env_version') AS environment_version, e.variant, p.split, t.key AS task_key, p.task_index,
   ${jsonText("b.start->'task_spec'")} AS task_spec, p.phase, p.step, p.policy_step, p.group_key::text, ${sampleSql('p')} AS sample_idx, p.reward, p.partial_reward, p.reward_reported,
   p.reward_positive, p.max_reward, p.last_reward, p.reward_steps, p.stop, m.stop_raw, p.failure, p.finished, p.turns, p.messages, p.calls, p.call_errors,
@@ -226,6 +225,7 @@ export async function latestSeq(pool: pg.Pool): Promise<string> {
 
 export interface MessageRow {
   rollout_seq: string;
+  event_id: string;
   index: number;
   type: string;
   name: string | null;
@@ -240,11 +240,11 @@ export interface MessageRow {
   sent_at: string;
 }
 
-/** Messages of rollouts that are not sealed, in their order. Plan: per rollout an Index Scan of its partition's primary key. */
+/** Messages of rollouts that are still rows, in their order. Plan: per rollout an Index Scan of its partition's primary key. */
 export async function selectMessagesOf(pool: pg.Pool, locations: readonly { seq: string; day: string }[]): Promise<MessageRow[]> {
   const { rows } = await pool.query<MessageRow>({
     name: 'export-messages',
-    text: `SELECT m.rollout_seq::text, m.index, m.type, m.name, m.call_id, m.content, m.content_reference, m.summary, m.reward, m.is_finished, m.blob_key,
+    text: `SELECT m.rollout_seq::text, m.event_id, m.index, m.type, m.name, m.call_id, m.content, m.content_reference, m.summary, m.reward, m.is_finished, m.blob_key,
         NULLIF(m.metadata::text, '{}') AS metadata, m.sent_at::text
       FROM unnest($1::bigint[], $2::date[]) AS h(seq, day) JOIN rollout_messages m ON m.day = h.day AND m.rollout_seq = h.seq
       ORDER BY m.rollout_seq, m.index, m.event_id`,

@@ -6,6 +6,7 @@ import type pg from 'pg';
 import { selectQueryRows, withTexts } from '../rollouts/query-rows.sql.ts';
 import { lensColumns } from './lens-columns.ts';
 import { groupId, narrowRollout } from './narrow-rollout.ts';
+import { readAhead } from './read-ahead.ts';
 import type { ExportMessages, MessageLocation } from './rollout-export.messages.ts';
 import {
   type Condition,
@@ -64,10 +65,17 @@ export class ExportSource {
   }
 
   async *rollouts(from: ExportCursor | null): AsyncGenerator<Positioned<ExportedRollout, ExportCursor>> {
-    for await (const batch of batches(this.#located('arrival', from, PAGE), ({ location }) => location.bytes)) {
-      const messages = await this.#read(batch.map(({ location }) => location));
-      for (const row of batch) yield { row: this.#withMessages(row, messages), cursor: arrivalOf(row) };
+    const located = batches(this.#located('arrival', from, PAGE), ({ location }) => location.bytes);
+    for await (const { batch, messages } of readAhead(this.#withTranscripts(located))) {
+      for (const row of batch) {
+        const found = messages.get(row.location.seq);
+        if (found) yield { row: this.#withMessages(row, found), cursor: arrivalOf(row) };
+      }
     }
+  }
+
+  async *#withTranscripts(batchesOfRows: AsyncIterable<LocatedRow[]>) {
+    for await (const batch of batchesOfRows) yield { batch, messages: await this.#read(batch.map(({ location }) => location)) };
   }
 
   async *pairs(from: ExportCursor | null): AsyncGenerator<Positioned<PairOf<ExportedRollout>, ExportCursor>> {
@@ -75,7 +83,9 @@ export class ExportSource {
     for await (const batch of batches(pairs, ({ chosen, rejected }) => chosen.location.bytes + rejected.location.bytes)) {
       const messages = await this.#read(batch.flatMap(({ chosen, rejected }) => [chosen.location, rejected.location]));
       for (const { chosen, rejected, group_n } of batch) {
-        const row = { chosen: this.#withMessages(chosen, messages), rejected: this.#withMessages(rejected, messages), group_n };
+        const [good, bad] = [messages.get(chosen.location.seq), messages.get(rejected.location.seq)];
+        if (!good || !bad) continue;
+        const row = { chosen: this.#withMessages(chosen, good), rejected: this.#withMessages(rejected, bad), group_n };
         yield { row, cursor: afterGroupOf(chosen) };
       }
     }
@@ -101,7 +111,8 @@ export class ExportSource {
         const { environment, split, task_index } = names.get(id)!;
         const detail = details.get(example);
         if (!detail || environment === null || task_index === null) continue;
-        const messages = (await this.#read([locationOf(detail)])).get(example)!;
+        const messages = (await this.#read([locationOf(detail)])).get(example);
+        if (!messages) continue;
         const { prompt } = splitTurns(this.selection.redact ? redactMessages(messages) : messages);
         if (prompt.length === 0) continue;
         yield {
@@ -189,7 +200,9 @@ export class ExportSource {
       for (const row of batch) {
         // A rollout that was erased meanwhile is in neither.
         const candidate = found.get(row.location.seq);
-        if (candidate && filter.accepts(messages ? withTexts(candidate, messages.get(row.location.seq)!) : candidate)) accepted.push(row);
+        const texts = messages?.get(row.location.seq);
+        if (!candidate || (messages && !texts)) continue;
+        if (filter.accepts(texts ? withTexts(candidate, texts) : candidate)) accepted.push(row);
       }
     }
     return accepted;
@@ -204,13 +217,12 @@ export class ExportSource {
     return this.selection.redact ? redactNarrow(row) : row;
   }
 
-  #withMessages(row: LocatedRow, messages: Map<string, ExportedMessage[]>): ExportedRollout {
-    const ownMessages = messages.get(row.location.seq)!;
-    return Object.assign(this.#redacted(row), { messages: this.selection.redact ? redactMessages(ownMessages) : ownMessages });
+  #withMessages(row: LocatedRow, messages: ExportedMessage[]): ExportedRollout {
+    return Object.assign(this.#redacted(row), { messages: this.selection.redact ? redactMessages(messages) : messages });
   }
 }
 
-const locationOf = (row: DetailRow) => ({ seq: row.seq, id: row.id, day: row.day, sealed: row.sealed, bytes: Number(row.bytes) });
+const locationOf = ({ seq, id, day, messages, bytes }: DetailRow) => ({ seq, id, day, messages, bytes: Number(bytes) });
 
 function keysetOf({ location, group_key, phaseCode, step }: LocatedRow, order: ExportOrder): string[] {
   return order === 'arrival' ? [location.seq] : [group_key!, String(phaseCode), String(step ?? -1), location.seq];

@@ -43,14 +43,17 @@ function schemaOf(columns: readonly Column[], messages: boolean): ParquetSchema 
   ];
 }
 
-function columnsOf(rows: (NarrowRollout & { messages?: ExportedMessage[] })[], columns: readonly Column[], messages: boolean): ColumnData {
-  const narrow = columns.map(({ name, type }) => {
+function* columnsOf(
+  rows: (NarrowRollout & { messages?: ExportedMessage[] })[],
+  columns: readonly Column[],
+  messages: boolean,
+): Generator<ColumnData[number]> {
+  for (const { name, type } of columns) {
     const values = rows.map((row) => cellOf(type, row[name as keyof NarrowRollout]));
-    return { name, data: values, statistics: helpsToSkip(name, type) };
-  });
-  if (!messages) return narrow;
+    yield { name, data: values, statistics: helpsToSkip(name, type) };
+  }
   // No statistics: readers cannot skip row groups by bounds of message texts.
-  return [...narrow, { name: 'messages', data: rows.map((row) => row.messages ?? []), statistics: false }];
+  if (messages) yield { name: 'messages', data: rows.map((row) => row.messages ?? []), statistics: false };
 }
 
 /** Whether readers filter by ranges of the column. Bounds of other columns cost more than they save. */

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { BlobError } from '@palestra/blobs';
+import { TimeSlice } from '@palestra/kit';
 import type { MessageSkeleton } from '@palestra/rollouts';
 import { compareMessages, type TranscriptMessage } from '@palestra/rollouts/transcript';
 import { Database } from '../../platform/database/database.ts';
@@ -51,6 +52,30 @@ export class TranscriptReader {
       const late = live.filter((row) => !sealedIds.has(row.event_id));
       return [...rows, ...late].toSorted(compareMessages).slice(0, limit);
     });
+  }
+
+  /**
+   * Sealed messages of several rollouts, by `seq`; rollouts that were never sealed are absent. Late events that are still rows are not
+   * among them: the caller reads the rows before, so that a rollout that is sealed in between is in one of both. The caller bounds the
+   * size of the result.
+   */
+  async sealedMessages(seqs: readonly string[]): Promise<Map<string, TranscriptMessage[]>> {
+    const found = new Map<string, TranscriptMessage[]>();
+    const slice = new TimeSlice();
+    let wanted = seqs;
+    for (let attempt = 1; wanted.length > 0; attempt += 1) {
+      const pointers = await selectPointers(this.database.pool, wanted);
+      const lines = await this.objects.linesOfMany(pointers);
+      for (const [seq, texts] of lines) {
+        found.set(seq, texts.map(messageOf));
+        if (slice.isOver) await slice.renew();
+      }
+      // The objects of the others were deleted since: those rollouts were sealed, merged or erased.
+      wanted = [...pointers].flatMap(([seq, { chunks }]) => (lines.has(seq) || chunks.length === 0 ? [] : seq));
+      if (wanted.length > 0 && attempt === MAX_ATTEMPTS)
+        throw new Error(`the transcript ${pointers.get(wanted[0]!)!.blob_key} is not in the object store`);
+    }
+    return found;
   }
 
   /** Skeletons for the normaliser, of sealed and unsealed rollouts, by `seq`. */
