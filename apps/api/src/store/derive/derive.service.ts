@@ -19,6 +19,7 @@ import { codeOf, wordOf } from '../vocabulary-codes.ts';
 import { isInputFault, isObjectStoreUnavailable, bisectBatch } from '../bisect-batch.ts';
 import {
   type DirtyHead,
+  type Lane,
   type NarrowRow,
   markOutdated,
   markOverdueGaps,
@@ -84,23 +85,28 @@ export class DeriveService {
     );
   }
 
-  /** One round of narrow rows: a batch of changed rollouts, and the steps of runs whose upload names none. Returns whether there is more. */
-  async deriveRound(): Promise<boolean> {
+  /**
+   * One round of narrow rows: a batch of changed rollouts of a lane, and in the first lane the steps of runs whose upload names none.
+   * Returns whether there is more.
+   */
+  async deriveRound(lane?: Lane): Promise<boolean> {
     const { pool } = this.database;
     let more = false;
+    const isFirst = lane === undefined || lane.number === 0;
     return runAllStages(
       async () => {
-        await markOverdueGaps(pool, BATCH);
-        more = (await this.#deriveBatch({})) === BATCH;
+        if (isFirst) await markOverdueGaps(pool, BATCH);
+        more = (await this.#deriveBatch({ lane })) === BATCH;
         return more;
       },
       async () => {
+        if (!isFirst) return false;
         for (const runSeq of await selectDueRuns(pool, 20, this.quarantine.members('run').map(Number))) await this.infer(runSeq);
         return false;
       },
       async () => {
         // A page at a time, so that uploads do not wait until the whole store is derived again.
-        if (!more) await this.#markOutdated();
+        if (isFirst && !more) await this.#markOutdated();
         return false;
       },
     );
@@ -139,7 +145,7 @@ export class DeriveService {
     return retryDatabase(() => markRuns(this.database.pool, [runSeq]), RETRY_MS);
   }
 
-  async #deriveBatch(filter: { runSeq?: number; seq?: string }): Promise<number> {
+  async #deriveBatch(filter: { runSeq?: number; seq?: string; lane?: Lane }): Promise<number> {
     const includesSealed = Date.now() >= this.#sealedAfter;
     const heads = await selectDirty(this.database.pool, filter, {
       limit: BATCH,

@@ -26,6 +26,32 @@ export interface DirtyHead {
   ledger_task: RawRollout['ledgerTask'];
 }
 
+/** A part of the rollouts: those whose number, divided by `of`, leaves the rest `number`. */
+export interface Lane {
+  number: number;
+  of: number;
+}
+
+/**
+ * Lanes of narrow rows and of search that have work among the next rollouts, and the first, which also has work of its own. Plan: Index
+ * Only Scans of the partial indexes, bounded.
+ */
+export async function selectDueLanes(
+  client: Pick<pg.Pool, 'query'>,
+  lanes: number,
+): Promise<{ rows: ReadonlySet<number>; search: ReadonlySet<number> }> {
+  const { rows } = await client.query<{ rows: number[]; search: number[] }>({
+    name: 'rollouts-due-lanes',
+    text: `SELECT
+      ARRAY(SELECT DISTINCT (seq % $1)::int FROM (
+        SELECT seq FROM rollout_heads WHERE dirty AND run_seq IS NOT NULL ORDER BY run_seq, seq LIMIT 1000) h) AS rows,
+      ARRAY(SELECT DISTINCT (run_seq % $1)::int FROM (
+        SELECT run_seq FROM rollout_heads WHERE unsearched AND run_seq IS NOT NULL ORDER BY seq LIMIT 10000) h) AS search`,
+    values: [lanes],
+  });
+  return { rows: new Set([0, ...rows[0]!.rows]), search: new Set([0, ...rows[0]!.search]) };
+}
+
 /** Plan: Index Scan using rollout_heads_dirty_idx (partial), one probe of rollout_starts_pkey and rollout_meta_pkey a row. */
 const DIRTY = `
 SELECT h.seq, h.id, h.org_id, h.day::text, h.run_seq, h.revision, h.finished, h.failure_class, h.flags, h.bytes, h.sealed_at IS NOT NULL AS sealed,
@@ -33,19 +59,19 @@ SELECT h.seq, h.id, h.org_id, h.day::text, h.run_seq, h.revision, h.finished, h.
   extract(epoch FROM now() - h.last_at)::float8 * 1000 AS quiet_ms, s.start, s.rollout_info, m.ledger_task
 FROM rollout_heads h LEFT JOIN rollout_starts s ON s.rollout_seq = h.seq LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq
 WHERE h.dirty AND h.run_seq IS NOT NULL AND ($1::int IS NULL OR h.run_seq = $1) AND ($2::bigint IS NULL OR h.seq = $2)
-  AND ($4 OR h.sealed_at IS NULL) AND NOT h.seq = ANY($5::bigint[])
+  AND ($4 OR h.sealed_at IS NULL) AND NOT h.seq = ANY($5::bigint[]) AND ($6::int IS NULL OR h.seq % $7 = $6)
 ORDER BY h.run_seq, h.seq LIMIT $3`;
 
 /** `sealed`: includes rollouts whose messages are in the object store. */
 export async function selectDirty(
   pool: pg.Pool,
-  filter: { runSeq?: number; seq?: string },
+  filter: { runSeq?: number; seq?: string; lane?: Lane },
   { limit, sealed, without }: { limit: number; sealed: boolean; without: readonly string[] },
 ): Promise<DirtyHead[]> {
   const { rows } = await pool.query<DirtyHead>({
     name: 'rollouts-dirty',
     text: DIRTY,
-    values: [filter.runSeq ?? null, filter.seq ?? null, limit, sealed, without],
+    values: [filter.runSeq ?? null, filter.seq ?? null, limit, sealed, without, filter.lane?.number ?? null, filter.lane?.of ?? 1],
   });
   return rows;
 }

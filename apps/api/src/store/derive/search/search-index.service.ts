@@ -8,6 +8,7 @@ import { isBlobFailure } from '../../bisect-batch.ts';
 import { inTransaction } from '../../../platform/database/transaction.ts';
 import { messageOf, TranscriptObjects } from '../../storage/transcript-objects.service.ts';
 import { selectPointers, type TranscriptPointer } from '../../storage/transcript.sql.ts';
+import type { Lane } from '../derive.sql.ts';
 import { collectBlocks, markFullBlocks } from './search-blocks.sql.ts';
 import {
   finishIndexing,
@@ -36,7 +37,8 @@ const MESSAGES = 200;
 @Injectable()
 export class SearchIndex {
   #blocks = BLOCKS;
-  #batch: { heads: readonly UnsearchedHead[]; from: IndexPosition | null } | null = null;
+  /** By lane. */
+  readonly #batches = new Map<number, { heads: readonly UnsearchedHead[]; from: IndexPosition | null }>();
 
   constructor(
     private readonly database: Database,
@@ -44,9 +46,10 @@ export class SearchIndex {
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
-  /** One statement's worth of text; answers whether there is more. */
-  async round(): Promise<boolean> {
-    const indexed = await this.#indexBatch();
+  /** One statement's worth of text of the runs of a lane, and in the first lane what belongs to none; answers whether there is more. */
+  async round(lane: Lane = { number: 0, of: 1 }): Promise<boolean> {
+    const indexed = await this.#indexBatch(lane);
+    if (lane.number > 0) return indexed;
     let written = await this.#collect();
     if (indexed) return true;
     for (const rollout of await selectLate(this.database.pool, LATE_BATCH)) if (await this.#indexLate(rollout)) written = true;
@@ -68,15 +71,18 @@ export class SearchIndex {
   }
 
   /** A batch that is too large for one statement goes on in the next round. */
-  async #indexBatch(): Promise<boolean> {
+  async #indexBatch(lane: Lane): Promise<boolean> {
     const { pool } = this.database;
-    const { heads, from } = this.#batch ?? { heads: await selectUnsearched(pool, BATCH, STATEMENT_BYTES), from: null };
-    this.#batch = null;
+    const { heads, from } = this.#batches.get(lane.number) ?? {
+      heads: await selectUnsearched(pool, BATCH, STATEMENT_BYTES, lane),
+      from: null,
+    };
+    this.#batches.delete(lane.number);
     if (heads.length === 0) return false;
     const rest = await indexMessages(pool, heads, from, STATEMENT_BYTES);
     const open = rest === null ? heads.length : heads.findIndex(({ seq }) => seq === rest.seq);
     await finishIndexing(pool, heads.slice(0, open));
-    if (rest) this.#batch = { heads: heads.slice(open), from: rest };
+    if (rest) this.#batches.set(lane.number, { heads: heads.slice(open), from: rest });
     return true;
   }
 

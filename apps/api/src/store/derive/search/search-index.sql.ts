@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { MARK_BLOCKS_OF_GONE } from '../../search-marks.sql.ts';
+import type { Lane } from '../derive.sql.ts';
 import { markFullBlocks } from './search-blocks.sql.ts';
 
 /** What a message costs besides its text. */
@@ -122,15 +123,15 @@ export interface IndexPosition {
   index: number;
 }
 
-/** The next rollouts to index, at most `bytes` of them or one. Plan: Index Scan using rollout_heads_unsearched_idx. */
-export async function selectUnsearched(pool: pg.Pool, limit: number, bytes: number): Promise<UnsearchedHead[]> {
+/** The next rollouts of the runs of a lane to index, at most `bytes` of them or one. Plan: Index Scan using rollout_heads_unsearched_idx. */
+export async function selectUnsearched(pool: pg.Pool, limit: number, bytes: number, lane: Lane): Promise<UnsearchedHead[]> {
   const { rows } = await pool.query<UnsearchedHead>({
     name: 'rollouts-search-heads',
     text: `SELECT seq::text, revision FROM (
         SELECT seq, revision, sum(bytes + ${MESSAGE_BYTES} * messages) OVER place AS upto, row_number() OVER place AS n
-        FROM (SELECT * FROM rollout_heads h WHERE unsearched AND run_seq IS NOT NULL AND NOT (${LATE}) ORDER BY seq LIMIT $1) h WINDOW place AS (ORDER BY seq)) h
+        FROM (SELECT * FROM rollout_heads h WHERE unsearched AND run_seq IS NOT NULL AND run_seq % $4 = $3 AND NOT (${LATE}) ORDER BY seq LIMIT $1) h WINDOW place AS (ORDER BY seq)) h
       WHERE upto <= $2 OR n = 1 ORDER BY h.seq`,
-    values: [limit, bytes],
+    values: [limit, bytes, lane.number, lane.of],
   });
   return rows;
 }
