@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { BLOCKS, hitsSql } from '../../../apps/api/src/runs/search/search.sql.ts';
+import { hitsSql } from '../../../apps/api/src/runs/search/search.sql.ts';
+import { BLOCKS } from '../../../apps/api/src/store/derive/search/found-blocks.sql.ts';
 import { createOrganisation } from '../../support/organisation.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
@@ -193,6 +194,7 @@ describe('plans of search', () => {
     const client = await server.database.pool.connect();
     try {
       await client.query('BEGIN');
+      // As connections of the service.
       if (text === BLOCKS) await client.query('SET LOCAL enable_seqscan = off');
       const { rows } = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, values);
       const nodes = new Set<string>();
@@ -216,7 +218,7 @@ describe('plans of search', () => {
     ['absent', 0],
     ['frequent block77', 1],
   ])('the index of blocks answers "%s"', async (word, blocks) => {
-    const plan = await scansOf(BLOCKS, [[`\u0001r${run}`], word, '0', 10_000]);
+    const plan = await scansOf(BLOCKS, [[`\u0001r${run}`], word, '0', 10_000, null]);
     expect(plan).toEqual({ nodes: ['rollout_search_blocks_words_idx'], rows: blocks });
   });
 

@@ -19,7 +19,7 @@ import {
   updateView,
   type ViewRow,
 } from './annotation.sql.ts';
-import { rolloutQuery } from '../rollouts/rollout-query.ts';
+import { canonicalQuery } from '../rollouts/rollout-query.ts';
 import { RolloutService } from '../rollouts/rollout.service.ts';
 
 const MAX_STATE_BYTES = 16_384;
@@ -97,7 +97,7 @@ export class AnnotationService {
     const runSeq = run === null ? null : await this.runs.seqOf(caller, run);
     if (view.lens !== null && !isLens(view.lens)) throw invalidField('lens', `Unknown lens ${JSON.stringify(view.lens)}.`);
     if (Buffer.byteLength(JSON.stringify(view.state)) > MAX_STATE_BYTES) throw invalidField('state', `At most ${MAX_STATE_BYTES} bytes.`);
-    const query = view.query.trim() === '' ? '' : rolloutQuery(view.query, runSeq === null ? [] : [runSeq], 1).text;
+    const query = view.query.trim() === '' ? '' : canonicalQuery(view.query);
     return { runSeq, view: { ...view, query } };
   }
 }

@@ -99,7 +99,7 @@ export class RolloutExportRunner implements OnApplicationShutdown {
     const turnEnds = Date.now() + TURN_MS;
     const { format, shard_rows: rows, shard_bytes: bytes } = row.request;
     if (row.files.length === 0 && progress.position === null) await this.#begin(row, progress);
-    const shards = new ShardedRows<unknown, ExportCursor>(this.#rows(row, signal), progress.position);
+    const shards = new ShardedRows<unknown, ExportCursor>(await this.#rows(row, signal), progress.position);
     try {
       // A query without rollouts gives one empty file, which has the columns.
       while (row.files.length === 0 || !(await shards.isDone())) {
@@ -135,15 +135,15 @@ export class RolloutExportRunner implements OnApplicationShutdown {
     const deadline = Date.now() + SETTLE_MS;
     while (Date.now() < deadline && (await this.derive.settle(row.request.run_seqs)));
     const { input } = FORMATS[row.request.format];
-    const query = rolloutQuery(row.request.query, row.request.run_seqs, CONDITION_PARAMETER);
+    const query = await rolloutQuery(this.#pool, row.request.query, row.request.run_seqs, CONDITION_PARAMETER);
     if (input === 'pairs' || input === 'tasks' || query.compiled.postFilter) return;
     const total = await countMatches(this.#pool, row.request.run_seqs, row.as_of_seq, query.where);
     if (!(await saveExport(this.database.pool, row.id, progress.lease, { total: String(total) }))) throw new LeaseLost();
   }
 
-  #rows(row: ExportRow, signal: AbortSignal): AsyncIterable<{ row: unknown; cursor: ExportCursor }> {
+  async #rows(row: ExportRow, signal: AbortSignal): Promise<AsyncIterable<{ row: unknown; cursor: ExportCursor }>> {
     const { request } = row;
-    const query = rolloutQuery(request.query, request.run_seqs, CONDITION_PARAMETER);
+    const query = await rolloutQuery(this.#pool, request.query, request.run_seqs, CONDITION_PARAMETER);
     const selection = {
       org: { id: row.org_id, name: request.org_name },
       runSeqs: request.run_seqs,

@@ -5,13 +5,13 @@ import { type CreateRolloutExport, PalestraError, type RolloutExportView } from 
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
-import { rolloutQuery } from '../rollouts/rollout-query.ts';
+import { canonicalQuery } from '../rollouts/rollout-query.ts';
 import { RunService } from '../runs/run.service.ts';
 import { exportPrefix } from '../store/storage/export-prefix.ts';
 import { declareObjects } from '../store/storage/garbage.sql.ts';
 import { ExportJobs } from './export-jobs.ts';
 import { presentRolloutExport } from './rollout-export.presenter.ts';
-import { CONDITION_PARAMETER, latestSeq } from './rollout-export.rows.sql.ts';
+import { latestSeq } from './rollout-export.rows.sql.ts';
 import {
   countActive,
   deleteExport,
@@ -43,7 +43,7 @@ export class RolloutExportService {
     const runSeq = run === undefined ? null : await this.runs.seqOf(caller, run);
     const found = await selectExportedRuns(pool, caller.orgId, runSeq);
     const runSeqs = found.map(({ seq }) => seq);
-    const { text } = rolloutQuery(request.query, runSeqs, CONDITION_PARAMETER);
+    const text = canonicalQuery(request.query);
     if ((await countActive(pool, caller.orgId)) >= MAX_ACTIVE) {
       throw new PalestraError('capacity_exhausted', {
         detail: `${MAX_ACTIVE} exports of this organisation wait already. Try again when one has finished.`,

@@ -52,7 +52,7 @@ export class RolloutListService {
   ) {}
 
   async list(request: ListRequest): Promise<RolloutList> {
-    const query = queryOf(request);
+    const query = await this.#query(request);
     const page: RolloutPage = { ...request, where: query?.where, after: keysetOf(request), limit: request.limit + 1 };
     const [{ rows, more }, total] = await Promise.all([
       this.#rows(page, query, request.limit),
@@ -72,7 +72,7 @@ export class RolloutListService {
    * found.
    */
   async beside({ seq, ...list }: BesideRequest): Promise<{ previous?: RolloutPageRow; next?: RolloutPageRow; incomplete: boolean }> {
-    const query = queryOf(list);
+    const query = await this.#query(list);
     const after = await selectKeyset(this.database.pool, seq, list);
     const one = (backwards: boolean) => this.#rows({ ...list, where: query?.where, after, limit: 2, backwards }, query, 1);
     const [previous, next] = await Promise.all([one(true), one(false)]);
@@ -82,6 +82,10 @@ export class RolloutListService {
       ...(next.rows[0] && { next: next.rows[0] }),
       incomplete: isCut(previous) || isCut(next),
     };
+  }
+
+  async #query({ q, runSeqs }: Pick<ListRequest, 'q' | 'runSeqs'>): Promise<RolloutQuery | null> {
+    return q === undefined || q.trim() === '' ? null : rolloutQuery(this.database.pool, q, runSeqs, FIRST_PARAMETER);
   }
 
   #rows(page: RolloutPage, query: RolloutQuery | null, limit: number): Promise<Rows> {
@@ -117,9 +121,6 @@ export class RolloutListService {
     }
   }
 }
-
-const queryOf = ({ q, runSeqs }: Pick<ListRequest, 'q' | 'runSeqs'>): RolloutQuery | null =>
-  q === undefined || q.trim() === '' ? null : rolloutQuery(q, runSeqs, FIRST_PARAMETER);
 
 const SORT_VALUES = { bigint: INT64, float8: FLOAT64, int: INT32 };
 

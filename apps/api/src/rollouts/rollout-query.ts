@@ -13,6 +13,8 @@ import {
   type QuerySchema,
 } from '@palestra/query';
 import { codeOf } from '../store/vocabulary-codes.ts';
+import type pg from 'pg';
+import { selectBlocks, selectRolloutsIn } from '../store/derive/search/found-blocks.sql.ts';
 import { sampleSql } from './sample.sql.ts';
 import { foundBy, plainWords, runWord, typeWord } from '../store/derive/search/search-index.sql.ts';
 
@@ -89,7 +91,7 @@ export const storeSchema: QuerySchema = {
   toolExists: (failed, test) =>
     `EXISTS (SELECT FROM rollout_tools x WHERE x.rollout_seq = r.seq ${failed ? 'AND x.errors > 0' : ''} AND ${test('x.tool')})`,
   textExists: ({ kind, text, ignoreCase, types }, bind) => {
-    if (kind === 'phrase') return `r.seq IN (SELECT s.rollout_seq FROM rollout_search s WHERE ${searchCondition(text, types, bind)})`;
+    if (kind === 'phrase') return phraseMark(bind(new Phrase(text, types)), bind(MARKS));
     // Sealed messages are not in the table; only the caller's filter can search them.
     const ofType = types === null ? '' : ` AND mm.type = ANY(${bind(types)})`;
     const found = `mm.content ${ignoreCase ? 'ILIKE' : 'LIKE'} ${bind(likePattern(text))}`;
@@ -99,16 +101,17 @@ export const storeSchema: QuerySchema = {
   },
 };
 
-/** Messages of these types with the words of `text` in sequence; `inRuns` adds the runs. */
-function searchCondition(text: string, types: readonly string[] | null, bind: (value: unknown) => string): string {
-  const words = `phraseto_tsquery('simple', ${plainWords(bind(text))})`;
-  const inRuns = `${bind(RUNS)}::tsquery`;
-  const marks = types === null ? inRuns : `${inRuns} && ${bind(anyWord(types.map(typeWord)))}::tsquery`;
-  return foundBy(marks, words);
+/** A phrase until `located` looks it up, and the place of its condition. */
+class Phrase {
+  constructor(
+    readonly text: string,
+    readonly types: readonly string[] | null,
+  ) {}
 }
+const MARKS = Symbol('the marks of the phrase before');
+const phraseMark = (text: string, marks: string) => `\u0001${text}\u0001${marks}\u0001`;
+const PHRASE_MARKS = /\u0001\$(?<text>\d+)\u0001(?<marks>\$\d+)\u0001/g;
 
-/** Placeholder for the runs of the statement, until `inRuns` replaces it. */
-const RUNS = Symbol('the runs of the statement');
 const quoted = (word: string) => `'${word.replaceAll("'", "''").replaceAll('\\', '\\\\')}'`;
 const anyWord = (words: readonly string[]) => words.map(quoted).join(' | ');
 
@@ -123,37 +126,76 @@ export interface RolloutQuery {
   compiled: CompiledQuery;
 }
 
-/** Throws `invalid_query` with the wrong word and a suggestion. */
-export function rolloutQuery(text: string, runSeqs: readonly number[], firstParameter: number): RolloutQuery {
-  return compile(() => parseQuery(text), runSeqs, firstParameter);
-}
+/** Blocks of messages that are read for the rollouts of a phrase: about 20 ms. */
+const MAX_BLOCKS = 64;
 
-/**
- * The query, restricted to rollouts with a message that matches the regex. An `in:` of the query applies to its own texts only. Throws as
- * `rolloutQuery`.
- */
-export function regexQuery(pattern: string, text: string, runSeqs: readonly number[], firstParameter: number): RolloutQuery {
-  const at = { position: 0, length: pattern.length };
-  return compile(
-    () => {
-      const within = parseQuery(text);
-      const refuse = (message: string) => new QueryError(message, { ...at, token: pattern });
-      if (pattern.length > QUERY_LIMITS.regexLength) throw refuse(`A regex has at most ${QUERY_LIMITS.regexLength} characters.`);
-      if (pattern.includes('\0')) throw refuse('A regex cannot contain the character U+0000.');
-      const regex: Clause = { kind: 'text', negated: false, value: { kind: 'regex', pattern, ignoreCase: false, ...at }, ...at };
-      return { ...at, clauses: [{ kind: 'group', negated: false, alternatives: [within], ...at }, regex] };
-    },
+/** Throws `invalid_query` with the wrong word and a suggestion. */
+export async function rolloutQuery(pool: pg.Pool, text: string, runSeqs: readonly number[], firstParameter: number): Promise<RolloutQuery> {
+  return located(
+    pool,
+    compile(() => parseQuery(text), firstParameter),
     runSeqs,
     firstParameter,
   );
 }
 
-function compile(read: () => Query, runSeqs: readonly number[], firstParameter: number): RolloutQuery {
+/** The query as the printer formats it. Throws as `rolloutQuery`. */
+export const canonicalQuery = (text: string): string => compile(() => parseQuery(text), 1).text;
+
+/**
+ * The query, restricted to rollouts with a message that matches the regex. An `in:` of the query applies to its own texts only. Throws as
+ * `rolloutQuery`.
+ */
+export async function regexQuery(
+  pool: pg.Pool,
+  pattern: string,
+  text: string,
+  runSeqs: readonly number[],
+  firstParameter: number,
+): Promise<RolloutQuery> {
+  const at = { position: 0, length: pattern.length };
+  const query = compile(() => {
+    const within = parseQuery(text);
+    const refuse = (message: string) => new QueryError(message, { ...at, token: pattern });
+    if (pattern.length > QUERY_LIMITS.regexLength) throw refuse(`A regex has at most ${QUERY_LIMITS.regexLength} characters.`);
+    if (pattern.includes('\0')) throw refuse('A regex cannot contain the character U+0000.');
+    const regex: Clause = { kind: 'text', negated: false, value: { kind: 'regex', pattern, ignoreCase: false, ...at }, ...at };
+    return { ...at, clauses: [{ kind: 'group', negated: false, alternatives: [within], ...at }, regex] };
+  }, firstParameter);
+  return located(pool, query, runSeqs, firstParameter);
+}
+
+/**
+ * Looks up the phrases of a query. The rollouts of a rare one are listed, because an index finds them in the order of any list; those of a common one are
+ * recognised one by one, because a page is soon full of them. PostgreSQL cannot tell one from the other.
+ */
+async function located(pool: pg.Pool, query: RolloutQuery, runSeqs: readonly number[], firstParameter: number): Promise<RolloutQuery> {
+  let { sql } = query.where;
+  const values = [...query.where.values];
+  for (const { 0: mark, groups } of sql.matchAll(PHRASE_MARKS)) {
+    const at = Number(groups!['text']) - firstParameter;
+    const { text, types } = values[at] as Phrase;
+    const words = types?.map(typeWord) ?? null;
+    const marks = words === null ? runsQuery(runSeqs) : `(${runsQuery(runSeqs)}) & (${anyWord(words)})`;
+    const phrase = text.replaceAll('\0', ' ');
+    const { blocks, total } = await selectBlocks(pool, { runSeqs, text: phrase, types: words }, '0', MAX_BLOCKS);
+    const isRare = total <= MAX_BLOCKS;
+    const found = foundBy(`${groups!['marks']}::tsquery`, `phraseto_tsquery('simple', ${plainWords(`$${groups!['text']}`)})`);
+    const each = `EXISTS (SELECT FROM (SELECT x.words FROM rollout_search x WHERE x.rollout_seq = r.seq OFFSET 0) s WHERE ${found})`;
+    sql = sql.replace(mark, () =>
+      isRare ? `(r.seq = ANY($${groups!['text']}::bigint[]) AND ${groups!['marks']}::text IS NOT NULL)` : each,
+    );
+    values[at] = isRare ? await selectRolloutsIn(pool, blocks, phrase, marks) : phrase;
+    values[at + 1] = marks;
+  }
+  return { ...query, where: { sql, values } };
+}
+
+function compile(read: () => Query, firstParameter: number): RolloutQuery {
   try {
     const query = read();
     const compiled = compileQuery(query, storeSchema, { now: Date.now(), firstParameter });
-    const values = compiled.values.map((value) => (value === RUNS ? runsQuery(runSeqs) : value));
-    return { text: printQuery(query), where: { sql: compiled.where, values }, compiled };
+    return { text: printQuery(query), where: { sql: compiled.where, values: compiled.values }, compiled };
   } catch (error) {
     if (!(error instanceof QueryError)) throw error;
     const { message: msg, position, length, token, suggestion } = error;

@@ -26,7 +26,10 @@ export class RunGroupsService {
   constructor(private readonly database: Database) {}
 
   async list(run: RunScope, request: GroupListQuery) {
-    const query = request.q === undefined || request.q.trim() === '' ? null : rolloutQuery(request.q, [run.seq], FIRST_GROUP_PARAMETER);
+    const query =
+      request.q === undefined || request.q.trim() === ''
+        ? null
+        : await rolloutQuery(this.database.pool, request.q, [run.seq], FIRST_GROUP_PARAMETER);
     if (query?.compiled.postFilter) throw regexOfGroups(request.q!);
     const rows = await selectGroups(this.database.pool, {
       runSeq: run.seq,

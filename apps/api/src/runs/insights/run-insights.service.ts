@@ -68,7 +68,7 @@ export class RunInsightsService {
   }
 
   async facets(run: RunScope, q: string | undefined) {
-    const query = q === undefined || q.trim() === '' ? null : rolloutQuery(q, [run.seq], FIRST_FACET_PARAMETER);
+    const query = q === undefined || q.trim() === '' ? null : await rolloutQuery(this.database.pool, q, [run.seq], FIRST_FACET_PARAMETER);
     const found = await selectFacets(this.database.pool, run.seq, MAX_COUNTED + 1, query?.where);
     const { env, split, tool, tool_error, tag, model, unscored, errors } = found;
     const filled = found.reward_bins.map(({ count }) => count > 0);

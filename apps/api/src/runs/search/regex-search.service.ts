@@ -52,8 +52,8 @@ export class RegexSearch {
   /** Throws `invalid_query`, `too_expensive`, `capacity_exhausted`. `runSeqs`: all of `orgId`. */
   async search(orgId: string, runSeqs: readonly number[], { q, within, limit, cursor }: SearchQuery) {
     const { pool } = this.database;
-    const inside = within === undefined || within.trim() === '' ? null : rolloutQuery(within, runSeqs, FIRST_REGEX_PARAMETER);
-    const { where } = regexQuery(q, within ?? '', runSeqs, FIRST_REGEX_PARAMETER);
+    const inside = within === undefined || within.trim() === '' ? null : await rolloutQuery(pool, within, runSeqs, FIRST_REGEX_PARAMETER);
+    const { where } = await regexQuery(pool, q, within ?? '', runSeqs, FIRST_REGEX_PARAMETER);
     const page = { runSeqs, limit: ROLLOUTS, fragments: wordFragments(q), where };
     const deadline = performance.now() + PAGE_MS;
     const start = positionOf(cursor);

@@ -11,11 +11,11 @@ import {
   hasUnsearched,
   type HitPosition,
   type HitRow,
-  selectBlocks,
   selectHitHeads,
   selectHits,
   selectRunSeqs,
 } from './search.sql.ts';
+import { selectBlocks } from '../../store/derive/search/found-blocks.sql.ts';
 import { headOf, presentHit, textOf } from './hit.presenter.ts';
 import { RegexSearch } from './regex-search.service.ts';
 import { type Finder, type Snippet, snippetOf, wordFinder } from './snippet.ts';
@@ -56,7 +56,8 @@ export class SearchService {
   }
 
   async #byText(runSeqs: readonly number[], { q, within, limit, cursor }: SearchQuery) {
-    const query = within === undefined || within.trim() === '' ? null : rolloutQuery(within, runSeqs, FIRST_SEARCH_PARAMETER);
+    const query =
+      within === undefined || within.trim() === '' ? null : await rolloutQuery(this.database.pool, within, runSeqs, FIRST_SEARCH_PARAMETER);
     if (query?.compiled.postFilter) throw invalid('within', 'A regex cannot be combined with a search: use mode=regex.', within!);
     const text = { runSeqs, text: q.replaceAll('\0', ' '), where: query?.where };
     const { positions, last } = await this.#positions(text, { after: afterOf(cursor), limit, counted: cursor === undefined });

@@ -1,7 +1,6 @@
 import type pg from 'pg';
-import { inTransaction } from '../../platform/database/transaction.ts';
 import { runsQuery } from '../../rollouts/rollout-query.ts';
-import { foundBy, plainWords, runWord } from '../../store/derive/search/search-index.sql.ts';
+import { foundBy, plainWords } from '../../store/derive/search/search-index.sql.ts';
 
 export interface HitRow {
   seq: string;
@@ -30,35 +29,9 @@ const MATCHES = foundBy('$1::tsquery', `phraseto_tsquery('simple', ${plainWords(
 const HEAD = 'h.day::text, h.sealed_at IS NOT NULL AS sealed, u.id AS run_id, u.name AS run_name, m.rollout_name';
 const NAMES = 'JOIN rollout_heads h ON h.seq = r.seq JOIN runs u ON u.seq = r.run_seq LEFT JOIN rollout_meta m ON m.rollout_seq = r.seq';
 
-/**
- * Blocks from a block on that contain all words of the text and one of the runs, and their number. `$1`: the index words of the runs
- * (search-index.sql.ts). Plan: Bitmap Index Scan of rollout_search_blocks_words_idx. No other index has the words, and the caller forbids sequential
- * scans, which would read the words of every block.
- */
-export const BLOCKS = `
-WITH word AS MATERIALIZED (SELECT tsvector_to_array(to_tsvector('simple', ${plainWords('$2')})) AS words),
-found AS MATERIALIZED (
-  SELECT b.block FROM rollout_search_blocks b WHERE b.words && $1::text[] AND b.words @> (SELECT words FROM word) AND cardinality((SELECT words FROM word)) > 0
-)
-SELECT block::text, count(*) OVER ()::int AS blocks FROM found WHERE block >= $3 GROUP BY block ORDER BY found.block LIMIT $4`;
-
 export interface SearchedText {
   runSeqs: readonly number[];
   text: string;
-}
-
-/** The first blocks whose messages can contain the text, and the number of all such blocks. */
-export async function selectBlocks(
-  pool: pg.Pool,
-  { runSeqs, text }: SearchedText,
-  from: string,
-  limit: number,
-): Promise<{ blocks: string[]; total: number }> {
-  const { rows } = await inTransaction(pool, async (client) => {
-    await client.query('SET LOCAL enable_seqscan = off');
-    return client.query<{ block: string; blocks: number }>(BLOCKS, [runSeqs.map(runWord), text, from, limit]);
-  });
-  return { blocks: rows.map(({ block }) => block), total: rows[0]?.blocks ?? 0 };
 }
 
 /**

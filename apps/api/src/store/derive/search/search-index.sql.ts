@@ -15,7 +15,7 @@ const MAX_CHARACTERS = 65_536;
 export const plainWords = (text: string) => `translate(${text}, $p$!"#$%&'()*+,-./:;<=>?@[\\]^_\`{|}~$p$, repeat(' ', 32))`;
 
 /**
- * Words for the run and type of a message, so that one index answers "in this run, by the assistant". Uploaded text cannot contain them,
+ * Words for the run and type of a message, so that the index of blocks answers "in this run, by the assistant". Uploaded text cannot contain them,
  * because PostgreSQL's parser drops control characters.
  */
 export const runWord = (runSeq: number | string) => `\u0001r${runSeq}`;
