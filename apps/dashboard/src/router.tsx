@@ -140,9 +140,10 @@ const rollout = createRoute({
 const compare = createRoute({
   ...root,
   path: '/compare',
-  /** Names or ids of runs; `sort`: order of the tasks, such as `delta:1:desc`. */
+  /** Names or ids of runs; `steps`: common steps unless `all`; `sort`: order of the tasks, such as `delta:1:desc`. */
   validateSearch: (search): RunFilter & { runs?: string; rollouts?: string; x?: 'time' | 'count'; sort?: string } => ({
     ...readFilter(search),
+    ...(search['steps'] === 'all' && { steps: 'all' }),
     runs: searchList(search['runs']),
     rollouts: searchList(search['rollouts']),
     x: search['x'] === 'time' || search['x'] === 'count' ? search['x'] : undefined,

@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { compareSchema } from '../../../libs/protocol/src/schemas/index.ts';
 import { pairedEstimate } from '../../../libs/metrics/src/index.ts';
+import { formatReward } from '../../../libs/kit/src/reward-text.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 import { eventsOf, strangerOf } from './run-reads.world.ts';
 
@@ -165,6 +166,8 @@ describe('comparing runs', () => {
     const answer = await compared([LONG, SHORT]);
     expect(answer).toMatchObject({ den: 'effective' });
     expect(answer.runs.map(({ left_out }) => left_out)).toEqual([0, TASKS + 1]);
+    // Other figures count every rollout.
+    expect(metricOf(answer, 'calls').other.samples).toBe(metricOf(answer).other.samples + TASKS + 1);
     expect(metricOf(await compared([LONG, SHORT], '&den=scored')).other.mean).toBeLessThan(metricOf(answer).other.mean);
     expect((await compared([LONG, SHORT], '&den=all')).runs[1]).toMatchObject({ left_out: 0 });
   });
@@ -245,7 +248,7 @@ describe('palestra compare', () => {
     const found = metricOf(await compared([LONG, SHORT]));
     expect(stdout).toContain('Steps 0 to 4: the 5 that every run has (of 8, 5). Phase train. Denominator effective.');
     expect(stdout).toMatch(
-      new RegExp(`^B - A {2}reward_mean .*\\+${Number(found.difference.toPrecision(3))} .*paired {2}30 {5}600, 600$`, 'm'),
+      new RegExp(`^B - A {2}reward_mean .*\\${formatReward(found.difference, { signed: true })} .*paired {2}30 {5}600, 600$`, 'm'),
     );
     expect(stdout).toContain(found.power_words);
     expect(stdout).toMatch(/^B - A: \d+ tasks gained, \d+ lost \(McNemar p /m);

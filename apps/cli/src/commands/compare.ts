@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander';
 import { type ComparedRuns, type CompareMetric, DENOMINATORS, KNOWN_PHASES } from '@palestra/protocol';
+import { formatReward } from '@palestra/kit/reward-text';
 import { describeError } from '../error-text.ts';
 import { printable, printTable } from '../output.ts';
 import { UsageError, withClient } from '../settings.ts';
@@ -61,8 +62,8 @@ async function compareRuns(runs: string[], { failIf = [], metric, output, ...que
   process.exitCode = statusOf(outcomes);
 }
 
-const digits = (value: number): string => String(Number(value.toPrecision(3)));
-const signed = (value: number): string => (value > 0 ? `+${digits(value)}` : digits(value));
+const digits = (value: number): string => formatReward(value);
+const signed = (value: number): string => formatReward(value, { signed: true });
 const letterOf = (at: number): string => 'ABCD'[at]!;
 
 function print(
@@ -92,7 +93,7 @@ function print(
       digits(one.other.mean),
       signed(one.difference),
       one.low === null || one.high === null ? null : `${signed(one.low)} to ${signed(one.high)}`,
-      one.p === null ? null : one.p < 0.001 ? '<0.001' : digits(one.p),
+      one.p === null ? null : digits(one.p),
       one.method,
       one.method === 'paired' ? one.first.tasks : `${one.first.tasks}, ${one.other.tasks}`,
       `${one.first.samples}, ${one.other.samples}`,

@@ -75,7 +75,10 @@ function RunChart({ title, m, y, runs, each }: ChartProps) {
   const { x, lines } = curves;
   const drawn = useMemo(() => runs.flatMap((run, i) => (lines[i] ? [{ run, line: lines[i], dash: DASHES[i]! }] : [])), [runs, lines]);
   const at = hover && hover.index < x.length ? hover.index : null;
-  const pick = (values: Parameters<typeof lastOf>[0]) => (at === null ? lastOf(values) : valueAt(values, at));
+  // Runs of different length are read at their last common point.
+  const common = x.findLastIndex((_, i) => drawn.every(({ line }) => typeof line.values[i] === 'number'));
+  const shown = at ?? (common < 0 ? null : common);
+  const pick = (values: Parameters<typeof lastOf>[0]) => (shown === null ? lastOf(values) : valueAt(values, shown));
   const nameOf = (value: number) =>
     axis.kind === 'step' ? `step ${axis.format(value)}` : axis.kind === 'count' ? `${axis.format(value)} rollouts` : axis.format(value);
   const missing = runs.filter((_, i) => lines[i] === null).map(({ letter }) => letter);
@@ -99,7 +102,7 @@ function RunChart({ title, m, y, runs, each }: ChartProps) {
       readout={
         x.length > 0 && (
           <Readout
-            at={at === null ? 'last' : nameOf(x[at]!)}
+            at={shown === null ? 'last' : nameOf(x[shown]!)}
             values={drawn.map(({ run, line }) => [
               run.letter,
               `${formatFigure(m, pick(line.values))} · n ${formatFigure('groups', pick(line.denominators))}${unitOf(m) === 'rollouts' ? '' : ` ${unitOf(m)}`}`,

@@ -1,20 +1,22 @@
-import type { RunConfig, RunSeries, RunSummary, RunView } from '@palestra/protocol';
-import { useQueries, type UseQueryResult, useQueryClient } from '@tanstack/react-query';
+import type { ComparedRuns, RunConfig, RunSeries, RunSummary, RunView } from '@palestra/protocol';
+import { useQueries, useQuery, type UseQueryResult, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
+import { comparedRunsQuery } from '../data/compare.ts';
 import { configQuery } from '../data/insights.ts';
 import { runQuery } from '../data/queries.ts';
 import { type ChartX, type RunFilter, seriesQuery, summaryQuery } from '../data/run-queries.ts';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { Popover } from '../frame/Popover.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
-import { readFilter } from '../run/filter.ts';
 import { PlainText } from '../text/PlainText.tsx';
 import { CompareMenu } from './CompareMenu.tsx';
+import { Differences } from './Differences.tsx';
 import { shortNames, useRunHues } from './hues.ts';
 import { COMPARED_METRICS, RunCurves } from './RunCurves.tsx';
 import { RunChooser } from './RunChooser.tsx';
 import { comparisonWarnings, type ComparedRun, settingsOf } from './runs.ts';
+import { StepsChoice } from './StepsChoice.tsx';
 import { ConfigDiff, KpiTable, RunMark } from './Tables.tsx';
 import { TaskTable } from './TaskTable.tsx';
 
@@ -32,21 +34,27 @@ const collect = <T,>(results: readonly UseQueryResult<T>[]) => ({
 });
 const NONE: never[] = [];
 
+/** The range of the compared steps for queries of one run; undefined: all steps. */
+const rangeOf = ({ from, to }: ComparedRuns['steps']): string | undefined => (from === null || to === null ? undefined : `${from}..${to}`);
+
 /** The data of these runs; `runs` is undefined until all of it has arrived. */
 function useComparedRuns(names: readonly string[], filter: RunFilter, x: ChartX) {
   const client = useQueryClient();
   const views = useQueries({ queries: names.map((name) => runQuery(name)), combine: collect<RunView> });
   const ids = useMemo(() => views.data?.map(({ id }) => id) ?? NONE, [views.data]);
   const hues = useRunHues(ids);
-  const summaries = useQueries({ queries: ids.map((id) => summaryQuery(id, filter)), combine: collect<RunSummary> });
+  const comparison = useQuery(comparedRunsQuery(ids, filter));
+  const compared = comparison.data;
+  const aligned = compared ? { ...filter, steps: rangeOf(compared.steps) } : null;
+  const summaries = useQueries({ queries: aligned ? ids.map((id) => summaryQuery(id, aligned)) : [], combine: collect<RunSummary> });
   // Points of a run without steps are arrival windows, which only a time axis can show.
   const stepless = summaries.data?.some(({ windows }) => windows !== null) ?? false;
   const axis: ChartX = stepless && x === 'step' ? 'time' : x;
-  const request = { ...filter, lens: undefined, m: COMPARED_METRICS, x: axis };
+  const request = { ...filter, steps: filter.steps === 'all' ? undefined : filter.steps, lens: undefined, m: COMPARED_METRICS, x: axis };
   const series = useQueries({ queries: ids.map((id) => seriesQuery(id, request)), combine: collect<RunSeries> });
   const configs = useQueries({ queries: ids.map((id) => configQuery(id)), combine: collect<RunConfig> });
   const runs = useMemo(() => {
-    if (!views.data || !summaries.data || !series.data || !configs.data) return undefined;
+    if (!views.data || !series.data || !configs.data || summaries.data?.length !== views.data.length) return undefined;
     const short = shortNames(views.data.map(({ name }) => name));
     return views.data.map((run, i): ComparedRun => ({
       run,
@@ -58,8 +66,8 @@ function useComparedRuns(names: readonly string[], filter: RunFilter, x: ChartX)
       config: configs.data![i]!,
     }));
   }, [views.data, summaries.data, series.data, configs.data, hues]);
-  const error = views.error ?? summaries.error ?? series.error ?? configs.error;
-  return { runs, axis, stepless, error, retry: () => void client.refetchQueries({ type: 'active' }) };
+  const error = views.error ?? (compared ? null : comparison.error) ?? summaries.error ?? series.error ?? configs.error;
+  return { runs, compared, axis, stepless, error, retry: () => void client.refetchQueries({ type: 'active' }) };
 }
 
 function Legend({ runs, names }: { runs: readonly ComparedRun[]; names: readonly string[] }) {
@@ -113,10 +121,10 @@ function Legend({ runs, names }: { runs: readonly ComparedRun[]; names: readonly
 export function RunsComparison({ names }: { names: readonly string[] }) {
   const search = useSearch({ from: '/compare' });
   const navigate = useNavigate({ from: '/compare' });
-  const { steps, env, phase, lens, den } = readFilter(search as Record<string, unknown>);
+  const { steps, env, phase, lens, den } = search;
   const filter = useMemo<RunFilter>(() => ({ steps, env, phase, lens, den }), [steps, env, phase, lens, den]);
   const x: ChartX = search.x ?? 'step';
-  const { runs, axis, stepless, error, retry } = useComparedRuns(names, filter, x);
+  const { runs, compared, axis, stepless, error, retry } = useComparedRuns(names, filter, x);
   const setFilter = (change: Partial<RunFilter>) => void navigate({ search: (old) => ({ ...old, ...change }), replace: true });
   const settings = useMemo(() => (runs ? settingsOf(runs) : []), [runs]);
   const warnings = useMemo(() => (runs ? comparisonWarnings(runs, settings) : []), [runs, settings]);
@@ -136,14 +144,14 @@ export function RunsComparison({ names }: { names: readonly string[] }) {
       </TopBar>
       {error ? (
         <ErrorState error={error} retry={retry} />
-      ) : !runs ? (
+      ) : !runs || !compared ? (
         <SkeletonRows />
       ) : (
         <div className="h-full overflow-auto">
           <div className="flex flex-wrap items-center gap-x-6 gap-y-2 border-b border-line px-4 py-2">
             <Legend runs={runs} names={names} />
             <span className="ml-auto flex items-center gap-3">
-              <StepsField steps={steps} setFilter={setFilter} />
+              <StepsChoice steps={steps} setFilter={setFilter} />
               <span role="group" aria-label="Axis of the charts" className="flex gap-1">
                 {axes.map(([value, label]) => (
                   <button
@@ -173,6 +181,7 @@ export function RunsComparison({ names }: { names: readonly string[] }) {
               ))}
             </ul>
           )}
+          <Differences compared={compared} runs={runs} />
           <RunCurves key={axis} runs={runs} x={axis} />
           <div
             className={
@@ -188,21 +197,5 @@ export function RunsComparison({ names }: { names: readonly string[] }) {
         </div>
       )}
     </>
-  );
-}
-
-function StepsField({ steps, setFilter }: { steps: string | undefined; setFilter: (change: Partial<RunFilter>) => void }) {
-  return (
-    <label className="flex items-center gap-2 text-ink-2">
-      Steps
-      <input
-        key={steps}
-        className="input num w-[96px]"
-        placeholder="all, or 40..80"
-        defaultValue={steps}
-        onBlur={(event) => event.target.value !== (steps ?? '') && setFilter({ steps: event.target.value || undefined })}
-        onKeyDown={(event) => event.key === 'Enter' && event.currentTarget.blur()}
-      />
-    </label>
   );
 }

@@ -1,7 +1,7 @@
 import { useState } from 'react';
-import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
+import { formatCount, plural, UNKNOWN } from '../format/number.ts';
 import { formatDenominator, formatFigure, formatInterval } from '../overview/figures.ts';
-import { type Difference, kpiRows } from './kpis.ts';
+import { kpiRows } from './kpis.ts';
 import { type ComparedRun, differing, type Setting } from './runs.ts';
 
 /** A run's letter in its hue. */
@@ -14,36 +14,13 @@ export function RunMark({ run }: { run: Pick<ComparedRun, 'letter' | 'hue'> }) {
   );
 }
 
-const signed = (key: string, value: number): string => {
-  // A difference of percentages is in percentage points.
-  const size = Math.abs(value);
-  const shown = formatFigure(key, size);
-  const text = shown.endsWith('%') ? shown.replace('%', 'pp') : size < 1 ? formatReward(size) : shown;
-  return value === 0 ? '0' : `${value < 0 ? '−' : '+'}${text}`;
-};
-
-function Delta({ name, delta, of, to }: { name: string; delta: Difference | null; of: string; to: string }) {
-  if (!delta) return <td className="num pl-4 text-ink-3">{UNKNOWN}</td>;
-  const sure = delta.half !== null && Math.abs(delta.value) > delta.half;
-  const words = delta.half === null ? 'no interval' : sure ? 'the 95 % interval excludes zero' : 'the 95 % interval includes zero';
-  return (
-    <td className={`num pl-4 ${sure ? 'strong' : 'text-ink-2'}`} title={`${of} − ${to}: ${words}`}>
-      {signed(name, delta.value)}
-      <span className="label ml-1 inline-block w-[48px] text-left font-[450]">
-        {delta.half === null ? '' : `±${formatFigure(name, delta.half)}`}
-      </span>
-    </td>
-  );
-}
-
-/** Figures of the runs side by side, with differences to the first run. */
+/** Figures of the runs side by side. Their differences are in `Differences`. */
 export function KpiTable({ runs }: { runs: readonly ComparedRun[] }) {
   const rows = kpiRows(runs);
-  const first = runs[0]!;
   return (
     <div className="min-w-0 overflow-x-auto px-4 py-3" tabIndex={0} role="region" aria-label="Figures side by side">
       <h2 className="panel-title">
-        Figures <span className="label">with 95 % intervals; differences treat the runs as independent</span>
+        Figures <span className="label">of each run in the compared steps, with 95 % intervals</span>
       </h2>
       <table className="w-full whitespace-nowrap">
         <thead>
@@ -56,15 +33,10 @@ export function KpiTable({ runs }: { runs: readonly ComparedRun[] }) {
                 <RunMark run={run} /> {run.short}
               </th>
             ))}
-            {runs.slice(1).map(({ run, letter }) => (
-              <th key={run.id} scope="col" className="num pl-4 pr-[52px] font-[450]">
-                {letter} − {first.letter}
-              </th>
-            ))}
           </tr>
         </thead>
         <tbody>
-          {rows.map(({ key, label, values, deltas }) => (
+          {rows.map(({ key, label, values }) => (
             <tr key={key} className="border-t border-line hover:bg-paper-1" data-kpi={key}>
               <th scope="row" className="py-[4px] text-left font-[450] text-ink-2" title={key}>
                 {label}
@@ -77,9 +49,6 @@ export function KpiTable({ runs }: { runs: readonly ComparedRun[] }) {
                     {kpi && kpi.value !== null ? `n ${formatCount(kpi.denominator)}` : ''}
                   </span>
                 </td>
-              ))}
-              {deltas.map((delta, i) => (
-                <Delta key={i} name={key} delta={delta} of={runs[i + 1]!.letter} to={first.letter} />
               ))}
             </tr>
           ))}

@@ -30,31 +30,14 @@ export function readSort(text: string | undefined, runs: number): TaskSort {
 
 const idOf = ({ by, against }: TaskSort): string => `${by}:${by === 'first' ? 1 : against}`;
 
-/** The mean of a pair's differences over tasks, and whether its interval excludes zero. */
-function PairLine({ pair, run, first, common }: { pair: Pair; run: ComparedRun; first: ComparedRun; common: number }) {
-  const sure = pair.low !== null && pair.high !== null && (pair.low > 0 || pair.high < 0);
+/** In how many tasks a run is better, worse or equal. */
+function PairLine({ pair, run, first }: { pair: Pair; run: ComparedRun; first: ComparedRun }) {
   return (
-    <p className="flex flex-wrap items-baseline gap-x-2" data-pair={run.letter}>
-      <span className="strong">
+    <p className="text-ink-2" data-better={run.letter}>
+      <span className="strong text-ink-1">
         {run.letter} − {first.letter}
-      </span>
-      {pair.mean === null ? (
-        <span className="text-ink-3">no task in common</span>
-      ) : (
-        <>
-          <span className="num strong">{change(pair.mean)}</span>
-          <span className="text-ink-2">
-            {pair.low === null || pair.high === null
-              ? 'no interval for fewer than two tasks'
-              : `95 % ${change(pair.low)} to ${change(pair.high)}`}
-          </span>
-          {sure && <span className="chip">excludes zero</span>}
-          <span className="text-ink-3">
-            over {formatCount(common)} tasks · better in {formatCount(pair.better)}, worse in {formatCount(pair.worse)}, equal in{' '}
-            {formatCount(pair.equal)}
-          </span>
-        </>
-      )}
+      </span>{' '}
+      better in {formatCount(pair.better)}, worse in {formatCount(pair.worse)}, equal in {formatCount(pair.equal)}
     </p>
   );
 }
@@ -204,11 +187,11 @@ function TaskHead({ head, runs }: { head: ComparedTasks; runs: readonly Compared
         Shared tasks{' '}
         <span className="label">
           {formatCount(head.common)} in common (of {of}) · {head.phase ?? 'no phase'} · mean reward of {COUNTED[head.den]}, canonical
-          definitions · 95 % Student-t interval over the differences of tasks
+          definitions
         </span>
       </h2>
       {head.pairs.map((pair, i) => (
-        <PairLine key={pair.run} pair={pair} run={runs[i + 1] ?? runs[0]!} first={runs[0]!} common={head.common} />
+        <PairLine key={pair.run} pair={pair} run={runs[i + 1] ?? runs[0]!} first={runs[0]!} />
       ))}
     </div>
   );

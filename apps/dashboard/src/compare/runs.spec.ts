@@ -1,16 +1,15 @@
 import { expect, test } from 'vitest';
 import { commonK, compared, lastOf, valueAt } from './curves.ts';
-import { difference } from './kpis.ts';
 import { comparisonWarnings, type ComparedRun, differing, settingsOf } from './runs.ts';
+import { formatDifference, formatP } from './signed.ts';
 
-const kpi = (value: number | null, low: number | null = null, high: number | null = null) =>
-  ({ key: 'reward_mean', label: 'Mean reward', value, denominator: 4, of: 4, low, high, steps: 1, note: null }) as const;
-
-test('a difference has the interval of two independent figures, if both have one', () => {
-  expect(difference(kpi(0.2, 0.17, 0.23), kpi(0.5, 0.46, 0.54))).toEqual({ value: 0.3, half: expect.closeTo(0.05, 12) });
-  expect(difference(kpi(0.2), kpi(0.5, 0.46, 0.54))).toEqual({ value: 0.3, half: null });
-  expect(difference(kpi(null), kpi(0.5))).toBeNull();
-  expect(difference(null, kpi(0.5))).toBeNull();
+test('differences have a sign, and percentages differ by percentage points', () => {
+  expect(formatDifference('reward_mean', 0.1624)).toBe('+.162');
+  expect(formatDifference('reward_mean', -0.0004)).toBe('−<.001');
+  expect(formatDifference('success', -0.031)).toBe('−3.1 pp');
+  expect(formatDifference('turns', 2.5)).toBe('+2.5');
+  expect(formatDifference('turns', 0)).toBe('0');
+  expect([formatP(0.0002), formatP(0.0231), formatP(0.5), formatP(1)]).toEqual(['< .001', '.0231', '.500', '1.00']);
 });
 
 interface Parts {

@@ -1,4 +1,4 @@
-import { infiniteQueryOptions, keepPreviousData } from '@tanstack/react-query';
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import type { ComparedTasks, CompareSort as SortBy } from '@palestra/protocol';
 import { api } from './http.ts';
 import type { RunFilter } from './run-queries.ts';
@@ -6,6 +6,15 @@ import type { RunFilter } from './run-queries.ts';
 /** Comparisons of runs. */
 export type ComparedTask = ComparedTasks['tasks'][number];
 export type Pair = ComparedTasks['pairs'][number];
+
+/** Differences of these runs to the first one. `runs` are ids. */
+export const comparedRunsQuery = (runs: readonly string[], { steps, phase, env, den }: RunFilter) =>
+  queryOptions({
+    queryKey: ['compare', 'runs', runs, steps, phase, env, den],
+    queryFn: ({ signal }) => api('GET /v1/compare', { query: { runs, steps, phase, env, den }, signal }),
+    placeholderData: keepPreviousData,
+    enabled: runs.length > 1,
+  });
 
 export interface TaskSort {
   by: SortBy;

@@ -1,13 +1,12 @@
 import type { Comparison } from './compare.ts';
 
-const digits = (value: number): string => String(Number(value.toPrecision(3)));
 const count = (value: number, noun: string): string => `${value.toLocaleString('en')} ${noun}${value === 1 ? '' : 's'}`;
 
-/** What the comparison can detect, and what the present difference would need, in one or two sentences. */
-export function powerInWords({ method, power, difference, first, other }: Comparison): string {
+/** What the comparison can detect, and what the present difference would need, in one or two sentences. `format` prints a difference. */
+export function powerInWords({ method, power, difference, first, other }: Comparison, format: (difference: number) => string): string {
   if (!power) return 'The power is unknown: the variance of this figure cannot be estimated.';
   if (power.detectable === 0) return 'The difference is the same in every task.';
-  const limit = `A true difference of ${digits(power.detectable)} is detected in 80 % of comparisons like this one.`;
+  const limit = `A true difference of ${format(power.detectable)} is detected in 80 % of comparisons like this one.`;
   if (power.resolved) return limit;
   const noun = method === 'rollouts' ? 'rollout' : 'task';
   const present = Math.min(...[first, other].map((side) => (method === 'rollouts' ? side.samples : side.tasks)));
@@ -21,5 +20,5 @@ export function powerInWords({ method, power, difference, first, other }: Compar
     );
   }
   if (ways.length === 0) return `${limit} No number of samples resolves the present difference.`;
-  return `${limit} The present difference of ${digits(Math.abs(difference))} needs about ${ways.join(' or ')}.`;
+  return `${limit} The present difference of ${format(Math.abs(difference))} needs about ${ways.join(' or ')}.`;
 }

@@ -12,11 +12,12 @@ interface Sums {
 /** A share of `count` is a mean of zeros and ones. */
 const share = (count: number, sum: number): Sums => ({ count, sum, squares: sum });
 
+/** Rewards of the rollouts that count; as canonical figures, all others of every rollout. */
 const sumsOf: Record<CompareMetric, (task: TaskSums) => Sums> = {
   reward_mean: ({ n, reward, reward_squares }) => ({ count: n, sum: reward, squares: reward_squares }),
   success: ({ n, successes }) => share(n, successes),
   turns: ({ turns_known, turns, turns_squares }) => ({ count: turns_known, sum: turns, squares: turns_squares }),
-  calls: ({ n, calls, calls_squares }) => ({ count: n, sum: calls, squares: calls_squares }),
+  calls: ({ n, left_out, calls, calls_squares }) => ({ count: n + left_out, sum: calls, squares: calls_squares }),
   // Calls of one rollout are not independent.
   tool_error: ({ calls, errors }) => ({ count: calls, sum: errors, squares: null }),
   truncated: ({ stops, truncated }) => share(stops, truncated),

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { setImmediate } from 'node:timers/promises';
+import { formatReward } from '@palestra/kit/reward-text';
 import {
   bootstrapOf,
   commonTasks,
@@ -160,7 +161,7 @@ function presentMetric(metric: CompareMetric, found: Comparison, bootstrap: Inte
       needed: power.needed,
       samples_per_task_needed: power.samplesNeeded,
     },
-    power_words: powerInWords(found),
+    power_words: powerInWords(found, formatReward),
   };
 }
 

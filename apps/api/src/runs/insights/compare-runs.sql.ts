@@ -3,12 +3,13 @@ import type pg from 'pg';
 import { codeOf } from '../../store/vocabulary-codes.ts';
 import { solved } from '../solved.sql.ts';
 
-/** Sums over the rollouts of a task that count; `task_id` null: rollouts without a known task. */
+/** Sums over the rollouts of a task; `task_id` null: rollouts without a known task. */
 export interface TaskSums {
   task_id: number | null;
   environment: string | null;
   /** Orders tasks alike in all runs, independent of their ids. */
   place: number;
+  /** Rollouts whose reward counts; only these are in `reward`, `reward_squares` and `successes`. */
   n: number;
   left_out: number;
   reward: number;
@@ -59,11 +60,9 @@ export const taskSumsSql = (den: Denominator): string => `WITH counted AS MATERI
     SELECT task_id, hashint4(task_id) AS place, (count(*) FILTER (WHERE counts))::int AS n, (count(*) FILTER (WHERE NOT counts))::int AS left_out,
       COALESCE(sum(reward) FILTER (WHERE counts), 0) AS reward, COALESCE(sum(reward * reward) FILTER (WHERE counts), 0) AS reward_squares,
       (count(*) FILTER (WHERE counts AND solved))::int AS successes,
-      (count(turns) FILTER (WHERE counts))::int AS turns_known, COALESCE(sum(turns) FILTER (WHERE counts), 0) AS turns,
-      COALESCE(sum(turns * turns) FILTER (WHERE counts), 0) AS turns_squares,
-      COALESCE(sum(calls) FILTER (WHERE counts), 0) AS calls, COALESCE(sum(calls * calls) FILTER (WHERE counts), 0) AS calls_squares,
-      COALESCE(sum(call_errors) FILTER (WHERE counts), 0)::float8 AS errors,
-      (count(stop) FILTER (WHERE counts))::int AS stops, (count(*) FILTER (WHERE counts AND stop = ANY($6::smallint[])))::int AS truncated
+      count(turns)::int AS turns_known, COALESCE(sum(turns), 0) AS turns, COALESCE(sum(turns * turns), 0) AS turns_squares,
+      sum(calls) AS calls, sum(calls * calls) AS calls_squares, sum(call_errors)::float8 AS errors,
+      count(stop)::int AS stops, (count(*) FILTER (WHERE stop = ANY($6::smallint[])))::int AS truncated
     FROM counted GROUP BY 1 ORDER BY task_id IS NOT NULL, 2, 1 LIMIT $5)
   SELECT s.*, e.environment FROM sums s LEFT JOIN rollout_tasks t ON t.id = s.task_id LEFT JOIN rollout_environments e ON e.id = t.env_id
   ORDER BY s.task_id IS NOT NULL, s.place, s.task_id`;
