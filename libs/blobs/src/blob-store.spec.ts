@@ -78,6 +78,17 @@ describe.each(Object.keys(stores))('blob store on %s', (kind) => {
     expect(info.size).toBe(20 * 1024 * 1024);
   });
 
+  it('throws the error of a body as it is, and stores nothing', async () => {
+    const failure = new Error('the source is damaged');
+    const failing = async function* () {
+      yield Buffer.alloc(100_000);
+      await Promise.resolve();
+      throw failure;
+    };
+    await expect(store.put('failing', failing(), options)).rejects.toBe(failure);
+    await expect(store.head('failing')).rejects.toMatchObject({ kind: 'not_found' });
+  });
+
   it('lets one of eight racing writers win with ifAbsent', async () => {
     const results = await Promise.allSettled(
       Array.from({ length: 8 }, (_, i) => store.put('race', text(String(i)), { ...options, ifAbsent: true })),

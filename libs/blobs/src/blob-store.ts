@@ -4,7 +4,7 @@
  * because some S3 servers cannot store both. Every method takes a signal; failures are `BlobError`s.
  */
 export interface BlobStore {
-  /** Resolves when the whole body is stored durably. Readers never see a part of it. */
+  /** Resolves when the whole body is stored durably. Readers never see a part of it. Rejects with an error that the body throws. */
   put(key: string, body: Uint8Array | AsyncIterable<Uint8Array>, options: PutOptions, signal?: AbortSignal): Promise<BlobInfo>;
   /** Throws `BlobError('not_found')`. The caller reads the body to its end or destroys it. */
   get(key: string, range?: ByteRange, signal?: AbortSignal): Promise<BlobBody>;

@@ -35,13 +35,14 @@ const turnsOf = async (ids: readonly string[]) => {
   return ids.map((id) => turns.get(id));
 };
 
+/** Seals this rollout into an object of its own, which is lost, and then the others. */
 async function sealedWithout(lost: string): Promise<{ restore(): Promise<void> }> {
   await world.settled();
+  await sql('UPDATE rollout_heads SET unsealed = (id = $1)', lost);
+  expect(await world.services().sealing.seal()).toMatchObject({ sealed: 1, failed: 0, away: false });
+  await sql('UPDATE rollout_heads SET unsealed = true WHERE id <> $1 AND sealed_at IS NULL', lost);
   expect(await world.services().sealing.seal()).toMatchObject({ failed: 0, away: false });
-  const [{ key }] = await sql(
-    'SELECT blob_key AS key FROM rollout_transcripts t JOIN rollout_heads h ON h.seq = t.rollout_seq WHERE h.id = $1',
-    lost,
-  );
+  const key = (await world.packOf(lost))!;
   const { body, contentType } = await world.blobs.get(key);
   const bytes = await buffer(body);
   await world.blobs.delete(key);

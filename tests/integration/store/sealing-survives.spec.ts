@@ -145,7 +145,7 @@ describe('a worker', () => {
     // Every object is pointed at, or known as garbage that the next sweep takes.
     const blobs = new FileBlobStore(path.join(api.dataDir, 'blobs'), new UrlSigner(Buffer.from('x'), () => '', Date.now));
     const known = new Set(
-      (await query('SELECT blob_key FROM rollout_transcripts UNION SELECT blob_key FROM rollout_garbage')).map((row) => row.blob_key),
+      (await query('SELECT blob_key FROM transcript_packs UNION SELECT blob_key FROM rollout_garbage')).map((row) => row.blob_key),
     );
     let pageToken: string | null = '';
     const unknown: string[] = [];

@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import type { BlobStore } from '@palestra/blobs';
+import { addJob } from '../../../apps/api/src/jobs/job-queue.sql.ts';
 import type { Config } from '../../../apps/api/src/platform/config.ts';
 import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
 import { Metrics } from '../../../apps/api/src/platform/telemetry/metrics.ts';
 import { SecretKeys } from '../../../apps/api/src/platform/secret-keys.ts';
 import { openBlobStore } from '../../../apps/api/src/platform/storage.ts';
 import { SealedEvents } from '../../../apps/api/src/store/ingest/sealed-events.service.ts';
+import { CompactService } from '../../../apps/api/src/store/storage/compact.service.ts';
 import { EraseService } from '../../../apps/api/src/store/storage/erase.service.ts';
 import { ObjectGarbage } from '../../../apps/api/src/store/storage/garbage.service.ts';
 import { PartitionService } from '../../../apps/api/src/store/storage/partition.service.ts';
@@ -39,6 +41,8 @@ export async function startStore(kind: string) {
     s3: kind === 's3' ? await s3Settings() : null,
     sealing: { finishedMs: 3_600_000, silentMs: 3_600_000 },
   });
+  // Jobs that wait keep their time: tests run these themselves.
+  for (const name of ['compact', 'garbage']) await postpone(server, name);
   const { blobs } = await openBlobStore(server.config, { url: 'http://127.0.0.1:1' }, new SecretKeys('not used: nothing here signs a URL'));
   return {
     server,
@@ -48,6 +52,13 @@ export async function startStore(kind: string) {
     services: (other: BlobStore = blobs, times?: Config['sealing']) => services(server, other, times),
   };
 }
+/** The service itself does not run this regular job for an hour. */
+export async function postpone(server: TestServer, name: string): Promise<void> {
+  const runAt = new Date(Date.now() + 3_600_000);
+  const key = `every:${name}`;
+  await addJob(server.database.pool, { name, payload: {}, key, runAt, maxAttempts: 1, serialKey: key, keepTime: false });
+}
+
 export type StoreWorld = Awaited<ReturnType<typeof startStore>>;
 
 export function services(server: TestServer, blobs: BlobStore, sealing: Config['sealing'] = { finishedMs: 0, silentMs: 0 }) {
@@ -58,16 +69,18 @@ export function services(server: TestServer, blobs: BlobStore, sealing: Config['
   const garbage = new ObjectGarbage(database, blobs, logger);
   const sealedEvents = new SealedEvents(objects, logger);
   const eraser = new EraseService(database, garbage);
+  const writer = new TranscriptWriter(database, blobs, objects);
   return {
     garbage,
     eraser,
+    compactor: new CompactService(database, writer, garbage, blobs, logger),
     /** Of these event ids those that ingest finds in the transcript of a rollout. */
     async findSealed(id: string, eventIds: readonly string[]): Promise<string[]> {
       const { rows } = await database.pool.query('SELECT seq::text FROM rollout_heads WHERE id = $1', [id]);
       return [...(await sealedEvents.ids(database.pool, [rows[0].seq], new Set(eventIds))).get(rows[0].seq)!];
     },
     reader: new TranscriptReader(database, objects),
-    sealing: new SealService(database, new TranscriptWriter(database, blobs, objects), garbage, new Metrics(), config, logger),
+    sealing: new SealService(database, writer, garbage, new Metrics(), config, logger),
     retention: new RetentionService(database, eraser),
     partitions: new PartitionService(database, logger),
   };
@@ -142,6 +155,15 @@ function reads(server: TestServer) {
         [id],
       );
       return rows[0];
+    },
+    /** Key of the object with its transcript; undefined if it is not sealed. */
+    async packOf(id: string): Promise<string | undefined> {
+      const { rows } = await pool.query(
+        `SELECT p.blob_key FROM rollout_heads h JOIN rollout_transcripts t ON t.rollout_seq = h.seq JOIN transcript_packs p ON p.id = t.pack
+         WHERE h.id = $1`,
+        [id],
+      );
+      return rows[0]?.blob_key;
     },
     async rowsOf(id: string): Promise<number> {
       const { rows } = await pool.query(

@@ -56,6 +56,7 @@ export class S3BlobStore implements BlobStore {
 
   async put(key: string, body: Uint8Array | AsyncIterable<Uint8Array>, options: PutOptions, signal?: AbortSignal): Promise<BlobInfo> {
     checkKey(key);
+    const source = body instanceof Uint8Array ? null : new WatchedBody(body);
     const target = { Bucket: this.#bucket, Key: key, ContentType: options.contentType, ...(options.ifAbsent ? { IfNoneMatch: '*' } : {}) };
     await this.#send(key, signal, async () => {
       if (body instanceof Uint8Array) {
@@ -65,7 +66,7 @@ export class S3BlobStore implements BlobStore {
       // 8 MiB parts, two at a time: constant memory for any size.
       const upload = new Upload({
         client: this.#client,
-        params: { ...target, Body: toReadable(body) },
+        params: { ...target, Body: source!.readable },
         partSize: 8 * 1024 * 1024,
         queueSize: 2,
       });
@@ -76,6 +77,8 @@ export class S3BlobStore implements BlobStore {
       } finally {
         signal?.removeEventListener('abort', abort);
       }
+    }).catch((error: unknown) => {
+      throw source?.failure ? source.failure.error : error;
     });
     return this.head(key, signal);
   }
@@ -190,7 +193,21 @@ function toBlobError(error: unknown, key: string): unknown {
   return new BlobError('unavailable', `the object store failed: ${name ?? code ?? 'unknown error'}`, cause);
 }
 
-/** lib-storage needs Node streams. */
-function toReadable(body: AsyncIterable<Uint8Array>): Readable {
-  return Readable.from(body, { objectMode: false });
+/** A body as the Node stream that lib-storage needs. `failure`: the error of the body itself, which is no error of the store. */
+class WatchedBody {
+  failure: { error: unknown } | null = null;
+  readonly readable: Readable;
+
+  constructor(body: AsyncIterable<Uint8Array>) {
+    this.readable = Readable.from(this.#watch(body), { objectMode: false });
+  }
+
+  async *#watch(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    try {
+      yield* body;
+    } catch (error) {
+      this.failure = { error };
+      throw error;
+    }
+  }
 }

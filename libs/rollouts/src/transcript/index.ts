@@ -17,5 +17,6 @@ export {
   splitRanges,
   decodeLines,
   recodeChunk,
+  withRolloutId,
 } from './transcript.ts';
 export { mayHold, wantedFingerprints } from './event-fingerprints.ts';

@@ -4,16 +4,20 @@ import { describe, expect, it } from 'vitest';
 import {
   CHUNK_CHARACTERS,
   CHUNK_MESSAGES,
+  chunksOf,
+  chunksText,
   compareMessages,
   decodeLines,
   mayHold,
   rangeOf,
+  recodeChunk,
   splitRanges,
   TranscriptEncoder,
   TranscriptError,
   type TranscriptMessage,
   type TranscriptRange,
   wantedFingerprints,
+  withRolloutId,
 } from './index.ts';
 import { full } from '../../../../tests/support/full.ts';
 
@@ -145,6 +149,26 @@ describe('a transcript', () => {
     expect(ranges.length).toBeGreaterThan(3);
     const read = await Promise.all(ranges.map((range) => decodeMessages(body.subarray(range.start, range.end + 1), range)));
     expect(read.flat().map(({ index }) => index)).toEqual(Array.from({ length: 3_000 }, (_, index) => index));
+  });
+
+  it('keeps its chunks as a text from which positions in a pack follow', async () => {
+    const { encoder } = await encode(Array.from({ length: 450 }, (_, index) => message(index, `${index}`)));
+    const { ids: _, ...old } = encoder.chunks[2]!;
+    const chunks = [...encoder.chunks.slice(0, 2), old];
+    expect(chunksOf(chunksText(chunks), 0)).toEqual(chunks);
+    expect(chunksOf(chunksText(chunks), 77)).toEqual(chunks.map((chunk) => ({ ...chunk, at: 77 + chunk.at })));
+  });
+
+  it('from before packs gets the id of its rollout in every line, and nothing else', async () => {
+    const messages = Array.from({ length: 30 }, (_, index) => message(index, `a\u2028{"b"\u2029{\n{ ${index}`));
+    const { body, encoder } = await encode(messages);
+    const [chunk] = encoder.chunks;
+    const recoded = await recodeChunk(body, chunk!, 'r1');
+    const range = rangeOf([{ ...chunk!, bytes: recoded.length }])!;
+    expect(await decodeMessages(recoded, range)).toEqual(messages.map((one) => ({ rollout_id: 'r1', ...one })));
+    const [line] = await decodeLines(recoded, range);
+    expect(withRolloutId(line!, 'r1')).toBe(line);
+    await expect(recodeChunk(body.subarray(0, 40), chunk!, 'r1')).rejects.toThrow(TranscriptError);
   });
 
   it('refuses bytes that were changed, cut or belong to another one', async () => {

@@ -45,8 +45,8 @@ export interface TranscriptMessage {
 }
 
 /**
- * Position and content of a chunk. `at` and `bytes`: its range, in the transcript while it is written, in the object when it is read; `first` and `last`: indexes of its messages; `ids`:
- * fingerprints of its event ids (event-fingerprints.ts), absent in old chunks.
+ * Position and content of a chunk. `at` and `bytes`: its range, in the transcript while it is written, in the object when it is read;
+ * `first` and `last`: indexes of its messages; `ids`: fingerprints of its event ids (event-fingerprints.ts), absent in old chunks.
  */
 export interface TranscriptChunk {
   first: number;
@@ -187,8 +187,13 @@ async function decodeChunk(bytes: Uint8Array, chunk: TranscriptChunk, at: number
   return lines;
 }
 
-/** A chunk from before packs, with the id of its rollout in each line. */
-export async function recodeChunk(bytes: Uint8Array, rolloutId: string): Promise<Buffer> {
-  const text = (await gunzip(bytes)).toString('utf8');
-  return gzip(text.replaceAll(/^\{/gm, `{"rollout_id":${JSON.stringify(rolloutId)},`), { level: LEVEL });
+/** Adds the id of its rollout to a line from before packs. */
+export const withRolloutId = (line: string, rolloutId: string): string =>
+  line.startsWith('{"rollout_id":') ? line : `{"rollout_id":${JSON.stringify(rolloutId)},${line.slice(1)}`;
+
+/** A chunk from before packs, with the id of its rollout in each line. Throws `TranscriptError` if it is damaged. */
+export async function recodeChunk(bytes: Uint8Array, chunk: TranscriptChunk, rolloutId: string): Promise<Buffer> {
+  // A text may contain other line breaks, which JSON does not escape.
+  const lines = await decodeChunk(bytes, chunk, 0);
+  return gzip(lines.map((line) => `${withRolloutId(line, rolloutId)}\n`).join(''), { level: LEVEL });
 }

@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { Database } from '../../platform/database/database.ts';
 import { BLOB_STORE, LOGGER } from '../../platform/tokens.ts';
 import { inTransaction } from '../../platform/database/transaction.ts';
+import { isDatabaseUnavailable, isRolledBack } from '../../platform/database/database-errors.ts';
 import { isObjectStoreUnavailable } from '../bisect-batch.ts';
 import { ObjectGarbage } from './garbage.service.ts';
 import { declareObjects } from './garbage.sql.ts';
@@ -19,13 +20,14 @@ import {
   type PackedTranscript,
   selectDirtyPacks,
   selectMergeable,
+  selectOldPacks,
   selectSmallPacks,
   selectTranscriptsOf,
 } from './pack.sql.ts';
 import { TranscriptWriter } from './transcript-writer.service.ts';
 
 const MINUTE_MS = 60_000;
-const RULE: MergeRule = { targetBytes: 32 * 1024 * 1024, factor: 8, quietMs: 60 * MINUTE_MS };
+const RULE: Omit<MergeRule, 'without'> = { targetBytes: 32 * 1024 * 1024, factor: 8, quietMs: 60 * MINUTE_MS };
 /** Deletions of this time share one copy of a pack. */
 const DIRTY_MS = 10 * MINUTE_MS;
 /** Packs of one merge. */
@@ -35,7 +37,7 @@ const WINDOW_BYTES = 4 * 1024 * 1024;
 /** Unused bytes that are read to save a request. */
 const GAP_BYTES = 64 * 1024;
 const DEADLINE_MS = 5 * MINUTE_MS;
-/** Packs that could not be copied, which wait for the next start of the process. */
+/** Packs that could not be copied, which wait for the next start of the process. More are a fault of the store. */
 const MAX_DAMAGED = 1_000;
 
 /** Result of a pass. `merged`: old packs whose transcripts are in new ones. `failed`: packs that stay as they are because of an error. */
@@ -62,25 +64,24 @@ export class CompactService {
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
-  async compact(signal: AbortSignal = new AbortController().signal, dirtyMs = DIRTY_MS, rule: MergeRule = RULE): Promise<CompactPass> {
+  async compact(signal: AbortSignal = new AbortController().signal, dirtyMs = DIRTY_MS, sizes = RULE): Promise<CompactPass> {
     const pass: CompactPass = { merged: 0, failed: 0, away: false };
     try {
-      await this.#rewriteDirty(dirtyMs, pass, signal);
-      for (const mergeable of await selectMergeable(this.database.pool, rule)) {
+      const { pool } = this.database;
+      const rule = () => ({ ...sizes, without: [...this.#damaged] });
+      await this.#rewriteAll(() => selectDirtyPacks(pool, dirtyMs, PACKS, rule().without), pass, signal);
+      for (const mergeable of await selectMergeable(pool, rule())) {
         for (let after = '0'; !signal.aborted;) {
-          const packs = await selectSmallPacks(this.database.pool, rule, mergeable, after, PACKS);
-          const taken = firstOf(packs, rule.targetBytes);
+          const packs = await selectSmallPacks(pool, rule(), mergeable, after, PACKS);
+          const taken = firstOf(packs, sizes.targetBytes);
           const isWorthIt =
-            taken.length > 1 && (mergeable.size_class === null || taken.length >= rule.factor || taken.length < packs.length);
+            taken.length > 1 && (mergeable.size_class === null || taken.length >= sizes.factor || taken.length < packs.length);
           if (!isWorthIt) break;
           after = taken.at(-1)!.id;
-          await this.#mergeOrLeave(
-            taken.filter(({ id }) => !this.#damaged.has(id)),
-            pass,
-            signal,
-          );
+          await this.#mergeOrLeave(taken, pass, signal);
         }
       }
+      await this.#rewriteAll(() => selectOldPacks(pool, PACKS, rule().without), pass, signal);
     } catch (error) {
       if (signal.aborted) return pass;
       if (!isObjectStoreUnavailable(error)) throw error;
@@ -90,11 +91,11 @@ export class CompactService {
     return pass;
   }
 
-  async #rewriteDirty(dirtyMs: number, pass: CompactPass, signal: AbortSignal): Promise<void> {
+  async #rewriteAll(select: () => Promise<Pack[]>, pass: CompactPass, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const dirty = await selectDirtyPacks(this.database.pool, dirtyMs, PACKS, [...this.#damaged]);
-      if (dirty.length === 0) return;
-      for (const pack of dirty) if (!signal.aborted) await this.#mergeOrLeave([pack], pass, signal);
+      const packs = await select();
+      if (packs.length === 0) return;
+      for (const pack of packs) if (!signal.aborted) await this.#mergeOrLeave([pack], pass, signal);
     }
   }
 
@@ -104,14 +105,16 @@ export class CompactService {
       await this.#merge(packs, signal);
       pass.merged += packs.length;
     } catch (error) {
-      if (signal.aborted || isObjectStoreUnavailable(error)) throw error;
+      if (signal.aborted || isObjectStoreUnavailable(error) || isDatabaseUnavailable(error) || isRolledBack(error)) throw error;
       if (packs.length > 1) {
-        for (const pack of packs) await this.#mergeOrLeave([pack], pass, signal);
+        const half = packs.length >> 1;
+        for (const part of [packs.slice(0, half), packs.slice(half)]) await this.#mergeOrLeave(part, pass, signal);
         return;
       }
       pass.failed += 1;
-      if (this.#damaged.size < MAX_DAMAGED) this.#damaged.add(packs[0]!.id);
+      this.#damaged.add(packs[0]!.id);
       this.logger.error({ err: error, key: packs[0]!.blob_key }, 'a pack of transcripts is lost or damaged; it stays as it is');
+      if (this.#damaged.size > MAX_DAMAGED) throw new Error(`more than ${MAX_DAMAGED} packs of transcripts are lost or damaged`);
     }
   }
 
@@ -135,19 +138,16 @@ export class CompactService {
     const { org_id, run_seq } = packs[0]!;
     const object = { blob_key: this.writer.newKey(org_id), rollout_seq: '0' };
     await declareObjects(pool, [object]);
-    let doomed: string[] | null = null;
-    try {
-      const copied: CopiedTranscript[] = [];
-      const deadline = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
-      const body = this.#copy(packs, transcripts, copied, deadline);
-      const { size } = await this.blobs.put(object.blob_key, body, { contentType: TRANSCRIPT_TYPE }, deadline);
-      const bytes = copied.reduce((sum, transcript) => sum + transcript.bytes, 0);
-      if (size !== bytes) throw new Error(`the object store stored ${size} of the ${bytes} bytes of ${object.blob_key}`);
-      doomed = await commitMerge(pool, { blob_key: object.blob_key, org_id, run_seq, bytes }, copied, packs);
-    } finally {
-      if (doomed === null) await this.garbage.discard([object]).catch(() => {});
-    }
-    await this.garbage.deleteDoomed(doomed ?? []);
+    const copied: CopiedTranscript[] = [];
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
+    const body = this.#copy(packs, transcripts, copied, deadline);
+    // After an error the object may have pointers, if only the answer of COMMIT was lost. Otherwise the sweep finds its key.
+    const { size } = await this.blobs.put(object.blob_key, body, { contentType: TRANSCRIPT_TYPE }, deadline);
+    const bytes = copied.reduce((sum, transcript) => sum + transcript.bytes, 0);
+    if (size !== bytes) throw new Error(`the object store stored ${size} of the ${bytes} bytes of ${object.blob_key}`);
+    const doomed = await commitMerge(pool, { blob_key: object.blob_key, org_id, run_seq, bytes }, copied, packs);
+    if (doomed === null) await this.garbage.discard([object]);
+    else await this.garbage.deleteDoomed(doomed);
   }
 
   /** The bytes of the transcripts, one after another; `copied` is complete at the end. */
@@ -167,7 +167,7 @@ export class CompactService {
         if (bytes.length !== end - start + 1) throw new Error(`${pack.blob_key} has ${bytes.length} of the bytes ${start} to ${end}`);
         for (const { transcript, chunk } of parts) {
           const part = bytes.subarray(chunk.at - start, chunk.at - start + chunk.bytes);
-          const copy = isOld ? await recodeChunk(part, transcript.id) : part;
+          const copy = isOld ? await recodeChunk(part, chunk, transcript.id) : part;
           yield copy;
           let open = copied.at(-1);
           if (open?.seq !== transcript.seq) copied.push((open = { seq: transcript.seq, pack: pack.id, at, bytes: 0, chunks: [] }));

@@ -27,6 +27,7 @@ export async function markPacksOf(client: Queryable, seqs: readonly string[]): P
 
 /** Deletes those of these packs that have no transcript, and dooms their objects. Returns their keys. Plan: primary keys. */
 export async function deleteEmptyPacks(client: Queryable, packs: readonly string[]): Promise<string[]> {
+  if (packs.length === 0) return [];
   const { rows } = await client.query<{ blob_key: string }>(
     `DELETE FROM transcript_packs p WHERE p.id = ANY($1::bigint[]) AND NOT EXISTS (SELECT FROM rollout_transcripts t WHERE t.pack = p.id)
      RETURNING p.blob_key`,
@@ -65,6 +66,8 @@ export interface MergeRule {
   factor: number;
   /** A run without a new pack for this long has its packs merged whatever their number. */
   quietMs: number;
+  /** Ids of packs that are not merged, because they could not be copied. */
+  without: readonly string[];
 }
 
 /** Small packs of one run; `size_class` null = of any size. Each class is `factor` times as large as the one below. */
@@ -74,19 +77,19 @@ export interface MergeablePacks {
   size_class: number | null;
 }
 
-const SMALL = `(SELECT *, floor(ln(greatest(bytes, 4096)) / ln($2::float8))::int AS size_class FROM transcript_packs WHERE bytes < $1 AND dirty_since IS NULL)`;
+const SMALL = `(SELECT *, floor(ln(greatest(bytes, 4096)) / ln($2::float8))::int AS size_class FROM transcript_packs WHERE bytes < $1 AND dirty_since IS NULL AND NOT id = ANY($3::bigint[]))`;
 
 /**
  * Runs with packs that are worth a merge: `factor` of one size class, so that a byte is copied some three times until its pack has the
  * target size; or all of a run that is quiet. Plan: one scan of transcript_packs, which has few rows.
  */
-export async function selectMergeable(pool: Queryable, { targetBytes, factor, quietMs }: MergeRule): Promise<MergeablePacks[]> {
+export async function selectMergeable(pool: Queryable, { targetBytes, factor, quietMs, without }: MergeRule): Promise<MergeablePacks[]> {
   const { rows } = await pool.query<MergeablePacks>(
     `WITH small AS MATERIALIZED ${SMALL},
-       quiet AS (SELECT org_id, run_seq, count(*) AS n FROM small GROUP BY 1, 2 HAVING max(created_at) < now() - $3 * interval '1 ms')
+       quiet AS (SELECT org_id, run_seq, count(*) AS n FROM small GROUP BY 1, 2 HAVING max(created_at) < now() - $4 * interval '1 ms')
      SELECT org_id, run_seq, NULL::int AS size_class FROM quiet WHERE n > 1
      UNION ALL SELECT org_id, run_seq, size_class FROM small GROUP BY 1, 2, 3 HAVING count(*) >= $2`,
-    [targetBytes, factor, quietMs],
+    [targetBytes, factor, without, quietMs],
   );
   return rows;
 }
@@ -94,15 +97,27 @@ export async function selectMergeable(pool: Queryable, { targetBytes, factor, qu
 /** In the order of their ids, after `after`. Plan: Index Scan using transcript_packs_run_idx. */
 export async function selectSmallPacks(
   pool: Queryable,
-  { targetBytes, factor }: MergeRule,
+  { targetBytes, factor, without }: MergeRule,
   { org_id, run_seq, size_class }: MergeablePacks,
   after: string,
   limit: number,
 ): Promise<Pack[]> {
   const { rows } = await pool.query<Pack>(
-    `SELECT ${PACK} FROM ${SMALL} small WHERE org_id = $3 AND ${run_seq === null ? 'run_seq IS NULL AND $4::int IS NULL' : 'run_seq = $4'}
-       AND ($5::int IS NULL OR size_class = $5) AND id > $6 ORDER BY id LIMIT $7`,
-    [targetBytes, factor, org_id, run_seq, size_class, after, limit],
+    `SELECT ${PACK} FROM ${SMALL} small WHERE org_id = $4 AND ${run_seq === null ? 'run_seq IS NULL AND $5::int IS NULL' : 'run_seq = $5'}
+       AND ($6::int IS NULL OR size_class = $6) AND id > $7 ORDER BY id LIMIT $8`,
+    [targetBytes, factor, without, org_id, run_seq, size_class, after, limit],
+  );
+  return rows;
+}
+
+/**
+ * Objects from before packs, which have no rollout ids in their lines. Plan: a scan of transcript_packs, which has few rows once they are
+ * merged.
+ */
+export async function selectOldPacks(pool: Queryable, limit: number, without: readonly string[]): Promise<Pack[]> {
+  const { rows } = await pool.query<Pack>(
+    `SELECT ${PACK} FROM transcript_packs WHERE blob_key LIKE 'orgs/%/rollouts/%' AND NOT id = ANY($2::bigint[]) ORDER BY id LIMIT $1`,
+    [limit, without],
   );
   return rows;
 }
@@ -138,7 +153,7 @@ export interface CopiedTranscript {
 
 /**
  * Points the copied transcripts to the new object and dooms the old ones, in one transaction. A transcript that was erased or sealed again
- * meanwhile keeps out: the new pack is marked then. Returns the keys of the doomed objects; null if the new object was doomed meanwhile,
+ * meanwhile keeps out: the new pack is marked then. Files of the lake name packs, so the runs get a new version. Returns the keys of the doomed objects; null if the new object was doomed meanwhile,
  * and nothing changed. Plan: primary keys.
  */
 export function commitMerge(
@@ -155,6 +170,12 @@ export function commitMerge(
       [merged.blob_key, merged.org_id, merged.run_seq, merged.bytes],
     );
     const pack = created[0]!.id;
+    // Before the transcripts, as erasing locks them.
+    await client.query(
+      `UPDATE runs SET version = version + 1 WHERE seq IN (SELECT seq FROM runs WHERE seq IN (
+         SELECT run_seq FROM rollout_heads WHERE seq = ANY($1::bigint[])) ORDER BY seq FOR UPDATE)`,
+      [copied.map(({ seq }) => seq)],
+    );
     // Locked in the order of erasing and sealing.
     await client.query('SELECT FROM rollout_transcripts WHERE rollout_seq = ANY($1::bigint[]) ORDER BY rollout_seq FOR UPDATE', [
       copied.map(({ seq }) => seq),

@@ -111,19 +111,17 @@ export class SealService {
     if (full.length === 0) return;
     const object = { blob_key: this.writer.newKey(group[0]!.org_id), rollout_seq: '0' };
     await declareObjects(pool, [object]);
-    let sealed: readonly string[] = [];
-    try {
-      const pack =
-        texts === null
-          ? await this.writer.writeLines(full[0]!, object.blob_key, signal)
-          : await this.writer.writeTexts(full, object.blob_key, texts, signal);
-      // A transcript without messages is skipped: the rows were moved since the rollout was selected.
-      const transcripts = pack.transcripts.filter(({ messages }) => messages > 0);
-      if (transcripts.length > 0) sealed = await commitSeals(pool, { ...pack, transcripts });
-      this.#count(transcripts, sealed, pass);
-    } finally {
-      if (sealed.length === 0) await this.garbage.discard([object]).catch(() => {});
-    }
+    // After an error the object may have pointers, if only the answer of COMMIT was lost. Otherwise the sweep finds its key.
+    const pack =
+      texts === null
+        ? await this.writer.writeLines(full[0]!, object.blob_key, signal)
+        : await this.writer.writeTexts(full, object.blob_key, texts, signal);
+    // A transcript without messages is skipped: the rows were moved since the rollout was selected.
+    const transcripts = pack.transcripts.filter(({ messages }) => messages > 0);
+    const { sealed, emptied } = transcripts.length > 0 ? await commitSeals(pool, { ...pack, transcripts }) : { sealed: [], emptied: [] };
+    this.#count(transcripts, sealed, pass);
+    if (sealed.length === 0) await this.garbage.discard([object]);
+    await this.garbage.deleteDoomed(emptied);
   }
 
   /** Null when they cannot be read together, for example because the text is too large. Then each is read alone. */

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { chunksText, type TranscriptChunk, type TranscriptLine } from '@palestra/rollouts/transcript';
 import { inTransaction } from '../../platform/database/transaction.ts';
-import { markPacksOf } from './pack.sql.ts';
+import { deleteEmptyPacks, markPacksOf } from './pack.sql.ts';
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
@@ -188,14 +188,14 @@ FROM transcript o WHERE h.seq = o.seq RETURNING h.seq::text`;
 const CLEAR = `
 DELETE FROM rollout_messages m USING unnest($1::bigint[], $2::date[]) AS h(seq, day) WHERE m.day = h.day AND m.rollout_seq = h.seq`;
 
-/** Returns the `seq` of the rollouts that are sealed now. */
-export function commitSeals(pool: pg.Pool, pack: SealedPack): Promise<string[]> {
+/** Returns the `seq` of the rollouts that are sealed now, and doomed keys of packs that lost their last transcript. */
+export function commitSeals(pool: pg.Pool, pack: SealedPack): Promise<{ sealed: string[]; emptied: string[] }> {
   return inTransaction(pool, async (client) => {
     const wanted = [pack.transcripts.map(({ seq }) => seq), pack.transcripts.map(({ revision }) => revision)];
     const { rows: heads } = await client.query<{ seq: string; day: string }>({ name: 'seal-lock', text: LOCK, values: wanted });
-    if (heads.length === 0) return [];
+    if (heads.length === 0) return { sealed: [], emptied: [] };
     const seqs = heads.map(({ seq }) => seq);
-    await markPacksOf(client, seqs);
+    const old = await markPacksOf(client, seqs);
     const { rows } = await client.query<{ seq: string }>({
       name: 'seal-point',
       text: POINT,
@@ -210,7 +210,7 @@ export function commitSeals(pool: pg.Pool, pack: SealedPack): Promise<string[]> 
       ],
     });
     if (rows.length > 0) await client.query({ name: 'seal-clear', text: CLEAR, values: [seqs, heads.map(({ day }) => day)] });
-    return rows.map(({ seq }) => seq);
+    return { sealed: rows.map(({ seq }) => seq), emptied: await deleteEmptyPacks(client, old) };
   });
 }
 

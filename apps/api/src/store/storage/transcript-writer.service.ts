@@ -10,6 +10,7 @@ import {
   TranscriptEncoder,
   type TranscriptLine,
   type TranscriptMessage,
+  withRolloutId,
 } from '@palestra/rollouts/transcript';
 import { Database } from '../../platform/database/database.ts';
 import { BLOB_STORE } from '../../platform/tokens.ts';
@@ -80,7 +81,7 @@ export class TranscriptWriter {
         keys.filter(({ event_id }) => !sealedIds.has(event_id)),
       );
       counts = { calls: 0, max_index: -1, body_bytes: 0, output_chars: 0 };
-      lines = countMessages(mergeLines(sealedLines(this.objects.lines(pointer)), late), counts);
+      lines = countMessages(mergeLines(sealedLines(this.objects.lines(pointer), rollout.id), late), counts);
     }
     await this.#put(key, encoder.encode(lines), () => encoder.bytes, signal);
     return { ...packOf(rollout, key), bytes: encoder.bytes, transcripts: [sealedTranscript(rollout, 0, encoder, counts)] };
@@ -124,10 +125,10 @@ function* portions(keys: readonly MessageKey[]): Generator<string[]> {
   if (open.length > 0) yield open;
 }
 
-async function* sealedLines(lines: AsyncIterable<string>): AsyncGenerator<TranscriptLine> {
+async function* sealedLines(lines: AsyncIterable<string>, rolloutId: string): AsyncGenerator<TranscriptLine> {
   for await (const text of lines) {
     const { index, event_id } = messageOf(text);
-    yield { index, event_id, text };
+    yield { index, event_id, text: withRolloutId(text, rolloutId) };
   }
 }
 
