@@ -12,7 +12,7 @@ import type { RunScope } from '../run-scope.ts';
 import { selectEnvironments, selectSteps } from '../../store/figures/step-figures.sql.ts';
 
 /** Maximum of rollouts that the configuration of a run reads. */
-const MAX_READ = 50_000;
+const MAX_READ = 10_000;
 /** Maximum of rollouts that facets count. */
 const MAX_COUNTED = 10_000;
 /** Up to this number of rollouts, percentiles of latency are exact. */
