@@ -6,7 +6,7 @@ import { decodeCursor, encodeCursor, exactly, INT32, INT64 } from '../../platfor
 import { UntrustedWork } from '../../platform/untrusted-work/untrusted-work.ts';
 import { QueryFilter } from '../../rollouts/query-filter.service.ts';
 import { regexQuery, rolloutQuery, type RolloutQuery } from '../../rollouts/rollout-query.ts';
-import { type StoredMessageRow, TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
+import { rowOf, type StoredMessageRow, TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
 import { presentHit, textOf } from './hit.presenter.ts';
 import { countRunRollouts, FIRST_REGEX_PARAMETER, type RegexPage, selectRegexRollouts } from './regex-search.sql.ts';
 import type { RegexInput } from './regex.work.ts';
@@ -126,12 +126,17 @@ export class RegexSearch {
       this.database.pool,
       candidates.map(({ seq }) => seq),
     );
+    const packed = await this.transcripts.sealedMessages([...heads.values()].filter((head) => head.packed).map(({ seq }) => seq));
     const read = async ({ seq, before }: { seq: string; before: number }): Promise<Message[]> => {
       const head = heads.get(seq);
       if (head === undefined) return [];
       const first = start?.seq === seq ? start : { index: 0, passed: 0 };
       let position = { index: -1, passed: 0 };
-      const messages = (await this.transcripts.messages(head, { from: first.index })).map((row) => {
+      const rows = packed
+        .get(seq)
+        ?.map(rowOf)
+        .filter(({ index }) => index >= first.index);
+      const messages = (rows ?? (await this.transcripts.messages(head, { from: first.index }))).map((row) => {
         position = { index: row.index, passed: row.index === position.index ? position.passed + 1 : 1 };
         return { seq, before, ...position, row };
       });

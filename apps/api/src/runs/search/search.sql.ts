@@ -8,6 +8,8 @@ export interface HitRow {
   id: string;
   day: string;
   sealed: boolean;
+  /** All of its messages are in a transcript. */
+  packed: boolean;
   run_id: string;
   run_name: string;
   rollout_name: string | null;
@@ -26,7 +28,8 @@ export interface HitPosition {
 export const FIRST_SEARCH_PARAMETER = 7;
 
 const MATCHES = foundBy('$1::tsquery', `phraseto_tsquery('simple', ${plainWords('$2')})`);
-const HEAD = 'h.day::text, h.sealed_at IS NOT NULL AS sealed, u.id AS run_id, u.name AS run_name, m.rollout_name';
+const HEAD =
+  'h.day::text, h.sealed_at IS NOT NULL AS sealed, h.sealed_at IS NOT NULL AND NOT h.unsealed AS packed, u.id AS run_id, u.name AS run_name, m.rollout_name';
 const NAMES = 'JOIN rollout_heads h ON h.seq = r.seq JOIN runs u ON u.seq = r.run_seq LEFT JOIN rollout_meta m ON m.rollout_seq = r.seq';
 
 export interface SearchedText {

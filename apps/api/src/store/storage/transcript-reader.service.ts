@@ -151,7 +151,7 @@ export class TranscriptReader {
   }
 }
 
-const rowOf = (message: TranscriptMessage): StoredMessageRow => ({ ...message, sent_at: String(message.sent_at) });
+export const rowOf = (message: TranscriptMessage): StoredMessageRow => ({ ...message, sent_at: String(message.sent_at) });
 
 function skeletonOf(message: TranscriptMessage): KeyedSkeleton {
   return {
