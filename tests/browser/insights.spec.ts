@@ -32,7 +32,7 @@ const ofRun = (run: string, rest = '') => `${palestra.url}/${palestra.namespace}
 const compared = () => `${palestra.url}/compare?runs=${encodeURIComponent(`${RUN_A},${RUN_B}`)}`;
 const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 const scored = (sent: readonly Sent[]): number[] => sent.flatMap(({ reward }) => reward ?? []);
-const threeDigits = (value: number) => (value === 0 ? '0' : value.toFixed(3).replace(/^0\./, '.'));
+const threeDigits = (value: number) => (value === 0 ? '0' : value.toPrecision(3).replace(/^0\./, '.'));
 const change = (value: number) => `${value < 0 ? '−' : '+'}${threeDigits(Math.abs(value))}`;
 const tidy = (text: string) => text.replaceAll(/\s+/g, ' ').trim();
 /** Texts of the cells of a row of a DataTable. */
@@ -368,7 +368,7 @@ describe('Compare', () => {
         `better in ${deltas.filter((delta) => delta > 1e-9).length}, worse in ${deltas.filter((delta) => delta < -1e-9).length}`,
       );
     });
-    const text = (values: readonly number[]) => `${mean(values) === 1 ? '1.000' : threeDigits(mean(values))} n ${values.length}`;
+    const text = (values: readonly number[]) => `${threeDigits(mean(values))} n ${values.length}`;
     for (let task = 0; task < 4; task++)
       await expect
         .poll(async () => (await cellsOf(page, 'Tasks scored in all runs', `train ${task}`)).slice(2, 5))

@@ -22,7 +22,7 @@ function Side({ run, flip, side, steps }: { run: ComparedRun; flip: Flip; side: 
       to="/$org/runs/$run/rollouts"
       params={{ org: run.run.org, run: run.run.name }}
       search={{ q: `task:${printText(flip.task.key)}${range}` }}
-      className="hover:text-accent hover:underline"
+      className="relative inline-block hover:text-accent hover:underline"
     >
       <span className="sr-only">
         {taskName(flip.task)} in {run.letter}:{' '}
