@@ -82,7 +82,7 @@ test('inferred steps have their mark in the status, the groups, a group, a task,
 test('of a group key at several steps the overview opens the step that its row shows', async () => {
   const { page, close } = await openPage(browser, palestra, { width: 1280, theme: 'light' });
   await visit(page, ofRun('', KEYED), 'Latest groups');
-  await page.getByRole('table', { name: 'Latest groups' }).getByRole('row').filter({ hasText: '.50' }).click();
+  await page.getByRole('table', { name: 'Latest groups' }).getByRole('row').filter({ hasText: '.500' }).click();
   await expect.poll(() => page.locator('[data-figures]').innerText()).toMatch(/step\s+1\s/);
   await expect.poll(() => new URL(page.url()).searchParams.get('at')).toBe('1');
   await close();

@@ -1,4 +1,5 @@
 import type { Browser, Page } from 'playwright-core';
+import { formatReward } from '@palestra/kit/reward-text';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { expectSound, expectSoundInEveryView, launch, loaded, openPage, shoot, soon, type View, visit } from './browser.ts';
@@ -32,8 +33,8 @@ const ofRun = (run: string, rest = '') => `${palestra.url}/${palestra.namespace}
 const compared = () => `${palestra.url}/compare?runs=${encodeURIComponent(`${RUN_A},${RUN_B}`)}`;
 const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 const scored = (sent: readonly Sent[]): number[] => sent.flatMap(({ reward }) => reward ?? []);
-const threeDigits = (value: number) => (value === 0 ? '0' : value.toPrecision(3).replace(/^0\./, '.'));
-const change = (value: number) => `${value < 0 ? '−' : '+'}${threeDigits(Math.abs(value))}`;
+const threeDigits = (value: number) => formatReward(value);
+const change = (value: number) => formatReward(value, { signed: true });
 const tidy = (text: string) => text.replaceAll(/\s+/g, ' ').trim();
 /** Texts of the cells of a row of a DataTable. */
 async function cellsOf(page: Page, table: string, row: string): Promise<string[]> {

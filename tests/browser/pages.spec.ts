@@ -56,7 +56,7 @@ test('a rollout shows the result of its tool with its reward and the finished ma
   const { page, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/rollout/${ids.solved}#m-7`, toolResult);
   const card = page.locator('article', { hasText: toolResult });
-  await expect.poll(() => card.innerText()).toContain('+.98');
+  await expect.poll(() => card.innerText()).toContain('.980');
   expect(await card.innerText()).toContain('finished');
   await expect.poll(() => card.getAttribute('aria-current')).toBe('true');
   await close();

@@ -100,7 +100,7 @@ describe('an action environment', () => {
     ]);
     await expect.poll(() => fact(page, 'steps').innerText()).toContain('4');
     await expect.poll(() => fact(page, 'finished').innerText()).toBe('yes');
-    await expect.poll(() => fact(page, 'reward so far').innerText()).toContain('1.000 over 1 scored');
+    await expect.poll(() => fact(page, 'reward so far').innerText()).toContain('1.00 over 1 scored');
     expect(await fact(page, 'session').innerText()).toBe(sid);
     expect(await fact(page, 'task').innerText()).toBe('train 0');
     expect(await page.title()).toBe(title);

@@ -1,3 +1,4 @@
+import { formatReward } from '@palestra/kit/reward-text';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import net from 'node:net';
@@ -153,8 +154,8 @@ test('the keyboard alone can play an episode of a bundled environment to its end
   await expect.poll(() => ledger(sid)).toMatchObject([{ tool: 'submit', reward: 1, finished: true, failure_class: 'ok' }]);
   const text = await card(page, 1, 'submit').innerText();
   expect(text).toContain('Correct.');
-  expect(text).toContain('+1.000');
-  await page.getByRole('status', { name: 'Episode' }).getByText('1.000').waitFor();
+  expect(text).toContain('1.00');
+  await page.getByRole('status', { name: 'Episode' }).getByText('1.00').waitFor();
   await expect
     .poll(() => api<SessionView>('GET', `/v1/sessions/${sid}`))
     .toMatchObject({ total_reward: 1, state: 'finished', holder: { key: { name: 'tests' } } });
@@ -204,10 +205,10 @@ test(
     const sid = await startStudio(page, 1);
     await fillPaint(page);
     await page.keyboard.press('Control+Enter');
-    await card(page, 1, 'paint').getByText('+.250').waitFor();
+    await card(page, 1, 'paint').getByText('.250').waitFor();
     await page.reload();
     await page.getByText('Paint the orchard').waitFor();
-    await card(page, 1, 'paint').getByText('+.250').waitFor();
+    await card(page, 1, 'paint').getByText('.250').waitFor();
     expect(sidOf(page)).toBe(sid);
     await choose(page, 'spill');
     await page.getByRole('button', { name: 'Call spill' }).click();
@@ -351,7 +352,7 @@ test('the difficulty of tasks comes from the uploaded rollouts', { timeout: 150_
     const avg = scored.reduce((sum, reward) => sum + reward, 0) / scored.length;
     const solved = scored.filter((reward) => reward >= 1).length / scored.length;
     const rate = solved === 0 || solved === 1 ? `${100 * solved} %` : `${(100 * solved).toFixed(0)} %`;
-    return [task, String(scored.length), avg === 0 ? '0' : avg.toFixed(2).replace(/^0/, ''), rate];
+    return [task, String(scored.length), formatReward(avg), rate];
   });
   // The kept session of another test is of task 1, too: it is told apart by its run below, and here by the order of tests.
   await expect

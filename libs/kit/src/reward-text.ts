@@ -28,9 +28,9 @@ export function formatInUnits(value: number, units: readonly string[]): string {
   return `${shown}${units[unit]}`;
 }
 
-/** Without the noise of floating-point sums: 0.95, not 0.9500000000000001. Twelve significant digits. */
+/** Without the noise of floating-point sums: 0.95, not 0.9500000000000001. Twelve significant digits; whole numbers stay. */
 export function withoutNoise(value: number): number;
 export function withoutNoise(value: number | null): number | null;
 export function withoutNoise(value: number | null): number | null {
-  return value === null || !Number.isFinite(value) ? value : Number(value.toPrecision(12));
+  return value === null || !Number.isFinite(value) || Number.isInteger(value) ? value : Number(value.toPrecision(12));
 }

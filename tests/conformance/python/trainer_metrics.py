@@ -3,6 +3,8 @@
 The functions are cut out of the unpacked wheels as they are, because their modules import torch at the top.
 
 usage: trainer_metrics.py WHEELS SETS      WHEELS holds skyrl/, verl/, tinker_cookbook/; SETS is JSON: {NAME: [[REWARD, ...], ...]}
+       trainer_metrics.py WHEELS - BATCHES the names and figures that SkyRL prints for batches with token-level rewards; BATCHES is JSON:
+                                           {NAME: {"rewards": [[REWARD, ...], ...], "uids": [...], "sources": [...], "n": N}}
 """
 
 import __future__
@@ -67,4 +69,29 @@ def figures(groups):
     }
 
 
-print(json.dumps({name: figures(groups) for name, groups in json.loads(sys.argv[2]).items()}))
+def skyrl_batch(batch):
+    """As trainer.py prints a training batch and evaluate.py an evaluation."""
+    output, uids, n = {"rewards": batch["rewards"]}, batch["uids"], batch["n"]
+    overall = skyrl.get_metrics_from_generator_output(output, uids)
+    named = {"avg_score": overall["avg_score"], f"pass_at_{n}": overall["pass_at_n"], "mean_positive_reward": overall["mean_positive_reward"]}
+    train = {
+        "reward/avg_raw_reward": overall["avg_score"],
+        f"reward/avg_pass_at_{n}": overall["pass_at_n"],
+        "reward/mean_positive_reward": overall["mean_positive_reward"],
+    }
+    evaluation = {f"eval/all/{key}": value for key, value in named.items()}
+    return {"train": train, "eval": {**per_dataset.calculate_per_dataset_metrics(output, uids, batch["sources"], n), **evaluation}}
+
+
+if sys.argv[2] == "-":
+    sanitize = functions("skyrl/skyrl/train/utils/trainer_utils.py", "sanitize_data_source")
+    per_dataset = functions(
+        "skyrl/skyrl/train/utils/trainer_utils.py",
+        "calculate_per_dataset_metrics",
+        get_metrics_from_generator_output=skyrl.get_metrics_from_generator_output,
+        sanitize_data_source=sanitize.sanitize_data_source,
+        GeneratorOutput=dict,
+    )
+    print(json.dumps({name: skyrl_batch(batch) for name, batch in json.loads(sys.argv[3]).items()}))
+else:
+    print(json.dumps({name: figures(groups) for name, groups in json.loads(sys.argv[2]).items()}))

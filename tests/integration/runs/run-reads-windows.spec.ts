@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { columnsOf, metric, passAtK, rewardMean } from '../../../libs/metrics/src/index.ts';
 import { settled } from '../../support/derived-rows.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
-import { columnsFrom, eventsOf, figuresOf, seeded, type Seeded, upload } from './run-reads.world.ts';
+import { asAnswered, columnsFrom, eventsOf, figuresOf, seeded, type Seeded, upload } from './run-reads.world.ts';
 
 /** An asynchronous trainer that uploads no step: rollouts arrive one after the other, in any order of tasks. */
 const ASYNC = 'steps unknown';
@@ -79,7 +79,7 @@ describe('a run without known steps', () => {
     const expected = [...byWindow(WIDTH)];
     expect(expected).toHaveLength(13);
     expect(series).toMatchObject({ axis: 'window', x: expected.map(([from]) => from), step: expected.map((_window, at) => at) });
-    expect(series.value).toEqual(expected.map(([, own]) => rewardMean(columnsFrom(own)).value));
+    expect(series.value).toEqual(asAnswered(expected.map(([, own]) => rewardMean(columnsFrom(own)).value)));
     expect(series.denominator).toEqual(expected.map(([, own]) => own.filter(({ reward }) => reward !== null).length));
     expect(new Set(series.provenance)).toEqual(new Set(['unknown']));
   });
@@ -90,11 +90,11 @@ describe('a run without known steps', () => {
       const expected = [...byWindow(WIDTH).values()];
       const verl = metric('verl', 'critic/score/mean')!;
       const withTurns = (own: Seeded[]) => columnsOf(own.map((one) => ({ ...figuresOf(one), assistantTurns: 2, toolTurns: 1 })));
-      expect(series[0].value).toEqual(expected.map((own) => (verl.compute(withTurns(own)) as { value: number }).value));
+      expect(series[0].value).toEqual(asAnswered(expected.map((own) => (verl.compute(withTurns(own)) as { value: number }).value)));
       expect(series[1].value).toEqual(expected.map(() => 4));
       for (const denominator of ['all', 'scored'] as Denominator[]) {
         const [mean] = (await get(ASYNC, `series?m=reward_mean&den=${denominator}`)).series;
-        expect(mean.value).toEqual(expected.map((own) => rewardMean(columnsFrom(own), { denominator }).value));
+        expect(mean.value).toEqual(asAnswered(expected.map((own) => rewardMean(columnsFrom(own), { denominator }).value)));
       }
     }
     const { rows } = await server.database.pool.query(
@@ -160,7 +160,7 @@ describe('a run without known steps', () => {
     expect(series[0]).toMatchObject({ axis: 'window', denominator: [expect.any(Number)] });
     const own = seeded(BY_HAND, { steps: 1 });
     const columns = columnsOf(own.map((one) => ({ ...figuresOf(one), group: `task ${one.task}` })));
-    expect(series[1].value).toEqual([passAtK(columns, 1, { success: { threshold: 1, strict: false } }).value]);
+    expect(series[1].value).toEqual(asAnswered([passAtK(columns, 1, { success: { threshold: 1, strict: false } }).value]));
     const more = seeded('more', { steps: 1, tasks: 1 });
     await post(BY_HAND, more, 'none');
     await expect.poll(async () => (await get(BY_HAND, 'summary')).rollouts, { timeout: 30_000 }).toBe(16);

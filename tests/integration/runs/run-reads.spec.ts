@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { advantages, avgInterval, metric, passAtK, rewardMean, zeroVariance } from '../../../libs/metrics/src/index.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
-import { columnsFrom, seeded, strangerOf, upload } from './run-reads.world.ts';
+import { asAnswered, columnsFrom, seeded, strangerOf, upload } from './run-reads.world.ts';
 
 const RUN = 'reads/of a run';
 const path = (rest: string, run = RUN) => `/v1/runs/${encodeURIComponent(run)}/${rest}`;
@@ -57,7 +57,7 @@ describe('series', () => {
     const [series] = await curve('m=reward_mean');
     const figures = [0, 1, 2, 3].map((step) => rewardMean(ofStep(step), { success }));
     expect(series).toMatchObject({ lens: 'canonical', den: 'effective', phase: 'train', env: null, step: [0, 1, 2, 3], x: [0, 1, 2, 3] });
-    expect(series.value).toEqual(figures.map(({ value }) => value));
+    expect(series.value).toEqual(asAnswered(figures.map(({ value }) => value)));
     expect(series.denominator).toEqual(figures.map(({ denominator }) => denominator));
     expect(series.provenance).toEqual(Array.from({ length: 4 }, () => expect.stringMatching(/^(parsed|reported|unknown)$/)));
   });
@@ -65,7 +65,7 @@ describe('series', () => {
   it.each(['all', 'scored', 'effective'] as Denominator[])('count %s on request, and note null as 0', async (denominator) => {
     for (let round = 0; round < 2; round += 1) {
       const [series] = await curve(`m=reward_mean&den=${denominator}`);
-      expect(series.value).toEqual([0, 1, 2, 3].map((step) => rewardMean(ofStep(step), { success, denominator }).value));
+      expect(series.value).toEqual(asAnswered([0, 1, 2, 3].map((step) => rewardMean(ofStep(step), { success, denominator }).value)));
       expect(series.notes.length > 0).toBe(denominator === 'all');
     }
   });
@@ -75,8 +75,8 @@ describe('series', () => {
     const series = await curve(names.map((m) => `m=${encodeURIComponent(m)}`).join('&'));
     const skyrl = metric('skyrl', 'reward/avg_raw_reward')!;
     expect(series[0]).toMatchObject({ lens: 'skyrl', den: null, key: 'reward/avg_raw_reward' });
-    expect(series[0].value).toEqual([0, 1, 2, 3].map((step) => (skyrl.compute(ofStep(step)) as { value: number }).value));
-    expect(series[1].value).toEqual([0, 1, 2, 3].map((step) => passAtK(ofStep(step), 3, { success }).value));
+    expect(series[0].value).toEqual(asAnswered([0, 1, 2, 3].map((step) => (skyrl.compute(ofStep(step)) as { value: number }).value)));
+    expect(series[1].value).toEqual(asAnswered([0, 1, 2, 3].map((step) => passAtK(ofStep(step), 3, { success }).value)));
     expect(series.slice(2).map(({ key }: { key: string }) => key)).toEqual(['pass@1', 'pass@2', 'pass@4']);
     const { rows: kept } = await server.database.pool.query(
       `SELECT figures->'lenses' AS lenses FROM step_rollups WHERE env_id = 0 AND run_seq IN ${OF_ORG} ORDER BY step`,
@@ -94,7 +94,7 @@ describe('series', () => {
     );
     const [series] = await curve(`m=${encodeURIComponent(key)}&lens=prime-rl`);
     const definition = metric('prime-rl', key)!;
-    expect(series.value).toEqual([0, 1, 2, 3].map((step) => (definition.compute(ofStep(step)) as { value: number }).value));
+    expect(series.value).toEqual(asAnswered([0, 1, 2, 3].map((step) => (definition.compute(ofStep(step)) as { value: number }).value)));
   });
 
   it('have points over time and rollouts, by environment, and by range of steps', async () => {
@@ -123,14 +123,14 @@ describe('summary', () => {
     const { advisories } = (await get(path('summary'))).body;
     const errors = rollouts.filter(({ failed }) => failed).length;
     const found = advisories.find(({ rule }: { rule: string }) => rule === 'tool_error');
-    expect(found).toMatchObject({ value: errors / 48, q: 'has:error' });
+    expect(found).toMatchObject({ value: asAnswered(errors / 48), q: 'has:error' });
     expect((await get(path(`rollouts?q=${encodeURIComponent(found.q)}`))).body.total).toBe(errors);
   });
 
   it('has the figures of another lens, from what it prints at each step', async () => {
     const { body } = await get(path('summary?lens=trl&steps=2'));
     const expected = metric('trl', 'reward')!.compute(ofStep(2)) as { value: number };
-    expect(body.kpis.find(({ key }: { key: string }) => key === 'reward')).toMatchObject({ value: expected.value, steps: 1 });
+    expect(body.kpis.find(({ key }: { key: string }) => key === 'reward')).toMatchObject({ value: asAnswered(expected.value), steps: 1 });
   });
 });
 
@@ -151,7 +151,7 @@ describe('groups and tasks', () => {
     expect(groups).toHaveLength(3);
     for (const group of groups) {
       const own = rollouts.filter(({ step, task }) => step === 2 && task === group.task.index);
-      const known = advantages(own.map(({ reward }) => reward));
+      const known = asAnswered(advantages(own.map(({ reward }) => reward)));
       const { body } = await get(path(`groups/${group.key}`));
       expect(body).toMatchObject({ received: 4, expected: 4, complete: true, missing: 0, step: 2, environment: 'acme/math' });
       expect(body.rollouts.map(({ id }: { id: string }) => id)).toEqual(own.map(({ id }) => id));
@@ -199,7 +199,7 @@ describe('groups and tasks', () => {
     expect(step).toEqual([0, 1, 2, 3]);
     const solved = (at: number) =>
       rollouts.filter((one) => one.step === at && one.task === task.index && one.reward !== null).map(({ reward }) => reward!);
-    expect(solve).toEqual([0, 1, 2, 3].map((at) => solved(at).reduce((a, b) => a + b, 0) / solved(at).length));
+    expect(solve).toEqual(asAnswered([0, 1, 2, 3].map((at) => solved(at).reduce((a, b) => a + b, 0) / solved(at).length)));
     expect((await get(path(`tasks/${task.id}`))).body.groups).toHaveLength(4);
     expect(await get(path('tasks/0'))).toMatchObject({ status: 404, body: { code: 'task_not_found' } });
   });
@@ -213,6 +213,7 @@ describe('tools, failures, facets and ingest', () => {
     expect(tools).toMatchObject([{ tool: 'add', rollouts: 48, calls: 48, errors: errors.length, latency: { timed: 0, coverage: 0 } }]);
     const { failures, looked_at, read } = (await get(path('failures'))).body;
     expect(read).toBe(looked_at);
+    expect((await get(path('failures'))).body.failures).toEqual(failures);
     const cluster = failures.find(({ error }: { error: string | null }) => error === 'ValueError: no number <n> at <address>');
     expect(cluster).toMatchObject({ tool: 'add' });
     expect(errors.map(({ id }) => id)).toEqual(expect.arrayContaining(cluster.rollouts));

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { columnsOf, type RolloutColumns, type RolloutFigures } from '../../../libs/metrics/src/index.ts';
+import { withoutNoise } from '../../../libs/kit/src/reward-text.ts';
 import type { TestServer } from '../../support/server.ts';
 
 /** A small run whose figures are known. */
@@ -114,3 +115,7 @@ export async function strangerOf(server: TestServer): Promise<Record<string, str
   );
   return { 'x-api-key': key };
 }
+
+/** As the API answers with these figures: without the noise of sums (docs/reference/metrics.md#numbers). */
+export const asAnswered = <T>(figures: T): T =>
+  JSON.parse(JSON.stringify(figures), (_key, value: unknown) => (typeof value === 'number' ? withoutNoise(value) : value)) as T;

@@ -1,3 +1,4 @@
+import { withoutNoise } from '@palestra/kit/reward-text';
 import {
   type JsonObject,
   type MessageType,
@@ -28,8 +29,8 @@ export function presentRolloutRow(record: RolloutRecord): RolloutRow {
     group: record.group_key,
     sample: record.sample,
     phase: wordOf(PHASES, record.phase) ?? 'unknown',
-    reward: record.reward,
-    partial_reward: record.partial_reward,
+    reward: withoutNoise(record.reward),
+    partial_reward: withoutNoise(record.partial_reward),
     reward_reported: record.reward_reported,
     max_reward: record.max_reward,
     num_messages: record.messages,

@@ -5,11 +5,13 @@ import { environmentRunsQuerySchema, environmentRunsSchema, environmentUsageSche
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { EnvironmentAccess } from '../environments/environment.access.ts';
 import { Api } from '../platform/http/api.decorator.ts';
+import { RoundFigures } from '../platform/http/round-figures.ts';
 import { Database } from '../platform/database/database.ts';
 import { countLiveSessions, selectRunsOf, selectUsage } from './environment-usage.sql.ts';
 
 /** How the caller's organisation uses environments. */
 @Controller('v1')
+@RoundFigures()
 @RequireScope('rollouts')
 export class EnvironmentUsageController {
   constructor(

@@ -12,12 +12,14 @@ import type { Caller } from '@palestra/session';
 import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
+import { RoundFigures } from '../platform/http/round-figures.ts';
 import { CacheByResponse } from '../platform/http/freshness.ts';
 import { ReadsRun } from './run-freshness.ts';
 import { RunService } from './run.service.ts';
 import { checkedRunChangeSchema } from './run-change.schema.ts';
 
 @Controller('v1/runs')
+@RoundFigures()
 @RequireScope('rollouts')
 export class RunController {
   constructor(private readonly runs: RunService) {}

@@ -5,10 +5,12 @@ import type { Caller, EnvironmentDirectory } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
 import { Api } from '../platform/http/api.decorator.ts';
+import { RoundFigures } from '../platform/http/round-figures.ts';
 import { Database } from '../platform/database/database.ts';
 import { selectTaskDifficulty } from './task-difficulty.sql.ts';
 
 @Controller('v1/environments')
+@RoundFigures()
 export class TaskDifficultyController {
   constructor(
     private readonly database: Database,

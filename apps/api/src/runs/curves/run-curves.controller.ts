@@ -10,6 +10,7 @@ import {
 } from '@palestra/protocol/schemas';
 import { RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
+import { RoundFigures } from '../../platform/http/round-figures.ts';
 import { ReadsRun } from '../run-freshness.ts';
 import { RunHeatmapService } from './run-heatmap.service.ts';
 import { OfRun, type RunScope } from '../run-scope.ts';
@@ -17,6 +18,7 @@ import { RunSeriesService } from './run-series.service.ts';
 import { RunSummaryService } from './run-summary.service.ts';
 
 @Controller('v1/runs/:run')
+@RoundFigures()
 @RequireScope('rollouts')
 export class RunCurvesController {
   constructor(

@@ -3,11 +3,13 @@ import type { RunStepsQuery } from '@palestra/protocol';
 import { runStepsQuerySchema, runStepsSchema } from '@palestra/protocol/schemas';
 import { RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
+import { RoundFigures } from '../../platform/http/round-figures.ts';
 import { ReadsRun } from '../run-freshness.ts';
 import { OfRun, type RunScope } from '../run-scope.ts';
 import { RunStepsService } from './run-steps.service.ts';
 
 @Controller('v1/runs/:run')
+@RoundFigures()
 @RequireScope('rollouts')
 export class RunStepsController {
   constructor(private readonly counts: RunStepsService) {}

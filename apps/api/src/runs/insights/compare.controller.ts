@@ -4,11 +4,13 @@ import { compareQuerySchema, compareSchema, compareTasksQuerySchema, compareTask
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
+import { RoundFigures } from '../../platform/http/round-figures.ts';
 import { CacheByResponse } from '../../platform/http/freshness.ts';
 import { CompareRunsService } from './compare-runs.service.ts';
 import { CompareTasksService } from './compare-tasks.service.ts';
 
 @Controller('v1/compare')
+@RoundFigures()
 @RequireScope('rollouts')
 export class CompareController {
   constructor(

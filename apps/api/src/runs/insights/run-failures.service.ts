@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { type FailureQuery, STOP_REASONS } from '@palestra/protocol';
+import { type FailureQuery, PalestraError, STOP_REASONS } from '@palestra/protocol';
+import { LRUCache } from 'lru-cache';
 import { MESSAGE_FLAGS, ROLLOUT_FLAGS } from '@palestra/rollouts';
 import { Database } from '../../platform/database/database.ts';
 import { wordOf } from '../../store/vocabulary-codes.ts';
@@ -9,16 +10,22 @@ import { type FailedRow, selectFailed } from './run-insights.sql.ts';
 import type { RunScope } from '../run-scope.ts';
 
 const FLAGS = ROLLOUT_FLAGS.tool_error | ROLLOUT_FLAGS.env_error | ROLLOUT_FLAGS.infra_error | ROLLOUT_FLAGS.parse_error;
-/** Bounds: failed rollouts of one answer, newest rollouts among which they are searched, milliseconds for reading their messages. */
+/** Bounds: failed rollouts of one answer, and newest rollouts among which they are searched. */
 const MAX_FAILED = 500;
 const SEARCHED = 50_000;
-const READ_MS = 1_500;
-const LANES = 4;
+/** Transcripts that one request reads at the same time. */
+const LANES = 8;
+/** Milliseconds for reading messages. A request that needs longer fails, and the next one continues from the cache. */
+const READ_MS = 20_000;
+const MAX_CACHED = 20_000;
 const EXAMPLES = 5;
 
 /** Failed rollouts, clustered by their error. */
 @Injectable()
 export class RunFailuresService {
+  /** By rollout and revision. */
+  readonly #keys = new LRUCache<string, FailureKey>({ max: MAX_CACHED });
+
   constructor(
     private readonly database: Database,
     private readonly transcripts: TranscriptReader,
@@ -36,25 +43,29 @@ export class RunFailuresService {
     );
     const deadline = performance.now() + READ_MS;
     const keys: { row: FailedRow; key: FailureKey }[] = [];
-    let read = 0;
+    // Every rollout is read, however long it takes: counts that depend on the time change between two loads.
     for (let at = 0; at < rows.length; at += LANES) {
-      const batch = rows.slice(at, at + LANES);
-      const inTime = performance.now() < deadline;
-      if (inTime) read += batch.length;
-      keys.push(...(await Promise.all(batch.map(async (row) => ({ row, key: inTime ? await this.#keyOf(row) : keyWithoutText(row) })))));
+      if (performance.now() > deadline) throw new PalestraError('too_expensive');
+      keys.push(...(await Promise.all(rows.slice(at, at + LANES).map(async (row) => ({ row, key: await this.#cachedKeyOf(row) })))));
     }
-    return { failures: clusters(keys).slice(0, limit), looked_at: rows.length, read, incomplete: false };
+    return { failures: clusters(keys).slice(0, limit), looked_at: rows.length, read: rows.length, incomplete: false };
+  }
+
+  async #cachedKeyOf(row: FailedRow): Promise<FailureKey> {
+    const name = `${row.seq} ${row.revision}`;
+    const key = this.#keys.get(name) ?? (await this.#keyOf(row));
+    this.#keys.set(name, key);
+    return key;
   }
 
   async #keyOf(row: FailedRow): Promise<FailureKey> {
     const messages = await this.transcripts.messages(row);
     const failed = messages.findLast(({ flags }) => flags & (MESSAGE_FLAGS.error | MESSAGE_FLAGS.parseError));
     const call = messages.findLast(({ type, name }) => type === 'tool_call' && name !== null);
-    return { ...keyWithoutText(row), error: failed ? normaliseError(failed.content ?? '') : null, tool: call?.name ?? null };
+    const stop = wordOf(STOP_REASONS, row.stop) ?? 'unknown';
+    return { error: failed ? normaliseError(failed.content ?? '') : null, tool: call?.name ?? null, stop };
   }
 }
-
-const keyWithoutText = ({ stop }: FailedRow): FailureKey => ({ error: null, tool: null, stop: wordOf(STOP_REASONS, stop) ?? 'unknown' });
 
 function clusters(keys: readonly { row: FailedRow; key: FailureKey }[]) {
   const byPrint = new Map<string, { key: FailureKey; rows: FailedRow[] }>();

@@ -11,6 +11,7 @@ import {
 } from '@palestra/protocol/schemas';
 import { RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
+import { RoundFigures } from '../../platform/http/round-figures.ts';
 import { ReadsRun } from '../run-freshness.ts';
 import { RunGroupsService } from './run-groups.service.ts';
 import { OfRun, type RunScope } from '../run-scope.ts';
@@ -19,6 +20,7 @@ import { RunTasksService } from './run-tasks.service.ts';
 const taskQuerySchema = runTaskListQuerySchema.pick({ phase: true });
 
 @Controller('v1/runs/:run')
+@RoundFigures()
 @RequireScope('rollouts')
 export class RunGroupsController {
   constructor(

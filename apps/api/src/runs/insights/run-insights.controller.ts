@@ -16,6 +16,7 @@ import {
 import type { z } from 'zod';
 import { RequireScope } from '../../accounts/caller.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
+import { RoundFigures } from '../../platform/http/round-figures.ts';
 import { ReadsRun } from '../run-freshness.ts';
 import { RunFailuresService } from './run-failures.service.ts';
 import { RunInsightsService } from './run-insights.service.ts';
@@ -23,6 +24,7 @@ import { RunToolsService } from './run-tools.service.ts';
 import { OfRun, type RunScope } from '../run-scope.ts';
 
 @Controller('v1/runs/:run')
+@RoundFigures()
 @RequireScope('rollouts')
 export class RunInsightsController {
   constructor(
@@ -76,7 +78,12 @@ export class RunInsightsController {
 
   @Get('failures')
   @ReadsRun()
-  @Api({ summary: 'What went wrong, clustered', query: failureQuerySchema, response: failureListSchema, errors: ['run_not_found'] })
+  @Api({
+    summary: 'What went wrong, clustered',
+    query: failureQuerySchema,
+    response: failureListSchema,
+    errors: ['run_not_found', 'too_expensive'],
+  })
   failures(@OfRun() run: RunScope, @Query({ schema: failureQuerySchema }) query: FailureQuery) {
     return this.failed.list(run, query);
   }

@@ -67,12 +67,13 @@ export interface FailedRow {
   step: number | null;
   stop: number | null;
   reward: number | null;
+  revision: number;
 }
 
 /** The newest rollouts of a run with one of the flags, a failure, or a stop other than `finished`. Plan: rollouts_run_step_idx backwards, at most `within` rows of it. */
 export const FAILED = `
-SELECT r.seq, r.id, h.day::text, h.sealed_at IS NOT NULL AS sealed, r.step, r.stop, r.reward FROM (
-  SELECT * FROM (SELECT seq, id, step, stop, reward, flags, failure FROM rollouts WHERE run_seq = $1 AND COALESCE(step, -1) BETWEEN $2 AND $3
+SELECT r.seq, r.id, h.day::text, h.sealed_at IS NOT NULL AS sealed, r.step, r.stop, r.reward, r.revision FROM (
+  SELECT * FROM (SELECT seq, id, step, stop, reward, revision, flags, failure FROM rollouts WHERE run_seq = $1 AND COALESCE(step, -1) BETWEEN $2 AND $3
     ORDER BY COALESCE(step, -1) DESC, seq DESC LIMIT $6) newest
   WHERE flags & $4 <> 0 OR failure IS NOT NULL OR COALESCE(stop, 0) <> 0 ORDER BY seq DESC LIMIT $5) r
 JOIN rollout_heads h ON h.seq = r.seq ORDER BY r.seq DESC`;
