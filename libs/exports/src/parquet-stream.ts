@@ -6,9 +6,13 @@ export type ParquetSchema = WriterOptions['schema'];
 export type ParquetElement = ParquetSchema[number];
 export type ColumnData = Parameters<ParquetWriter['write']>[0]['columnData'];
 
+/** A column. `schema`: the path to one leaf of a nested column, which is then written leaf by leaf. */
+export type ColumnPart = ColumnData[number] & { schema?: ParquetSchema };
+
 export interface ParquetStreamOptions<Row> {
   schema: ParquetSchema;
-  columnsOf(rows: Row[]): Iterable<ColumnData[number]>;
+  /** In the order of the schema. */
+  columnsOf(rows: Row[]): Iterable<ColumnPart>;
   codec: NonNullable<WriterOptions['codec']>;
   compressors?: WriterOptions['compressors'];
   kvMetadata?: WriterOptions['kvMetadata'];
@@ -46,10 +50,12 @@ export async function* parquetStream<Row>(rows: AsyncIterable<Row>, options: Par
   const slice = new TimeSlice();
   const writeGroup = async (): Promise<Uint8Array> => {
     const before = { groups: parquet.row_groups.length, rows: parquet.num_rows };
-    for (const column of options.columnsOf(group)) {
+    for (const { schema: path = schema, ...column } of options.columnsOf(group)) {
+      parquet.schema = path;
       await parquet.write({ columnData: [column], rowGroupSize: group.length });
       if (slice.isOver) await slice.renew();
     }
+    parquet.schema = schema;
     // The writer took each column for a row group.
     const parts = parquet.row_groups.splice(before.groups);
     parquet.row_groups.push({

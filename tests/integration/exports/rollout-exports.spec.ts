@@ -322,6 +322,29 @@ describe('a stopped export', () => {
     if (wanted === made.samples) expect(view.figures).toMatchObject({ rollouts: 240, scored: 180 });
   });
 
+  test('leaves out rollouts that are erased before it reads them', { timeout: 150_000 }, async () => {
+    const name = `erased-${randomUUID()}`;
+    const some = uploadOf(
+      name,
+      Array.from({ length: 10 }, () => ({ rewards: [0, 1, null, 0.5] })),
+    );
+    await upload((events) => server.request('POST', '/v1/rollouts', { body: { events } }), some.events);
+    const { id } = await createAndStop({ run: name, format: 'jsonl', shard_rows: 3 });
+    const { rows: written } = await server.database.pool.query<{ id: string }>(
+      `SELECT h.id FROM rollout_heads h JOIN runs r ON r.seq = h.run_seq WHERE r.name = $1 ORDER BY h.seq LIMIT 15`,
+      [name],
+    );
+    const first = new Set(written.map((row) => row.id));
+    const gone = some.samples.filter((sample) => !first.has(sample.id)).slice(0, 7);
+    for (const sample of gone) expect((await server.request('DELETE', `/v1/rollouts/${sample.id}`)).status).toBe(200);
+    const view = await finished(id);
+    expect(view).toMatchObject({ state: 'complete', written: some.samples.length - gone.length });
+    const rows = await lines(view);
+    const left = some.samples.filter((sample) => !gone.includes(sample)).map((sample) => sample.id);
+    expect(rows.map(({ rollout_id }) => rollout_id as string).toSorted(byText)).toEqual(left.toSorted(byText));
+    expect(rows.every(({ messages }) => messages.length === 6)).toBe(true);
+  });
+
   test('is erased with its files when it is deleted', async () => {
     const view = await exported({ format: 'jsonl' });
     expect((await server.request('DELETE', `/v1/exports/${view.id}`)).body).toEqual({ deleted: true });

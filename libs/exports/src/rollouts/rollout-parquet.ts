@@ -1,9 +1,9 @@
 import { loadZstd } from '@palestra/kit/zstd';
-import { type ColumnData, listElements, type ParquetSchema, parquetStream } from '../parquet-stream.ts';
+import { type ColumnPart, listElements, type ParquetSchema, parquetStream } from '../parquet-stream.ts';
 import type { ExportedMessage, NarrowRollout } from './exported-rollout.ts';
 import { cellOf, type Column, elementsOf, EXPORT_COLUMNS, MESSAGE_COLUMNS } from './narrow-columns.ts';
 
-/** Limits of a row group. Encoding one blocks the event loop for some tenths of a second. */
+/** Limits of a row group. Encoding one column of it, or one field of the messages, blocks the event loop. */
 const GROUP_ROWS = 2_500;
 const GROUP_CHARACTERS = 4_000_000;
 const NARROW_CHARACTERS = 400;
@@ -35,25 +35,31 @@ export async function* rolloutParquet<Row extends NarrowRollout & { messages?: E
 }
 
 function schemaOf(columns: readonly Column[], messages: boolean): ParquetSchema {
-  const message = { name: 'element', repetition_type: 'OPTIONAL' as const, num_children: MESSAGE_COLUMNS.length };
   return [
     { name: 'schema', num_children: columns.length + (messages ? 1 : 0) },
     ...columns.flatMap(elementsOf),
-    ...(messages ? listElements('messages', [message, ...MESSAGE_COLUMNS.flatMap(elementsOf)]) : []),
+    ...(messages ? messagesOf(MESSAGE_COLUMNS) : []),
   ];
 }
+
+const messagesOf = (fields: readonly Column[]): ParquetSchema =>
+  listElements('messages', [{ name: 'element', repetition_type: 'OPTIONAL', num_children: fields.length }, ...fields.flatMap(elementsOf)]);
+
+const MESSAGE_FIELDS: ParquetSchema[] = MESSAGE_COLUMNS.map((field) => [{ name: 'schema', num_children: 1 }, ...messagesOf([field])]);
 
 function* columnsOf(
   rows: (NarrowRollout & { messages?: ExportedMessage[] })[],
   columns: readonly Column[],
   messages: boolean,
-): Generator<ColumnData[number]> {
+): Generator<ColumnPart> {
   for (const { name, type } of columns) {
     const values = rows.map((row) => cellOf(type, row[name as keyof NarrowRollout]));
     yield { name, data: values, statistics: helpsToSkip(name, type) };
   }
+  if (!messages) return;
+  const data = rows.map((row) => row.messages ?? []);
   // No statistics: readers cannot skip row groups by bounds of message texts.
-  if (messages) yield { name: 'messages', data: rows.map((row) => row.messages ?? []), statistics: false };
+  for (const schema of MESSAGE_FIELDS) yield { name: 'messages', data, statistics: false, schema };
 }
 
 /** Whether readers filter by ranges of the column. Bounds of other columns cost more than they save. */
