@@ -72,12 +72,14 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
       annotations: 1,
       rollout_calls: 1,
     });
-    expect((await objects()).filter((key) => key.includes(gone.id))).toHaveLength(3);
+    expect((await objects()).filter((key) => key.includes(gone.id))).toHaveLength(2);
+    const pack = await world.packOf(gone.id);
+    expect(await objects()).toContain(pack);
     expect(await world.server.request('DELETE', `/v1/rollouts/${gone.id}`)).toMatchObject({ status: 200 });
     expect(total(await rowsBy('rollout_seq', gone.seq))).toBe(0);
     expect(await query('SELECT FROM rollout_heads WHERE seq = $1', [gone.seq])).toEqual([]);
     expect(await query('SELECT FROM rollouts WHERE seq = $1', [gone.seq])).toEqual([]);
-    expect((await objects()).filter((key) => key.includes(gone.id))).toEqual([]);
+    expect((await objects()).filter((key) => key.includes(gone.id) || key === pack)).toEqual([]);
     expect(await query('SELECT FROM rollout_garbage')).toEqual([]);
     expect(await world.server.request('DELETE', `/v1/rollouts/${gone.id}`)).toMatchObject({ status: 404 });
     expect((await world.get(stays.id)).messages).toHaveLength(4);

@@ -35,14 +35,10 @@ describe.each(stores)('events of rollouts sealed into %s', (kind) => {
     return { messages, calls, bytes, output_chars, unsealed };
   };
   const undated = (rollout: any) => ({ ...rollout, age_ms: 0, verified: null });
-  const objectNames = async (id: string) => {
-    const { org_id } = await world.head(id);
-    return (await world.blobs.list({ prefix: `orgs/${org_id}/rollouts/${id.slice(0, 2)}/${id}/` })).blobs.map(({ key }) => key);
-  };
 
   it('are duplicates when they are repeated, conflicts when they differ, and change nothing', async () => {
     const { id, messages } = await sealed(450, { reward: 0.1 + 0.2, name: 'ü' });
-    const before = [await counted(id), undated(await world.get(id)), await objectNames(id)];
+    const before = [await counted(id), undated(await world.get(id)), await world.packOf(id)];
     expect(await send([messages[0], messages[449], messages[7]])).toEqual({
       accepted: 0,
       duplicates: 3,
@@ -52,10 +48,10 @@ describe.each(stores)('events of rollouts sealed into %s', (kind) => {
     for (const change of [{ content: 'other' }, { reward: 1 }, { index: 900 }, { type: 'user_message' }, { callId: 'other' }]) {
       expect(await send([{ ...messages[210]!, ...change }])).toMatchObject({ accepted: 0, conflicts: 1, told: ['conflict'] });
     }
-    expect([await counted(id), undated(await world.get(id)), await objectNames(id)]).toEqual(before);
+    expect([await counted(id), undated(await world.get(id)), await world.packOf(id)]).toEqual(before);
     expect(await world.rowsOf(id)).toBe(0);
     expect(await seal()).toMatchObject({ sealed: 0, skipped: 0, failed: 0 });
-    expect(await objectNames(id)).toEqual(before[2]);
+    expect(await world.packOf(id)).toEqual(before[2]);
   });
 
   it('are distinguished in one batch of new, repeated and changed ones, also of other rollouts', async () => {
@@ -118,14 +114,10 @@ describe.each(stores)('events of rollouts sealed into %s', (kind) => {
 
   it('read only their chunk, and new ones read nothing', async () => {
     const { id, messages } = await sealed(2_000);
-    const { org_id } = await world.head(id);
-    const key = (await objectNames(id))[0]!;
     const object = world.blobs as BlobStore & { get: BlobStore['get'] };
     const original = object.get;
     const lengths: number[] = [];
-    const { size } = (await world.blobs.list({ prefix: `orgs/${org_id}/rollouts/${id.slice(0, 2)}/${id}/` })).blobs.find(
-      (blob) => blob.key === key,
-    )!;
+    const { size } = await world.blobs.head((await world.packOf(id))!);
     const counting = new Proxy(world.blobs, {
       get(target, name) {
         const value = (target as any)[name];
@@ -167,7 +159,7 @@ describe.each(stores)('events of rollouts sealed into %s', (kind) => {
   it('are found in transcripts without fingerprints', async () => {
     const { id, messages } = await sealed(250);
     const { rowCount } = await world.server.database.pool.query(
-      `UPDATE rollout_transcripts SET chunks = (SELECT jsonb_agg(chunk - 'ids') FROM jsonb_array_elements(chunks) chunk)
+      `UPDATE rollout_transcripts SET chunks = (SELECT json_agg(jsonb_set(chunk, '{4}', 'null'))::text FROM jsonb_array_elements(chunks::jsonb) chunk)
        WHERE rollout_seq = (SELECT seq FROM rollout_heads WHERE id = $1)`,
       [id],
     );
@@ -180,12 +172,12 @@ describe.each(stores)('events of rollouts sealed into %s', (kind) => {
     const messages = Array.from({ length: 40 }, (_, index) => world.message(id, index));
     await world.post([world.start(id), ...messages]);
     let going = true;
+    let seals = 0;
     const sealing = (async () => {
-      let passes = 0;
-      while (going) passes += (await seal()).sealed;
-      return passes;
+      while (going) seals += (await seal()).sealed;
     })();
-    for (let round = 0; round < 30; round += 1) {
+    // A pass skips a rollout that grows meanwhile: on a busy machine it takes longer until some were sealed.
+    for (let round = 0; round < 30 || (seals < 2 && round < 600); round += 1) {
       const late = world.message(id, 40 + round);
       const told = await Promise.all([send([...messages, late]), send([late, ...messages.slice(5, 20)])]);
       expect(told.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(1);
@@ -193,9 +185,10 @@ describe.each(stores)('events of rollouts sealed into %s', (kind) => {
       messages.push(late);
     }
     going = false;
-    expect(await sealing).toBeGreaterThan(1);
+    await sealing;
+    expect(seals).toBeGreaterThan(1);
     await seal();
-    expect(await counted(id)).toMatchObject({ messages: 70, unsealed: false });
+    expect(await counted(id)).toMatchObject({ messages: messages.length, unsealed: false });
     expect((await world.get(id)).messages.map(({ eventId }: any) => eventId)).toEqual(messages.map(({ eventId }) => eventId));
   });
 });

@@ -1,4 +1,3 @@
-import { createReadStream } from 'node:fs';
 import { link, mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { newUuid } from '@palestra/kit';
@@ -66,7 +65,11 @@ export class FileBlobStore implements BlobStore {
     if (range && (range.start >= info.size || (range.end !== undefined && range.end < range.start))) {
       throw new BlobError('invalid_range', `bytes ${range.start}-${range.end ?? ''} lie outside of ${info.size}`);
     }
-    return { ...info, body: createReadStream(this.#file(key), { ...range, signal }) };
+    // Opened here, so that an object that is deleted after `head` is `not_found`, and one that is deleted later is read to its end.
+    const file = await open(this.#file(key)).catch((error: unknown) => {
+      throw toBlobError(error, key);
+    });
+    return { ...info, body: file.createReadStream({ ...range, signal }) };
   }
 
   async head(key: string): Promise<BlobInfo> {
