@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { studentInterval } from '../../../libs/metrics/src/index.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
-import { eventsOf, type Seeded, seeded, strangerOf, upload } from './run-reads.world.ts';
+import { asAnswered, eventsOf, type Seeded, seeded, strangerOf, upload } from './run-reads.world.ts';
 
 const [A, B, C] = ['compare/a', 'compare, b', 'compare/c'] as const;
 const runs: Record<string, Seeded[]> = {
@@ -88,14 +88,14 @@ describe('comparing runs by task', () => {
       next: null,
     });
     const all = await tasksOf(`${list(names)}&steps=all`);
-    expect(all.tasks[0].runs[0]).toEqual(meansOf(A).get(all.tasks[0].task.index));
+    expect(all.tasks[0].runs[0]).toEqual(asAnswered(meansOf(A).get(all.tasks[0].task.index)));
     expect(answer.runs.map(({ name, tasks }: { name: string; tasks: number }) => [name, tasks])).toEqual(
       names.map((name, i) => [name, means[i]!.size]),
     );
     expect(answer.tasks.map(({ task }: { task: { index: number } }) => task.index).toSorted((a: number, b: number) => a - b)).toEqual(
       common.toSorted((a: number, b: number) => a - b),
     );
-    for (const { task, runs: cells } of answer.tasks) expect(cells).toEqual(means.map((own) => own.get(task.index)));
+    for (const { task, runs: cells } of answer.tasks) expect(cells).toEqual(asAnswered(means.map((own) => own.get(task.index))));
     for (const [i, pair] of answer.pairs.entries()) {
       const deltas = common.map((task) => means[i + 1]!.get(task)!.mean - means[0]!.get(task)!.mean);
       const interval = studentInterval(deltas)!;
@@ -114,7 +114,7 @@ describe('comparing runs by task', () => {
     const { tasks } = await tasksOf(`${list([A, B])}&steps=2..3`);
     const late = meansOf(A, ({ step }) => step >= 2);
     expect(tasks.length).toBeGreaterThan(0);
-    for (const { task, runs: cells } of tasks) expect(cells[0]).toEqual(late.get(task.index));
+    for (const { task, runs: cells } of tasks) expect(cells[0]).toEqual(asAnswered(late.get(task.index)));
     expect(await tasksOf(`${list([A, B])}&phase=eval`)).toMatchObject({
       phase: 'eval',
       common: 0,
