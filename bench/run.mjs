@@ -39,8 +39,8 @@ const benches = {
   discovery: [onPalestra(benchDiscovery), 'create_session and delete_session, one after the other'],
   export: [withPython(benchExport), 'tasks as Parquet by the CLI, against a script with the official client'],
   lightning: [onPalestra(benchLightning), 'the workload of the gateway of agent-lightning, alternating with that gateway'],
+  ingest: [benchIngest, 'posts over HTTP, alternating with one INSERT a batch into a PostgreSQL of its own'],
   uploads: [onStore(benchUploads), `${ROLLOUTS} rollouts of 3 messages, 25 a post, 32 connections, while someone reads a run`],
-  ingest: [onStore(benchIngest), 'posts over HTTP, alternating with one INSERT a batch into a PostgreSQL of its own'],
   exports: [onStore(benchExports), 'POST /v1/exports until its files are complete'],
   mixed: [onStore(benchMixed), '48 clients: an episode of 5 calls, its upload in 2 posts, with readers 3 reads'],
   search: [onStore(benchSearch), 'GET /v1/runs/{run}/search and /v1/search, one after the other'],
@@ -54,7 +54,7 @@ const benches = {
   pages: [onPalestra(benchPages), 'Chromium on a service of its own'],
   soak: [onStore(benchSoak), 'the mixed load at half of its highest rate'],
 };
-const STORE = ['uploads', 'ingest', 'exports', 'mixed', 'search', 'restart', 'disk'];
+const STORE = ['ingest', 'uploads', 'exports', 'mixed', 'search', 'restart', 'disk'];
 const LONG = ['large', 'soak'];
 
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { json: { type: 'string' } } });
