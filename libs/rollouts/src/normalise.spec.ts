@@ -152,7 +152,12 @@ describe('reward', () => {
       rewardSum: null,
       lastReward: null,
     });
-    expect(normal({ metadata: { reward: 1e39 } }, [call(0), result(1, null)])).toMatchObject({ reward: null, rewardReported: null });
+    expect(normal({ metadata: { reward: 1e39 } }, [call(0), result(1, null)])).toMatchObject({
+      reward: null,
+      rewardReported: null,
+      flags: 4,
+    });
+    expect(normal({ metadata: { total_reward: 1e39 } }, [call(0), result(1, 2)])).toMatchObject({ reward: 2, flags: 4 });
     expect(normal({}, [call(0), result(1, 1e-60)])).toMatchObject({ reward: 0, lastReward: 0, flags: 0 });
     expect(normal({}, [call(0), result(1, 3e38), call(2), result(3, 1e-30)])).toMatchObject({ reward: 3e38, lastReward: 1e-30 });
   });

@@ -6,6 +6,7 @@ import { countAnswered, countTurns, isPolicy, type Turn, turnsOf } from './event
 import type { KnownPhase } from './fill-rules/group-key.ts';
 import {
   groupOf,
+  isReportedOutOfRange,
   phaseOf,
   rewardReportedOf,
   type UploadParts,
@@ -357,7 +358,7 @@ function flagsOf(
   const set: Record<keyof typeof ROLLOUT_FLAGS, boolean> = {
     reward_mismatch: mismatch,
     stamped_turn: summary.rewards.stamped,
-    nonfinite: raw.nonfinite === true || any('nonfinite'),
+    nonfinite: raw.nonfinite === true || any('nonfinite') || isReportedOutOfRange(parts),
     parse_error: any('parseError') || stop === 'parse_error',
     orphan_result: summary.orphans,
     subagent: isSubagent(parts.start),

@@ -80,7 +80,7 @@ describe('check', () => {
     const text = JSON.stringify([start, ...messages, messages[0]]);
     expect(check(text, NOW)).toMatchObject({ accepted: 6, repeated: 1 });
     expect(warningsOf(firstRollout(JSON.stringify({ ...start, metadata: { step: 1, x: 'N' } }).replace('"N"', 'NaN')))).toContain(
-      'a value is NaN or Infinity: it is stored as null',
+      'a value is NaN or Infinity, which is stored as null, or a reward is beyond single precision',
     );
   });
 

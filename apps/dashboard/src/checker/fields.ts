@@ -164,7 +164,7 @@ export const missingFieldsOf = ({ normalised, start }: CheckedRollout): MissingF
 const FLAGS: Partial<Record<RolloutFlag, string>> = {
   reward_mismatch: 'the reported total is not the sum of the message rewards',
   stamped_turn: 'several events of a turn have the same reward: it counts once',
-  nonfinite: 'a value is NaN or Infinity: it is stored as null',
+  nonfinite: 'a value is NaN or Infinity, which is stored as null, or a reward is beyond single precision',
   orphan_result: 'a tool result has no call with its id',
   gap: 'messages are missing in between',
   tool_error: 'a tool result is an error',

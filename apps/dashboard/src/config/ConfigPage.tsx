@@ -104,7 +104,11 @@ function Figures({ data }: { data: RunConfig }) {
             ['Duplicates', formatCount(ingest.duplicates), 'The same event again: clients repeat requests that got no response'],
             ['Conflicts', formatCount(ingest.conflicts), 'The same event id with other content: the first event is kept'],
             ['Late', formatCount(ingest.late), 'Arrived after the end of their rollout'],
-            ['Not finite', formatCount(ingest.nonfinite), 'Contained NaN or Infinity: stored as null, with a flag'],
+            [
+              'Not finite',
+              formatCount(ingest.nonfinite),
+              'Contained NaN or Infinity, stored as null, or a reward beyond single precision. Flagged',
+            ],
             ['Messages missing', formatCount(data.gaps), 'Indexes that never arrived, although later ones did'],
             ['Messages', formatCount(data.messages)],
             ['Size of messages', `${formatBytes(data.bytes)}`, of],

@@ -102,7 +102,7 @@ export const rolloutMessageSchema = z.object({
   reward: z.number().nullable(),
   isFinished: z.boolean(),
   metadata: z.record(z.string(), z.unknown()),
-  nonfinite: z.boolean().optional().describe('The event of the client contained NaN or Infinity.'),
+  nonfinite: z.boolean().optional().describe('The event of the client contained NaN, Infinity, or a reward beyond single precision.'),
   body_bytes: z
     .number()
     .optional()

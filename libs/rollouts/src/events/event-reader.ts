@@ -1,5 +1,6 @@
 import { isObject, type JsonObject, MESSAGE_TYPES, type MessageType, type RolloutMessageEvent } from '@palestra/protocol';
 import { isUuid } from '@palestra/kit';
+import { rewardInRange } from '../json/fields.ts';
 import { clean, type TolerantJson } from '../json/tolerant-json.ts';
 
 /**
@@ -136,6 +137,7 @@ function readMessage(event: JsonObject, id: string, sentAt: number, nonfinite: b
   if (!(MESSAGE_TYPES as readonly unknown[]).includes(type)) return `type must be one of ${MESSAGE_TYPES.join(', ')}.`;
   if (reward !== undefined && reward !== null && typeof reward !== 'number') return 'reward must be a number.';
   if (metadata !== undefined && metadata !== null && !isObject(metadata)) return 'metadata must be an object.';
+  const outOfRange = typeof reward === 'number' && rewardInRange(reward) === null;
   const extra = Object.entries(event).filter(([key]) => !Object.hasOwn(MESSAGE_KEYS, key));
   return {
     kind: 'message',
@@ -153,9 +155,9 @@ function readMessage(event: JsonObject, id: string, sentAt: number, nonfinite: b
     isFinished: (event.isFinished ?? event.is_finished) === true,
     metadata: metadata ?? {},
     extra: extra.length > 0 ? Object.fromEntries(extra) : null,
-    nonfinite,
+    nonfinite: nonfinite || outOfRange,
     // The SDK leaves out fields that are None, so a null reward in an event with a NaN was NaN.
-    rewardNonfinite: nonfinite && reward === null,
+    rewardNonfinite: outOfRange || (nonfinite && reward === null),
   };
 }
 

@@ -66,6 +66,8 @@ describe('messageFlags', () => {
   it.each([
     ['"reward": Infinity', ['nonfinite', 'nonfiniteReward']],
     ['"reward": NaN', ['nonfinite', 'nonfiniteReward']],
+    ['"reward": -1e39', ['nonfinite', 'nonfiniteReward']],
+    ['"reward": 3e38', []],
     ['"reward": 1, "metadata": {"loss": NaN}', ['nonfinite']],
     ['"metadata": {"loss": NaN}', ['nonfinite']],
     ['"reward": null', []],

@@ -10,7 +10,7 @@ import { memberOf } from '../json/fields.ts';
  * - `nudge`: a user message of a recipe that asks for a tool call. `parseError`: a message that reports a call that could not be parsed.
  * - `image`: an image in the content (a `data:image/` URL or an image part) or in the metadata.
  * - `reasoning`: a reasoning event, or `<think>` in an assistant message.
- * - `nonfinite`: NaN or Infinity anywhere in the event. `nonfiniteReward`: it was the reward.
+ * - `nonfinite`: NaN or Infinity anywhere in the event, or a reward beyond single precision. `nonfiniteReward`: it was the reward.
  */
 export const MESSAGE_FLAGS = {
   error: 1,

@@ -1,5 +1,5 @@
 import type { JsonObject } from '@palestra/protocol';
-import { asCount, asId, asObject, asReward, asText, type Found, findField, memberOf } from '../json/fields.ts';
+import { asCount, asId, asNumber, asObject, asReward, asText, type Found, findField, memberOf } from '../json/fields.ts';
 import { cutText } from '../json/tolerant-json.ts';
 import type { NameParts } from '../provenance/name-regex.ts';
 import { type FieldProvenance, UNKNOWN } from '../provenance/provenance.ts';
@@ -105,8 +105,13 @@ export function groupOf(parts: UploadParts, task: TaskKey, step: Filled<number>,
   return { ...parsed(key, `${task.provenance.rule}+${step.provenance.rule}`), key };
 }
 
-export const rewardReportedOf = (parts: UploadParts): Filled<number> =>
-  fromField(parts, ['reward_total', 'total_reward', 'reward_sum', 'reward', 'final_reward'], asReward) ?? unknown;
+const REPORTED_REWARDS = ['reward_total', 'total_reward', 'reward_sum', 'reward', 'final_reward'];
+
+export const rewardReportedOf = (parts: UploadParts): Filled<number> => fromField(parts, REPORTED_REWARDS, asReward) ?? unknown;
+
+/** Whether a reported total is beyond single precision. It counts as not reported. */
+export const isReportedOutOfRange = (parts: UploadParts): boolean =>
+  findField(parts, REPORTED_REWARDS, (value) => (asNumber(value) !== null && asReward(value) === null ? true : null)) !== null;
 
 export const turnsReportedOf = (parts: UploadParts): Filled<number> => fromField(parts, ['num_turns'], asCount) ?? unknown;
 

@@ -61,6 +61,12 @@ function Rewards({ header, outline, items, go }: PanelProps) {
         {header.flags.includes('reward_mismatch') && (
           <p className="py-1 text-policy">▲ The reported total is not the sum of the message rewards.</p>
         )}
+        {header.flags.includes('nonfinite') && (
+          <p className="py-1 text-infrastructure">
+            ✕ A value is NaN or infinite, or a reward is beyond single precision.{' '}
+            {header.reward === null && 'A rollout with such a reward has no total.'}
+          </p>
+        )}
         {header.flags.includes('stamped_turn') && (
           <p className="py-1 text-ink-3">All events of a turn have the same reward. It counts once.</p>
         )}

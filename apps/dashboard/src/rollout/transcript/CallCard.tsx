@@ -88,7 +88,7 @@ export function CallCard({
         {finished && <span className="chip text-good">● finished</span>}
         {item.result === null && <span className="chip bg-paper-0 text-policy">▲ no result</span>}
         <Failure item={item} row={row} />
-        {result?.nonfinite && <span className="chip text-infrastructure">✕ not a finite number</span>}
+        {result?.nonfinite && <span className="chip text-infrastructure">✕ NaN, Infinity, or a reward out of range</span>}
         <span className="flex-1" />
         {inLedger && (
           <span className="label whitespace-nowrap" title="This call is in the session ledger">
