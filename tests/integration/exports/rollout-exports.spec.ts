@@ -277,8 +277,8 @@ describe('a stopped export', () => {
     return rows[0] as { state: string; files: { key: string }[] };
   };
 
-  /** Stops the next export at its fifth file and leaves it as a crash does: running, with an expired lease. */
-  async function createAndStop(body: object): Promise<{ id: string; before: string[] }> {
+  /** Stops the next export at its fifth file and leaves it, after `meanwhile`, as a crash does: running, with an expired lease. */
+  async function createAndStop(body: object, meanwhile = async () => {}): Promise<{ id: string; before: string[] }> {
     const { pool } = server.database;
     await pool.query(`
       CREATE FUNCTION lose_lease() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -292,6 +292,7 @@ describe('a stopped export', () => {
       await expect.poll(async () => (await stored(id)).files.length, { interval: 20 }).toBe(5);
       const { state, files } = await stored(id);
       expect(state).toBe('running');
+      await meanwhile();
       await pool.query(`UPDATE rollout_exports SET updated_at = now() - interval '2 minutes' WHERE id = $1`, [id]);
       return { id, before: files.map(({ key }) => key) };
     } finally {
@@ -329,18 +330,18 @@ describe('a stopped export', () => {
       Array.from({ length: 10 }, () => ({ rewards: [0, 1, null, 0.5] })),
     );
     await upload((events) => server.request('POST', '/v1/rollouts', { body: { events } }), some.events);
-    const { id } = await createAndStop({ run: name, format: 'jsonl', shard_rows: 3 });
-    const { rows: written } = await server.database.pool.query<{ id: string }>(
-      `SELECT h.id FROM rollout_heads h JOIN runs r ON r.seq = h.run_seq WHERE r.name = $1 ORDER BY h.seq LIMIT 15`,
+    const { rows: arrived } = await server.database.pool.query<{ id: string }>(
+      `SELECT h.id FROM rollout_heads h JOIN runs r ON r.seq = h.run_seq WHERE r.name = $1 ORDER BY h.seq`,
       [name],
     );
-    const first = new Set(written.map((row) => row.id));
-    const gone = some.samples.filter((sample) => !first.has(sample.id)).slice(0, 7);
-    for (const sample of gone) expect((await server.request('DELETE', `/v1/rollouts/${sample.id}`)).status).toBe(200);
+    const gone = arrived.slice(20, 27).map((row) => row.id);
+    const { id } = await createAndStop({ run: name, format: 'jsonl', shard_rows: 3 }, async () => {
+      for (const rollout of gone) expect((await server.request('DELETE', `/v1/rollouts/${rollout}`)).status).toBe(200);
+    });
     const view = await finished(id);
     expect(view).toMatchObject({ state: 'complete', written: some.samples.length - gone.length });
     const rows = await lines(view);
-    const left = some.samples.filter((sample) => !gone.includes(sample)).map((sample) => sample.id);
+    const left = some.samples.map((sample) => sample.id).filter((sample) => !gone.includes(sample));
     expect(rows.map(({ rollout_id }) => rollout_id as string).toSorted(byText)).toEqual(left.toSorted(byText));
     expect(rows.every(({ messages }) => messages.length === 6)).toBe(true);
   });
