@@ -16,7 +16,7 @@ test('bodies of uploads and of traces are counted together, and a full process r
   const traces = () => otlp.store(caller, Buffer.from('{}'), false);
   const batch = () => ingest.ingest(caller, Buffer.from('no JSON'));
   let release = () => {};
-  const held = ingest.admit(256 * MEGABYTES, () => new Promise<void>((resolve) => (release = resolve)));
+  const held = ingest.admit('org', 256 * MEGABYTES, () => new Promise<void>((resolve) => (release = resolve)));
   await expect(traces()).rejects.toMatchObject({ code: 'ingest_overloaded' });
   await expect(batch()).rejects.toMatchObject({ code: 'ingest_overloaded' });
   release();
@@ -27,7 +27,7 @@ test('bodies of uploads and of traces are counted together, and a full process r
 
 test('failed work releases its bytes, and a single body may exceed the limit', async () => {
   const ingest = new IngestService(unused, unused, unused, unused, unused, backlog);
-  const failed = ingest.admit(300 * MEGABYTES, () => Promise.reject(new Error('failed')));
+  const failed = ingest.admit('org', 300 * MEGABYTES, () => Promise.reject(new Error('failed')));
   await expect(failed).rejects.toThrow('failed');
-  await expect(ingest.admit(256 * MEGABYTES, () => Promise.resolve('stored'))).resolves.toBe('stored');
+  await expect(ingest.admit('org', 256 * MEGABYTES, () => Promise.resolve('stored'))).resolves.toBe('stored');
 });

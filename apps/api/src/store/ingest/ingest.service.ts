@@ -46,20 +46,20 @@ export class IngestService {
   ) {}
 
   ingest(caller: Caller, body: Buffer, perEvent = false): Promise<IngestReceipt> {
-    return this.admit(body.length, () => this.store(caller.orgId, readBody(body), { perEvent }));
+    return this.admit(caller.orgId, body.length, () => this.store(caller.orgId, readBody(body), { perEvent }));
   }
 
   /**
    * Runs `work` on a body of that size. Throws `ingest_overloaded` when too many bytes are in progress, or too many rollouts wait for
    * derivation.
    */
-  async admit<T>(bytes: number, work: () => Promise<T>): Promise<T> {
+  async admit<T>(orgId: string, bytes: number, work: () => Promise<T>): Promise<T> {
     if (this.#inFlightBytes > 0 && this.#inFlightBytes + bytes > MAX_IN_FLIGHT_BYTES) {
       throw new PalestraError('ingest_overloaded', { retryAfterSeconds: 1 });
     }
     this.#inFlightBytes += bytes;
     try {
-      await this.backlog.waitForRoom();
+      await this.backlog.waitForRoom(orgId);
       return await work();
     } finally {
       this.#inFlightBytes -= bytes;

@@ -51,7 +51,7 @@ export class OtlpService {
   ) {}
 
   store(caller: Caller, body: Uint8Array, isProtobuf: boolean): Promise<TraceReceipt> {
-    return this.ingest.admit(body.length, async () => {
+    return this.ingest.admit(caller.orgId, body.length, async () => {
       const traces = read(body, isProtobuf, this.#namedOf(caller.orgId));
       const refused =
         traces.rollouts.length === 0
