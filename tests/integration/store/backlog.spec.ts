@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { DERIVE_LOCK } from '../../../apps/api/src/store/derive/derive.loop.ts';
+import { holdLanes, releaseLanes } from '../../support/lanes.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
 let server: TestServer;
@@ -34,7 +34,7 @@ const upload = (rollouts: number) =>
 const stored = async () => Number((await other.query('SELECT count(*) AS n FROM rollout_heads')).rows[0].n);
 
 test('uploads wait while too many rollouts are not derived, then are refused whole, and go on afterwards', async () => {
-  await other.query('SELECT pg_advisory_lock($1)', [DERIVE_LOCK]);
+  await holdLanes(other);
   expect((await upload(6)).status).toBe(200);
 
   // The count before that upload is used for half a second.
@@ -47,7 +47,7 @@ test('uploads wait while too many rollouts are not derived, then are refused who
   const before = await stored();
 
   const waiting = upload(1);
-  await other.query('SELECT pg_advisory_unlock($1)', [DERIVE_LOCK]);
+  await releaseLanes(other);
   expect((await waiting).status).toBe(200);
   expect(await stored()).toBe(before + 1);
 });

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { BlobError, type BlobStore } from '@palestra/blobs';
 import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
 import { Metrics } from '../../../apps/api/src/platform/telemetry/metrics.ts';
-import { DERIVE_LOCK } from '../../../apps/api/src/store/derive/derive.loop.ts';
+import { holdLanes, releaseLanes } from '../../support/lanes.ts';
 import { DeriveService } from '../../../apps/api/src/store/derive/derive.service.ts';
 import { RollupService } from '../../../apps/api/src/store/figures/rollup.service.ts';
 import { Quarantine } from '../../../apps/api/src/store/quarantine.ts';
@@ -126,7 +126,7 @@ test('while the object store is unavailable, rollouts that need it wait, and oth
   const { database, config } = world.server;
   const held = await database.pool.connect();
   try {
-    await held.query('SELECT pg_advisory_lock($1)', [DERIVE_LOCK]);
+    await holdLanes(held);
     let away = true;
     let asked = 0;
     const store = new Proxy(world.blobs, {
@@ -152,7 +152,7 @@ test('while the object store is unavailable, rollouts that need it wait, and oth
     await derive.round();
     expect(await turnsOf([sealed, live])).toEqual([1, 1]);
   } finally {
-    await held.query('SELECT pg_advisory_unlock($1)', [DERIVE_LOCK]);
+    await releaseLanes(held);
     held.release();
   }
 });

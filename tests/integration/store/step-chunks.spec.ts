@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { DERIVE_LOCK } from '../../../apps/api/src/store/derive/derive.loop.ts';
+import { holdLanes, releaseLanes } from '../../support/lanes.ts';
 import { Quarantine } from '../../../apps/api/src/store/quarantine.ts';
 import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
 import { Metrics } from '../../../apps/api/src/platform/telemetry/metrics.ts';
@@ -86,7 +86,7 @@ it('rebuilds all other steps of the batch when one step fails, which keeps its f
   const unlucky = STEPS / 2;
   const held = await server.database.pool.connect();
   try {
-    await held.query('SELECT pg_advisory_lock($1)', [DERIVE_LOCK]);
+    await holdLanes(held);
     await sql('UPDATE rollouts SET reward = reward / 2');
     const before = await rollups();
     await sql(`ALTER TABLE step_rollups ADD CONSTRAINT unlucky CHECK (step <> ${unlucky}) NOT VALID`);
@@ -109,7 +109,7 @@ it('rebuilds all other steps of the batch when one step fails, which keeps its f
     await service().round();
     expect(await marks()).toEqual([]);
   } finally {
-    await held.query('SELECT pg_advisory_unlock($1)', [DERIVE_LOCK]);
+    await releaseLanes(held);
     held.release();
   }
   const [{ row }] = await sql(`SELECT row_to_json(g) AS row FROM rollout_groups g WHERE step = ${STEPS / 2}`);
@@ -121,9 +121,9 @@ it('gives a tool the figures of the rollouts that used it, with latency and fail
   const [first, second] = rollouts.map(({ seq }) => seq);
   // The comparison with the ledger would remove calls that no session made.
   const held = await server.database.pool.connect();
-  await held.query('SELECT pg_advisory_lock($1)', [DERIVE_LOCK]);
+  await holdLanes(held);
   await sql('UPDATE rollout_heads SET unverified = false');
-  await held.query('SELECT pg_advisory_unlock($1)', [DERIVE_LOCK]);
+  await releaseLanes(held);
   held.release();
   await sql(`INSERT INTO rollout_tools (rollout_seq, run_seq, tool, calls, errors, result_bytes) VALUES
     (${first}, ${rollouts[0].run_seq}, 'look', 4, 1, 8589934592), (${second}, ${rollouts[0].run_seq}, 'look', 4, 1, 8589934592)`);

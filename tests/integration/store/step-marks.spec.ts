@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { DERIVE_LOCK } from '../../../apps/api/src/store/derive/derive.loop.ts';
+import { holdLanes, releaseLanes } from '../../support/lanes.ts';
 import { eraseRollouts } from '../../../apps/api/src/store/storage/erase.sql.ts';
 import { settled } from '../../support/derived-rows.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
@@ -52,11 +52,11 @@ it('a marked step that a transaction changes is computed after the transaction',
     { step: 2, rollouts: 1 },
   ]);
   const [{ seq }] = await sql(`SELECT seq FROM rollouts WHERE run_seq = ${runSeq} AND step = 1 ORDER BY seq LIMIT 1`);
-  await other.query('SELECT pg_advisory_lock($1)', [DERIVE_LOCK]);
+  await holdLanes(other);
   await mark(1);
   await other.query('BEGIN');
   await eraseRollouts(other, [seq], true);
-  await other.query('SELECT pg_advisory_unlock($1)', [DERIVE_LOCK]);
+  await releaseLanes(other);
   await mark(2);
   await expect.poll(() => sql(`SELECT FROM dirty_steps WHERE run_seq = ${runSeq} AND step = 2`), { timeout: 20_000 }).toEqual([]);
   await other.query('COMMIT');

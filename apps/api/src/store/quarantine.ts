@@ -23,20 +23,6 @@ export async function runAllStages(...stages: (() => Promise<boolean>)[]): Promi
   return more;
 }
 
-/** Runs the stages side by side, each again and again until it has no more work or `isOver`. Throws the first error once all have stopped. */
-export async function runStagesConcurrently(isOver: () => boolean, ...stages: (() => Promise<boolean>)[]): Promise<boolean> {
-  const drain = async (stage: () => Promise<boolean>): Promise<boolean> => {
-    for (;;) {
-      const more = await stage();
-      if (!more || isOver()) return more;
-    }
-  };
-  const results = await Promise.allSettled(stages.map(drain));
-  const failed = results.find((result) => result.status === 'rejected');
-  if (failed) throw failed.reason;
-  return results.some((result) => result.status === 'fulfilled' && result.value);
-}
-
 type Kind = 'rollout' | 'run' | 'step';
 
 /**

@@ -18,6 +18,7 @@ import { inTransaction } from '../../platform/database/transaction.ts';
 import { codeOf, wordOf } from '../vocabulary-codes.ts';
 import { isInputFault, isObjectStoreUnavailable, bisectBatch } from '../bisect-batch.ts';
 import {
+  type DirtyFilter,
   type DirtyHead,
   type Lane,
   type NarrowRow,
@@ -25,6 +26,7 @@ import {
   markOverdueGaps,
   markRuns,
   selectDirty,
+  selectDueLanes,
   selectRunSettings,
   selectUnsettled,
   type UnsettledRun,
@@ -39,8 +41,13 @@ import { TranscriptReader } from '../storage/transcript-reader.service.ts';
 
 /** How long a statement is repeated after a deadlock. */
 const RETRY_MS = 2_000;
-/** Rollouts per statement, whose messages are in memory. */
-const BATCH = 300;
+/** Rollouts per statement, and bytes of their messages in memory. A larger rollout is derived alone. */
+const BATCH = 400;
+const BATCH_BYTES = 32 * 1024 * 1024;
+/** Runs whose steps are inferred in one round. */
+const INFERRED_RUNS = 20;
+/** Largest share of the time for steps that are inferred again while uploads continue: each reads all arrivals of its run. */
+const INFERENCE_SHARE = 0.5;
 /** Batches that one call to settle a run derives at most. */
 const SETTLE_BATCHES = 4;
 /** While the object store is unavailable, sealed rollouts wait this long for the next attempt, and others do not wait for them. */
@@ -66,6 +73,9 @@ export class DeriveService {
   readonly #dictionary: Dictionary;
   #outdatedAfter: string | null = '0';
   #sealedAfter = 0;
+  #inferAfter = 0;
+  /** By lane: the last run of its last batch. */
+  readonly #lastRun = new Map<number, number>();
 
   constructor(
     private readonly database: Database,
@@ -77,50 +87,63 @@ export class DeriveService {
     this.#dictionary = new Dictionary(database.pool);
   }
 
-  /** One round of narrow rows and of figures. Returns whether there is more. */
+  /** One batch of narrow rows, the upkeep and one batch of figures, one after another. Returns whether there is more. */
   round(): Promise<boolean> {
     return runAllStages(
-      () => this.deriveRound(),
+      () => this.deriveLane({ number: 0, of: 1 }),
+      () => this.upkeep(),
       () => this.rollups.round(),
     );
   }
 
+  /** Which of so many lanes have changed rollouts. */
+  dueLanes(lanes: number): Promise<number[]> {
+    return selectDueLanes(this.database.pool, lanes, this.quarantine.members('rollout'));
+  }
+
   /**
-   * One round of narrow rows: a batch of changed rollouts of a lane, and in the first lane the steps of runs whose upload names none.
-   * Returns whether there is more.
+   * Derives the next batch of changed rollouts of the lane. The next call continues after the last run of this one, so that a run with many
+   * rollouts does not delay the others. Returns whether there may be more.
    */
-  async deriveRound(lane?: Lane): Promise<boolean> {
+  async deriveLane(lane: Lane): Promise<boolean> {
+    const after = this.#lastRun.get(lane.number) ?? 0;
+    const heads = await this.#deriveBatch({ lane, after });
+    this.#lastRun.set(lane.number, heads.at(-1)?.run_seq ?? 0);
+    return heads.length > 0 || after > 0;
+  }
+
+  /** Infers steps of runs whose upload names none, and marks rollouts that become outdated without an event. Returns whether there may be more. */
+  async upkeep(): Promise<boolean> {
     const { pool } = this.database;
-    let more = false;
-    const isFirst = lane === undefined || lane.number === 0;
     return runAllStages(
+      async () => (await markOverdueGaps(pool, BATCH)) === BATCH,
       async () => {
-        if (isFirst) await markOverdueGaps(pool, BATCH);
-        more = (await this.#deriveBatch({ lane })) === BATCH;
-        return more;
-      },
-      async () => {
-        if (!isFirst) return false;
-        for (const runSeq of await selectDueRuns(pool, 20, this.quarantine.members('run').map(Number))) await this.infer(runSeq);
+        if (performance.now() < this.#inferAfter) return false;
+        const started = performance.now();
+        for (const runSeq of await selectDueRuns(pool, INFERRED_RUNS, this.quarantine.members('run').map(Number))) await this.infer(runSeq);
+        const now = performance.now();
+        this.#inferAfter = now + (now - started) * (1 / INFERENCE_SHARE - 1);
         return false;
       },
       async () => {
         // A page at a time, so that uploads do not wait until the whole store is derived again.
-        if (isFirst && !more) await this.#markOutdated();
-        return false;
+        if (this.#outdatedAfter === null || (await this.dueLanes(1)).length > 0) return false;
+        const { last } = await markOutdated(pool, NORMALISER_VERSION, this.#outdatedAfter, 5_000);
+        this.#outdatedAfter = last;
+        return last !== null;
       },
     );
   }
 
   /** Derives what waits in these runs, a bounded amount of it. Returns whether anything waited. Reads use `ReadSettler`, which limits the time. */
   async settle(runSeqs: readonly number[]): Promise<boolean> {
-    const unsettled = await selectUnsettled(this.database.pool, runSeqs, this.quarantine.members('rollout'));
+    const unsettled = await selectUnsettled(this.database.pool, runSeqs, this.quarantine.members('rollout'), 1);
     for (const run of unsettled.slice(0, SETTLE_RUNS)) await this.settleRun(run);
     return unsettled.length > 0;
   }
 
-  async settleRun({ seq, dirty, inference_due }: UnsettledRun): Promise<void> {
-    const derived = dirty ? await this.#deriveSome({ runSeq: seq }) : 0;
+  async settleRun({ seq, waiting, inference_due }: UnsettledRun): Promise<void> {
+    const derived = waiting > 0 ? await this.#deriveSome({ runSeq: seq }) : 0;
     if (inference_due || derived > 0) await this.infer(seq);
     await this.rollups.settle(seq);
   }
@@ -133,9 +156,9 @@ export class DeriveService {
   async #deriveSome(filter: { runSeq: number } | { seq: string }): Promise<number> {
     let derived = 0;
     for (let batch = 0; batch < SETTLE_BATCHES; batch += 1) {
-      const count = await this.#deriveBatch(filter);
-      derived += count;
-      if (count < BATCH) break;
+      const heads = await this.#deriveBatch(filter);
+      derived += heads.length;
+      if (heads.length === 0) break;
     }
     return derived;
   }
@@ -145,20 +168,22 @@ export class DeriveService {
     return retryDatabase(() => markRuns(this.database.pool, [runSeq]), RETRY_MS);
   }
 
-  async #deriveBatch(filter: { runSeq?: number; seq?: string; lane?: Lane }): Promise<number> {
+  /** Returns the batch, empty when nothing waits. */
+  async #deriveBatch(filter: DirtyFilter): Promise<readonly DirtyHead[]> {
     const includesSealed = Date.now() >= this.#sealedAfter;
     const heads = await selectDirty(this.database.pool, filter, {
       limit: BATCH,
+      bytes: BATCH_BYTES,
       sealed: includesSealed,
       without: this.quarantine.members('rollout'),
     });
-    if (heads.length === 0) return 0;
+    if (heads.length === 0) return [];
     await bisectBatch(
       heads,
       (part) => this.#deriveAvailable(part),
       ({ seq, id }, error) => this.quarantine.add('rollout', seq, error, id),
     );
-    return heads.length;
+    return heads;
   }
 
   /** Skips sealed rollouts while the object store is unavailable. */
@@ -197,7 +222,8 @@ export class DeriveService {
       normaliseRollout(rawOf(head, prompt), settingsOf(runs.get(head.run_seq)?.settings), {
         runMaxTurns: maxTurns.get(head.run_seq) ?? null,
       });
-    let rollouts = heads.map((head) => normalise(head, null));
+    const rollouts = heads.map((head) => normalise(head, null));
+    const before = new Map(maxTurns);
     const grown = new Set<number>();
     heads.forEach((head, at) => {
       const turns = rollouts[at]!.turns;
@@ -207,7 +233,10 @@ export class DeriveService {
     });
     const nameless = heads.filter((_head, at) => rollouts[at]!.taskKey === null);
     const prompts = nameless.length > 0 ? await this.transcripts.prompts(nameless) : new Map<string, string | null>();
-    rollouts = heads.map((head) => normalise(head, prompts.get(head.seq) ?? null));
+    heads.forEach((head, at) => {
+      const prompt = prompts.get(head.seq) ?? null;
+      if (prompt !== null || maxTurns.get(head.run_seq) !== before.get(head.run_seq)) rollouts[at] = normalise(head, prompt);
+    });
     const rows = await this.#narrowRows(
       heads,
       rollouts,
@@ -308,12 +337,6 @@ export class DeriveService {
     });
     const summary = { n: inferred.n, confidence: inferred.confidence, rollouts: arrivals.length };
     await retryDatabase(() => writeInferred(client, runSeq, rows, BITS, summary), RETRY_MS);
-  }
-
-  async #markOutdated(): Promise<void> {
-    if (this.#outdatedAfter === null) return;
-    const { last } = await markOutdated(this.database.pool, NORMALISER_VERSION, this.#outdatedAfter, 5_000);
-    this.#outdatedAfter = last;
   }
 }
 

@@ -26,54 +26,77 @@ export interface DirtyHead {
   ledger_task: RawRollout['ledgerTask'];
 }
 
-/** A part of the rollouts: those whose number, divided by `of`, leaves the rest `number`. */
+/** A part of the work: that whose number, divided by `of`, leaves the remainder `number`. */
 export interface Lane {
   number: number;
   of: number;
 }
 
-/**
- * Lanes of narrow rows and of search that have work among the next rollouts, and the first, which also has work of its own. Plan: Index
- * Only Scans of the partial indexes, bounded.
- */
-export async function selectDueLanes(
-  client: Pick<pg.Pool, 'query'>,
-  lanes: number,
-): Promise<{ rows: ReadonlySet<number>; search: ReadonlySet<number> }> {
-  const { rows } = await client.query<{ rows: number[]; search: number[] }>({
-    name: 'rollouts-due-lanes',
-    text: `SELECT
-      ARRAY(SELECT DISTINCT (seq % $1)::int FROM (
-        SELECT seq FROM rollout_heads WHERE dirty AND run_seq IS NOT NULL ORDER BY run_seq, seq LIMIT 1000) h) AS rows,
-      ARRAY(SELECT DISTINCT (run_seq % $1)::int FROM (
-        SELECT run_seq FROM rollout_heads WHERE unsearched AND run_seq IS NOT NULL ORDER BY seq LIMIT 10000) h) AS search`,
-    values: [lanes],
-  });
-  return { rows: new Set([0, ...rows[0]!.rows]), search: new Set([0, ...rows[0]!.search]) };
-}
+/** `after`: only runs after this one. */
+export type DirtyFilter = { lane: Lane; after: number } | { runSeq: number } | { seq: string };
 
-/** Plan: Index Scan using rollout_heads_dirty_idx (partial), one probe of rollout_starts_pkey and rollout_meta_pkey a row. */
-const DIRTY = `
+/** Memory that a message takes beside its text, bytes. */
+const MESSAGE_BYTES = 256;
+
+/**
+ * The next changed rollouts, with at most $4 bytes of messages or one rollout. Plan: Index Scan using rollout_heads_dirty_idx (partial), one
+ * probe of rollout_starts_pkey and rollout_meta_pkey a row. A rollout: rollout_heads_pkey.
+ */
+const dirtyWhere = (condition: string) => `
 SELECT h.seq, h.id, h.org_id, h.day::text, h.run_seq, h.revision, h.finished, h.failure_class, h.flags, h.bytes, h.sealed_at IS NOT NULL AS sealed,
   extract(epoch FROM h.received_at)::float8 * 1000 AS received_at, extract(epoch FROM h.last_at)::float8 * 1000 AS last_at,
   extract(epoch FROM now() - h.last_at)::float8 * 1000 AS quiet_ms, s.start, s.rollout_info, m.ledger_task
-FROM rollout_heads h LEFT JOIN rollout_starts s ON s.rollout_seq = h.seq LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq
-WHERE h.dirty AND h.run_seq IS NOT NULL AND ($1::int IS NULL OR h.run_seq = $1) AND ($2::bigint IS NULL OR h.seq = $2)
-  AND ($4 OR h.sealed_at IS NULL) AND NOT h.seq = ANY($5::bigint[]) AND ($6::int IS NULL OR h.seq % $7 = $6)
-ORDER BY h.run_seq, h.seq LIMIT $3`;
+FROM (
+  SELECT *, sum(bytes + ${MESSAGE_BYTES} * messages) OVER place AS upto, row_number() OVER place AS n FROM (
+    SELECT seq, id, org_id, day, run_seq, revision, finished, failure_class, flags, bytes, messages, sealed_at, received_at, last_at FROM rollout_heads
+    WHERE dirty AND run_seq IS NOT NULL AND ${condition} AND ($2 OR sealed_at IS NULL) AND NOT seq = ANY($3::bigint[])
+    ORDER BY run_seq, seq LIMIT $1) page WINDOW place AS (ORDER BY run_seq, seq)
+) h LEFT JOIN rollout_starts s ON s.rollout_seq = h.seq LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq
+WHERE h.upto <= $4 OR h.n = 1 ORDER BY h.run_seq, h.seq`;
 
-/** `sealed`: includes rollouts whose messages are in the object store. */
+function dirtyQuery(filter: DirtyFilter): { name: string; text: string; values: unknown[] } {
+  if ('lane' in filter) {
+    const text = dirtyWhere('run_seq > $5 AND seq % $6 = $7');
+    return { name: 'rollouts-dirty-lane', text, values: [filter.after, filter.lane.of, filter.lane.number] };
+  }
+  if ('runSeq' in filter) return { name: 'rollouts-dirty-run', text: dirtyWhere('run_seq = $5'), values: [filter.runSeq] };
+  return { name: 'rollouts-dirty-one', text: dirtyWhere('seq = $5'), values: [filter.seq] };
+}
+
+/** `sealed`: includes rollouts whose messages are in the object store. `bytes`: of messages; a larger rollout comes alone. */
 export async function selectDirty(
   pool: pg.Pool,
-  filter: { runSeq?: number; seq?: string; lane?: Lane },
-  { limit, sealed, without }: { limit: number; sealed: boolean; without: readonly string[] },
+  filter: DirtyFilter,
+  { limit, bytes, sealed, without }: { limit: number; bytes: number; sealed: boolean; without: readonly string[] },
 ): Promise<DirtyHead[]> {
-  const { rows } = await pool.query<DirtyHead>({
-    name: 'rollouts-dirty',
-    text: DIRTY,
-    values: [filter.runSeq ?? null, filter.seq ?? null, limit, sealed, without, filter.lane?.number ?? null, filter.lane?.of ?? 1],
-  });
+  const { name, text, values } = dirtyQuery(filter);
+  const { rows } = await pool.query<DirtyHead>({ name, text, values: [limit, sealed, without, bytes, ...values] });
   return rows;
+}
+
+/**
+ * Lanes of narrow rows by rollout with work, of `lanes`, except rollouts of `without`. Plan: Index Only Scan using rollout_heads_dirty_idx
+ * (partial), bounded.
+ */
+export async function selectDueLanes(pool: pg.Pool, lanes: number, without: readonly string[]): Promise<number[]> {
+  const { rows } = await pool.query<{ lane: number }>({
+    name: 'rollouts-due-lanes',
+    text: `SELECT DISTINCT (seq % $1)::int AS lane FROM (
+        SELECT seq FROM rollout_heads WHERE dirty AND run_seq IS NOT NULL AND NOT seq = ANY($2::bigint[]) ORDER BY run_seq, seq LIMIT 100) first`,
+    values: [lanes, without],
+  });
+  return rows.map(({ lane }) => lane);
+}
+
+/** Lanes of search by run with work, of `lanes`. Plan: Index Scan using rollout_heads_unsearched_idx (partial), bounded. */
+export async function selectDueSearchLanes(pool: pg.Pool, lanes: number): Promise<number[]> {
+  const { rows } = await pool.query<{ lane: number }>({
+    name: 'rollouts-due-search-lanes',
+    text: `SELECT DISTINCT (run_seq % $1)::int AS lane FROM (
+        SELECT run_seq FROM rollout_heads WHERE unsearched AND run_seq IS NOT NULL ORDER BY seq LIMIT 10000) first`,
+    values: [lanes],
+  });
+  return rows.map(({ lane }) => lane);
 }
 
 export interface RunSettingsRow {
@@ -289,22 +312,29 @@ export async function markOutdated(
 
 export interface UnsettledRun {
   seq: number;
-  dirty: boolean;
+  /** Rollouts that wait for derivation. */
+  waiting: number;
   inference_due: boolean;
 }
 
 /**
- * The given runs whose figures do not contain all acknowledged events, except those of rollouts in `quarantined`. Plan: per run one probe
- * each of two partial indexes and of dirty_steps_pkey.
+ * The given runs whose figures do not contain all acknowledged events, except those of rollouts in `quarantined`. `limit`: waiting
+ * rollouts are counted up to it. Plan: per run a bounded scan of rollout_heads_dirty_idx (partial) and one probe of dirty_steps_pkey.
  */
-export async function selectUnsettled(pool: pg.Pool, runSeqs: readonly number[], quarantined: readonly string[]): Promise<UnsettledRun[]> {
+export async function selectUnsettled(
+  pool: pg.Pool,
+  runSeqs: readonly number[],
+  quarantined: readonly string[],
+  limit: number,
+): Promise<UnsettledRun[]> {
   const { rows } = await pool.query<UnsettledRun>({
     name: 'rollouts-unsettled',
     text: `SELECT * FROM (
-        SELECT r.seq, EXISTS (SELECT FROM rollout_heads h WHERE h.dirty AND h.run_seq = r.seq AND h.seq <> ALL($2::bigint[])) AS dirty, r.inference_due,
+        SELECT r.seq, r.inference_due,
+          (SELECT count(*)::int FROM (SELECT FROM rollout_heads h WHERE h.dirty AND h.run_seq = r.seq AND h.seq <> ALL($2::bigint[]) LIMIT $3) w) AS waiting,
           EXISTS (SELECT FROM dirty_steps d WHERE d.run_seq = r.seq) AS marked
-        FROM runs r WHERE r.seq = ANY($1::int[])) u WHERE dirty OR inference_due OR marked ORDER BY seq`,
-    values: [runSeqs, quarantined],
+        FROM runs r WHERE r.seq = ANY($1::int[])) u WHERE waiting > 0 OR inference_due OR marked ORDER BY seq`,
+    values: [runSeqs, quarantined, limit],
   });
   return rows;
 }

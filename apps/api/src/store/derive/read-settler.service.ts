@@ -10,6 +10,8 @@ import { Quarantine } from '../quarantine.ts';
 
 /** Runs and single rollouts that reads derive at the same time. What comes on top waits for the background loop. */
 const MAX_RUNNING = 8;
+/** With more waiting rollouts than this a run is left to the background, because a read could not derive them in its time. */
+const MAX_ROLLOUTS = 1_600;
 
 /** Rollouts whose newest events a run's figures do not show yet, by `seq` of the run. A run whose figures are complete is absent. */
 export type PendingRollouts = ReadonlyMap<number, number>;
@@ -36,9 +38,10 @@ export class ReadSettler implements OnApplicationShutdown {
 
   /** Returns what is still missing when the read may continue. Throws the error of the derivation, if it failed in time. */
   async settle(runSeqs: readonly number[]): Promise<PendingRollouts> {
-    const unsettled = await selectUnsettled(this.database.pool, runSeqs, this.quarantine.members('rollout'));
+    const unsettled = await selectUnsettled(this.database.pool, runSeqs, this.quarantine.members('rollout'), MAX_ROLLOUTS + 1);
     if (unsettled.length === 0) return new Map();
-    await this.#inTime(unsettled.map((run) => this.#shared(`run ${run.seq}`, () => this.derive.settleRun(run))));
+    const small = unsettled.filter(({ waiting }) => waiting <= MAX_ROLLOUTS);
+    await this.#inTime(small.map((run) => this.#shared(`run ${run.seq}`, () => this.derive.settleRun(run))));
     return selectPending(
       this.database.pool,
       unsettled.map(({ seq }) => seq),

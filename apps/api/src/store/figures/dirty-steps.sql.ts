@@ -43,6 +43,15 @@ export async function takeDirtySteps(
   return rows;
 }
 
+/** Plan: the first entry of dirty_steps_pkey. */
+export async function hasDirtySteps(pool: pg.Pool): Promise<boolean> {
+  const { rows } = await pool.query<{ due: boolean }>({
+    name: 'figures-due',
+    text: 'SELECT EXISTS (SELECT FROM dirty_steps) AS due',
+  });
+  return rows[0]!.due;
+}
+
 export interface BumpedRun {
   seq: number;
   id: string;

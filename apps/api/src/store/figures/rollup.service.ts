@@ -7,7 +7,7 @@ import { inTransaction } from '../../platform/database/transaction.ts';
 import { isInputFault } from '../bisect-batch.ts';
 import { Quarantine } from '../quarantine.ts';
 import { RunActivity } from '../run-activity.service.ts';
-import { type BumpedRun, bumpRuns, type DirtySteps, type StepKey, stepText, takeDirtySteps } from './dirty-steps.sql.ts';
+import { type BumpedRun, bumpRuns, type DirtySteps, hasDirtySteps, type StepKey, stepText, takeDirtySteps } from './dirty-steps.sql.ts';
 import { selectStepColumns } from './step-columns.sql.ts';
 import { rollUpStep } from './step-rollup.ts';
 import { writeStepRollups } from './step-rollup.sql.ts';
@@ -33,6 +33,11 @@ export class RollupService {
     private readonly activity: RunActivity,
     private readonly quarantine: Quarantine,
   ) {}
+
+  /** Whether any step is marked. */
+  isDue(): Promise<boolean> {
+    return hasDirtySteps(this.database.pool);
+  }
 
   /** One batch; returns whether there may be more. */
   async round(): Promise<boolean> {
