@@ -7,18 +7,25 @@ import { expectSameFromNothing, settled } from '../../support/derived-rows.ts';
 import { full } from '../../support/full.ts';
 import { randomOf } from '../../support/random.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
+import { killed, spawnWorker } from '../../support/worker.ts';
 
 /**
  * Derived rows are a function of what was acknowledged: whatever the order, however often, whatever was lost, while deriving goes on in the
- * background, they equal what is made from nothing, and what plain code makes of the same events. On the real PostgreSQL.
+ * background in three processes, one of which is killed, they equal what is made from nothing, and what plain code makes of the same
+ * events. On the real PostgreSQL.
  */
 const SEEDS = Number(process.env['PALESTRA_PROPERTY_RUNS'] ?? (full ? 4 : 2));
 const ROLLOUTS = 24;
 let server: TestServer;
+let replica: TestServer;
 beforeAll(async () => {
   server = await startServer();
+  replica = await startServer({ databaseUrl: server.config.databaseUrl, dataDir: server.config.dataDir });
 });
-afterAll(() => server?.close());
+afterAll(async () => {
+  await replica?.close();
+  await server?.close();
+});
 
 const sql = async (text: string, values: unknown[] = []) => (await server.database.pool.query(text, values)).rows;
 type Event = Record<string, unknown>;
@@ -121,7 +128,13 @@ test('figures are the same for any order and repeats, and correct after losses',
       const runs = randomRuns(seed, ROLLOUTS, random() < 0.5);
       const names = runs.map(({ name }) => name);
       const batches = arrivalsOf(runs, random);
-      await postAll(batches, names, random);
+      const worker = await spawnWorker(server.config.databaseUrl!, server.config.dataDir);
+      const half = Math.floor(batches.length / 2);
+      await postAll(batches.slice(0, half), names, random);
+      const kill = setTimeout(() => worker.kill('SIGKILL'), random() * 500);
+      await postAll(batches.slice(half), names, random);
+      clearTimeout(kill);
+      await killed(worker);
       await settled(server.database.pool);
       await expectFiguresOfPlainCode(batches, names[0]!);
       await expectSameFromNothing(server.database.pool);

@@ -1,0 +1,47 @@
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Database } from '../../../apps/api/src/platform/database/database.ts';
+import { ROWS } from '../../../apps/api/src/store/derive/derive.loop.ts';
+import { LANE_LOCK, LaneLocks } from '../../../apps/api/src/store/derive/lane-locks.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+
+let server: TestServer;
+let other: pg.Client;
+beforeAll(async () => {
+  server = await startServer({ jobs: 'off' });
+  other = new pg.Client({ connectionString: server.config.databaseUrl! });
+  await other.connect();
+});
+afterAll(async () => {
+  await other.end();
+  await server.close();
+});
+
+/** Connections that hold lanes of narrow rows, one for each lane. */
+const holders = async (): Promise<number[]> => {
+  const { rows } = await other.query(
+    `SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND objsubid = 2 AND granted AND objid::int = ANY($2::int[])
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+    [LANE_LOCK, ROWS],
+  );
+  return rows.map(({ pid }) => pid as number);
+};
+
+test('a lane belongs to one process at a time, and its lock ends with the connection', async () => {
+  const databases = [new Database(server.config.databaseUrl!, 2), new Database(server.config.databaseUrl!, 2)];
+  const [first, second] = databases.map((database) => new LaneLocks(database));
+  const answer = await first!.withLane(1, async () => {
+    expect(await first!.withLane(1, () => Promise.resolve('again'))).toBeNull();
+    expect(await second!.withLane(1, () => Promise.resolve('taken'))).toBeNull();
+    expect(await second!.withLane(2, () => Promise.resolve('free'))).toBe('free');
+    const [pid] = await holders();
+    await other.query('SELECT pg_terminate_backend($1)', [pid]);
+    await expect.poll(() => second!.withLane(1, () => Promise.resolve('handed over'))).toBe('handed over');
+    return 'done';
+  });
+  expect(answer).toBe('done');
+  expect(await first!.withLane(1, () => Promise.resolve('connected again'))).toBe('connected again');
+  await expect(first!.withLane(1, () => Promise.reject(new Error('failed')))).rejects.toThrow('failed');
+  expect(await second!.withLane(1, () => Promise.resolve('released'))).toBe('released');
+  await Promise.all([first!.close(), second!.close(), ...databases.map((database) => database.close())]);
+});
