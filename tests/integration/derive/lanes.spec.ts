@@ -1,9 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Database } from '../../../apps/api/src/platform/database/database.ts';
 import { ROWS } from '../../../apps/api/src/store/derive/derive.loop.ts';
 import { LANE_LOCK, LaneLocks } from '../../../apps/api/src/store/derive/lane-locks.ts';
+import { settled } from '../../support/derived-rows.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
+import { killed, spawnWorker } from '../../support/worker.ts';
 
 let server: TestServer;
 let other: pg.Client;
@@ -26,6 +29,20 @@ const holders = async (): Promise<number[]> => {
   );
   return rows.map(({ pid }) => pid as number);
 };
+const countOf = async (table: string) => Number((await other.query(`SELECT count(*) AS n FROM ${table}`)).rows[0].n);
+
+async function upload(run: string, rollouts: number): Promise<void> {
+  const events = Array.from({ length: rollouts }, () => ({
+    eventType: 'rollout',
+    eventId: randomUUID(),
+    timestamp: 1,
+    runName: run,
+    environment: 'acme/lanes',
+    split: 'train',
+    metadata: { phase: 'train', current_step: 1 },
+  }));
+  expect((await server.request('POST', '/v1/rollouts', { body: { events } })).status).toBe(200);
+}
 
 test('a lane belongs to one process at a time, and its lock ends with the connection', async () => {
   const databases = [new Database(server.config.databaseUrl!, 2), new Database(server.config.databaseUrl!, 2)];
@@ -44,4 +61,24 @@ test('a lane belongs to one process at a time, and its lock ends with the connec
   await expect(first!.withLane(1, () => Promise.reject(new Error('failed')))).rejects.toThrow('failed');
   expect(await second!.withLane(1, () => Promise.resolve('released'))).toBe('released');
   await Promise.all([first!.close(), second!.close(), ...databases.map((database) => database.close())]);
+});
+
+test('two processes share the lanes, and one that is killed leaves its lanes to the other', { timeout: 240_000 }, async () => {
+  // Both processes wait with their batches until the table is unlocked.
+  await other.query('BEGIN; LOCK TABLE rollouts IN EXCLUSIVE MODE');
+  await upload('shared', 400);
+  const { databaseUrl, dataDir } = server.config;
+  const first = await spawnWorker(databaseUrl!, dataDir);
+  const waiting = { timeout: 60_000, interval: 50 };
+  await expect.poll(async () => (await holders()).length, waiting).toBe(2);
+  const [dying] = await holders();
+  const second = await spawnWorker(databaseUrl!, dataDir);
+  await expect.poll(async () => new Set(await holders()).size, waiting).toBe(2);
+
+  await killed(first);
+  await expect.poll(async () => (await holders()).includes(dying!), waiting).toBe(false);
+  expect(second.exitCode).toBeNull();
+  await other.query('COMMIT');
+  await settled(server.database.pool);
+  expect(await countOf('rollouts')).toBe(400);
 });
