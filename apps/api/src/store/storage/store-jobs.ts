@@ -1,4 +1,4 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { Injectable, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
 import { JobQueue } from '../../jobs/job-queue.service.ts';
 import { CompactService } from './compact.service.ts';
 import { EraseService } from './erase.service.ts';
@@ -12,7 +12,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 
 /** The regular jobs of the store. The next run continues what a deadline or a crash interrupts. */
 @Injectable()
-export class StoreJobs implements OnModuleInit {
+export class StoreJobs implements OnModuleInit, OnApplicationBootstrap {
   constructor(
     private readonly jobs: JobQueue,
     private readonly sealing: SealService,
@@ -36,5 +36,10 @@ export class StoreJobs implements OnModuleInit {
       await this.eraser.eraseEnded(signal);
     });
     jobs.handle('garbage', { everyMs: 10 * MINUTE_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.garbage.sweep(signal));
+  }
+
+  /** Before the first upload: rows that arrive without a partition of their day stay in the default partition, which is never dropped. */
+  async onApplicationBootstrap(): Promise<void> {
+    await this.partitions.maintain();
   }
 }
