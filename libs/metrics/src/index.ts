@@ -1,6 +1,6 @@
 export { rewardMean, rewardStd, rewardPercentile, passAtK, zeroVariance, avgInterval, passAtKInterval, advantages } from './canonical.ts';
 export { isLens, lensRevision, metric, listMetrics, computeLens, resolveMetricName } from './catalogue.ts';
-export { NOT_THE_POLICY, isFailed, select } from './denominators.ts';
+export { isFailed, select } from './denominators.ts';
 export { type Figure, type MetricAnswer, isFigure } from './figure.ts';
 export {
   ZERO_VARIANCE_TOLERANCE,

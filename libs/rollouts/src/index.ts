@@ -10,24 +10,11 @@ export { canonicalArgsHash } from './json/canonical-json.ts';
 export { cutText, parseTolerant, type TolerantJson } from './json/tolerant-json.ts';
 export { isFalseZero } from './ledger/false-zero.ts';
 export type { LedgerCall, LedgerDifference, UploadedCall } from './ledger/ledger-alignment.ts';
-export {
-  type ClaimedRollout,
-  type LedgerMatch,
-  type LedgerSession,
-  type LedgerTask,
-  type MatchedCall,
-  matchLedger,
-} from './ledger/ledger-match.ts';
+export { type ClaimedRollout, type LedgerMatch, type LedgerSession, matchLedger } from './ledger/ledger-match.ts';
 export { type CallMessage, uploadedCalls } from './ledger/uploaded-calls.ts';
 export { LIVE_MS, STALE_MS, rolloutState } from './outcome/rollout-state.ts';
 export { type TrainedRewardInput, trainedReward } from './outcome/trained-reward.ts';
 export { nameRegexProblem, matchName } from './provenance/name-regex.ts';
-export {
-  type FieldProvenance,
-  provenanceShift,
-  type RolloutProvenance,
-  unpackProvenance,
-  withProvenance,
-} from './provenance/provenance.ts';
+export { type FieldProvenance, provenanceShift, unpackProvenance, withProvenance } from './provenance/provenance.ts';
 export type { RunSettings } from './provenance/run-settings.ts';
 export { inferSteps } from './steps/step-inference.ts';

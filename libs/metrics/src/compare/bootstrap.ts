@@ -2,7 +2,7 @@ import type { Interval } from '../intervals.ts';
 import { numpyIndices } from '../random.ts';
 import { percentile } from '../summary.ts';
 
-export const BOOTSTRAP_DRAWS = 1_000;
+const BOOTSTRAP_DRAWS = 1_000;
 const SEED = 42;
 /** Indices drawn between two pauses: about two milliseconds. */
 const SLICE = 100_000;

@@ -1,4 +1,3 @@
-export { BOOTSTRAP_DRAWS } from './bootstrap.ts';
-export { bootstrapOf, type Cell, commonTasks, compare, type Comparison, type Method, type PairedTask, type RunCells } from './compare.ts';
+export { bootstrapOf, type Cell, commonTasks, compare, type Comparison, type PairedTask, type RunCells } from './compare.ts';
 export { holm, mcnemar, pairedEstimate, type Sample } from './tests.ts';
 export { powerInWords } from './words.ts';
