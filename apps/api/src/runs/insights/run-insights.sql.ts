@@ -68,12 +68,14 @@ export interface FailedRow {
   stop: number | null;
   reward: number | null;
   revision: number;
+  /** Of its messages. */
+  bytes: number;
 }
 
 /** The newest rollouts of a run with one of the flags, a failure, or a stop other than `finished`. Plan: rollouts_run_step_idx backwards, at most `within` rows of it. */
 export const FAILED = `
-SELECT r.seq, r.id, h.day::text, h.sealed_at IS NOT NULL AS sealed, r.step, r.stop, r.reward, r.revision FROM (
-  SELECT * FROM (SELECT seq, id, step, stop, reward, revision, flags, failure FROM rollouts WHERE run_seq = $1 AND COALESCE(step, -1) BETWEEN $2 AND $3
+SELECT r.seq, r.id, h.day::text, h.sealed_at IS NOT NULL AS sealed, r.step, r.stop, r.reward, r.revision, r.bytes::float8 AS bytes FROM (
+  SELECT * FROM (SELECT seq, id, step, stop, reward, revision, bytes, flags, failure FROM rollouts WHERE run_seq = $1 AND COALESCE(step, -1) BETWEEN $2 AND $3
     ORDER BY COALESCE(step, -1) DESC, seq DESC LIMIT $6) newest
   WHERE flags & $4 <> 0 OR failure IS NOT NULL OR COALESCE(stop, 0) <> 0 ORDER BY seq DESC LIMIT $5) r
 JOIN rollout_heads h ON h.seq = r.seq ORDER BY r.seq DESC`;
@@ -160,11 +162,11 @@ const REWARD_BINS = `span AS (SELECT min(reward)::numeric AS lo, max(reward)::nu
 export function facetSql(where: string | null): string {
   const count = (value: string, from: string) =>
     `(SELECT COALESCE(json_agg(json_build_object('value', v, 'count', n) ORDER BY n DESC, v), '[]') FROM (SELECT ${value} AS v, count(*)::int AS n FROM ${from} WHERE ${value} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 200) c)`;
-  const tools = `picked s ${probe('rollout_tools', 'rollout_seq = s.seq', 'x')}`;
   const tagged = `(SELECT DISTINCT a.rollout_seq, a.tag FROM annotations a JOIN picked s ON s.seq = a.rollout_seq WHERE a.run_seq = $1 AND a.tag IS NOT NULL) a`;
-  return `WITH picked AS MATERIALIZED (${where === null ? `SELECT r.* FROM ${newestOfRun('$1', '$2')} r` : `SELECT r.* FROM rollouts r WHERE r.run_seq = $1 AND (${where}) LIMIT $2`}), ${REWARD_BINS}
+  return `WITH picked AS MATERIALIZED (${where === null ? `SELECT r.* FROM ${newestOfRun('$1', '$2')} r` : `SELECT r.* FROM rollouts r WHERE r.run_seq = $1 AND (${where}) LIMIT $2`}), ${REWARD_BINS},
+    used AS MATERIALIZED (SELECT x.tool, x.errors FROM picked s ${probe('rollout_tools', 'rollout_seq = s.seq', 'x')})
     SELECT (SELECT count(*)::int FROM picked) AS total, ${count('e.environment', 'picked s JOIN rollout_environments e ON e.id = s.env_id')} AS env, ${count('s.split', 'picked s')} AS split,
-      ${count('s.phase', 'picked s')} AS phase, ${count('s.stop', 'picked s')} AS stop, ${count('x.tool', tools)} AS tool, ${count('x.tool', `(SELECT x.* FROM ${tools} WHERE x.errors > 0) x`)} AS tool_error,
+      ${count('s.phase', 'picked s')} AS phase, ${count('s.stop', 'picked s')} AS stop, ${count('x.tool', 'used x')} AS tool, ${count('x.tool', '(SELECT tool FROM used WHERE errors > 0) x')} AS tool_error,
       ${count('a.tag', tagged)} AS tag, ${count('m.model', `picked s ${probe('rollout_meta', 'rollout_seq = s.seq', 'm')}`)} AS model, ${count('s.provenance', 'picked s')} AS provenance,
       (SELECT COALESCE(json_agg(json_build_object('from', low, 'below', high, 'count', n) ORDER BY b), '[]') FROM bins) AS reward_bins,
       min(step) AS step_min, max(step) AS step_max, min(policy_step) AS policy_step_min, max(policy_step) AS policy_step_max,

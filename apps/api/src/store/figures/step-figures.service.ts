@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { countOf, type Figure, histogram, lensRevision, select, type SuccessRule, takeRollouts } from '@palestra/metrics';
+import { TimeSlice } from '@palestra/kit';
 import { type Denominator, type Lens, PalestraError, PHASES } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
 import { codeOf, wordOf } from '../vocabulary-codes.ts';
@@ -20,9 +21,10 @@ import { lensFigures, readFigure, type StepFigures } from './step-rollup.ts';
 import { selectSuccessRules } from './success-thresholds.sql.ts';
 
 /** How long one request computes figures. The next requests compute the rest. */
-const COMPUTE_MS = 1_500;
-/** Steps whose rollouts are in memory at the same time. */
-const BATCH = 8;
+const COMPUTE_MS = 200;
+/** Bounds what one statement reads, and so how much later than after `COMPUTE_MS` an answer comes. One step is always read. */
+const BATCH_ROLLOUTS = 4_000;
+const BATCH_STEPS = 64;
 
 /** Which steps of a run. */
 export interface StepSelection {
@@ -138,15 +140,18 @@ export class StepFiguresService {
     const { pool } = this.database;
     const rules = await selectSuccessRules(pool, [runSeq]);
     const deadline = performance.now() + COMPUTE_MS;
+    const slice = new TimeSlice();
     let at = 0;
     while (at < left.length && (at === 0 || performance.now() < deadline)) {
-      const batch = left.slice(at, at + BATCH);
+      const batch = batchOf(left, at);
       at += batch.length;
       const columns = await this.#columnsOf(runSeq, batch);
-      const computed = batch.map((row, position) => {
+      const computed = [];
+      for (const [position, row] of batch.entries()) {
+        if (slice.isOver) await slice.renew();
         const figures = compute(row, environmentsOf(row, columns[position]!), (envId) => rules(runSeq, envId));
-        return { row, env_id: row.env_id, phase: row.phase, step: row.step, version: row.version, ...figures };
-      });
+        computed.push({ row, env_id: row.env_id, phase: row.phase, step: row.step, version: row.version, ...figures });
+      }
       const [windows, steps] = [computed.filter(({ row }) => isWindow(row)), computed.filter(({ row }) => !isWindow(row))];
       if (steps.length > 0)
         await storeFigures(
@@ -186,6 +191,16 @@ export class StepFiguresService {
     }
     return rows.map((row) => found.get(row)!);
   }
+}
+
+/** The next rows whose rollouts are in memory at the same time. */
+function batchOf(rows: readonly StepRow[], from: number): StepRow[] {
+  let to = from + 1;
+  for (let rollouts = rows[from]!.rollouts; to < rows.length && to - from < BATCH_STEPS; to += 1) {
+    rollouts += rows[to]!.rollouts;
+    if (rollouts > BATCH_ROLLOUTS) break;
+  }
+  return rows.slice(from, to);
 }
 
 /** The rollouts of the row's environments. */

@@ -8,6 +8,7 @@ import { messageOf, TranscriptObjects } from './transcript-objects.service.ts';
 import {
   type KeyedSkeleton,
   selectLiveMessages,
+  selectLiveMessagesOfMany,
   selectLivePrompts,
   selectLiveSkeletons,
   selectPointers,
@@ -76,6 +77,20 @@ export class TranscriptReader {
         throw new Error(`the transcript ${pointers.get(wanted[0]!)!.blob_key} is not in the object store`);
     }
     return found;
+  }
+
+  /** All messages of several rollouts, by `seq`, as `messages` returns them. The caller bounds the size of the result. */
+  async messagesOfMany(locations: readonly TranscriptLocation[]): Promise<Map<string, StoredMessageRow[]>> {
+    const live = await selectLiveMessagesOfMany(this.database.pool, locations);
+    // In this order, so that a rollout that is sealed in between appears in both.
+    const sealed = await this.sealedMessages(locations.map(({ seq }) => seq));
+    const merged = locations.map(({ seq }): [string, StoredMessageRow[]] => {
+      const [late, rows] = [live.get(seq) ?? [], (sealed.get(seq) ?? []).map(rowOf)];
+      if (rows.length === 0 || late.length === 0) return [seq, rows.length === 0 ? late : rows];
+      const ids = new Set(rows.map(({ event_id }) => event_id));
+      return [seq, [...rows, ...late.filter(({ event_id }) => !ids.has(event_id))].toSorted(compareMessages)];
+    });
+    return new Map(merged);
   }
 
   /** Skeletons for the normaliser, of sealed and unsealed rollouts, by `seq`. */

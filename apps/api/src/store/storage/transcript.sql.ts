@@ -49,6 +49,27 @@ export async function selectLiveMessages(
   return rows;
 }
 
+/** Those of several rollouts, by `seq`; rollouts without any are absent. Plan: per rollout an Index Scan of its partition's primary key. */
+export async function selectLiveMessagesOfMany(
+  pool: pg.Pool,
+  locations: readonly TranscriptLocation[],
+): Promise<Map<string, StoredMessageRow[]>> {
+  const { rows } = await pool.query<StoredMessageRow & { seq: string }>({
+    name: 'transcript-live-messages-of-many',
+    text: `SELECT h.seq::text, m.* FROM unnest($1::bigint[], $2::date[]) AS h(seq, day) CROSS JOIN LATERAL (
+        SELECT event_id, index, type, name, call_id, content, content_reference, summary, reward, is_finished, flags, bytes, blob_key, metadata, extra, sent_at
+        FROM rollout_messages WHERE day = h.day AND rollout_seq = h.seq ORDER BY index, event_id OFFSET 0) m`,
+    values: [locations.map(({ seq }) => seq), locations.map(({ day }) => day)],
+  });
+  const found = new Map<string, StoredMessageRow[]>();
+  for (const { seq, ...row } of rows) {
+    const known = found.get(seq);
+    if (known) known.push(row);
+    else found.set(seq, [row]);
+  }
+  return found;
+}
+
 export type KeyedSkeleton = MessageSkeleton & { eventId: string };
 
 type SkeletonTuple = [string, number, string, string | null, string | null, number | null, boolean, number, number, number];
