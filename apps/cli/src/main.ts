@@ -46,7 +46,7 @@ function buildProgram(): Command {
 // EPIPE means that the reader closed the pipe, as "| head" does. It is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') process.stderr.write(`palestra: Cannot write: ${describeError(error)}\n`);
-  process.exit(error.code === 'EPIPE' ? 0 : 1);
+  process.exit(error.code === 'EPIPE' ? process.exitCode : 1);
 });
 try {
   await buildProgram().parseAsync();

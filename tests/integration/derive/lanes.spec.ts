@@ -3,6 +3,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Database } from '../../../apps/api/src/platform/database/database.ts';
 import { ROWS } from '../../../apps/api/src/store/derive/derive.loop.ts';
+import { isBehind, selectDueLanes } from '../../../apps/api/src/store/derive/derive.sql.ts';
 import { LANE_LOCK, LaneLocks } from '../../../apps/api/src/store/derive/lane-locks.ts';
 import { settled } from '../../support/derived-rows.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
@@ -61,6 +62,21 @@ test('a lane belongs to one process at a time, and its lock ends with the connec
   await expect(first!.withLane(1, () => Promise.reject(new Error('failed')))).rejects.toThrow('failed');
   expect(await second!.withLane(1, () => Promise.resolve('released'))).toBe('released');
   await Promise.all([first!.close(), second!.close(), ...databases.map((database) => database.close())]);
+});
+
+test('a lane without progress does not hide the lanes of later rollouts', async () => {
+  const { pool } = server.database;
+  await upload('stuck', 960);
+  const { rowCount } = await other.query('UPDATE rollout_heads SET dirty = false WHERE seq % 8 <> 3');
+  expect(960 - rowCount!).toBeGreaterThan(100);
+  await upload('later', 8);
+  expect(await selectDueLanes(pool, 8, [])).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  const waiting = 960 - rowCount! + 8;
+  expect([await isBehind(pool, waiting - 1, []), await isBehind(pool, waiting, [])]).toEqual([true, false]);
+
+  await other.query('UPDATE rollout_heads SET dirty = (seq % 8 = 3 AND seq IN (SELECT seq FROM rollout_heads WHERE dirty LIMIT 50))');
+  expect(await selectDueLanes(pool, 8, [])).toEqual([3]);
+  await other.query('UPDATE rollout_heads SET dirty = false');
 });
 
 test('two processes share the lanes, and one that is killed leaves its lanes to the other', { timeout: 240_000 }, async () => {

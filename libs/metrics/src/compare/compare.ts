@@ -41,6 +41,10 @@ export interface Comparison extends Estimate {
   power: Power | null;
 }
 
+interface Difference extends Omit<Comparison, 'power'> {
+  power: () => Power | null;
+}
+
 /** From this number of common tasks on, runs are paired whatever else they have. */
 const ENOUGH_COMMON = 20;
 
@@ -62,8 +66,14 @@ export function commonTasks(first: RunCells['tasks'], other: RunCells['tasks']):
   });
 }
 
-/** The difference `other − first` of one metric; null if a run has no figure. */
+/** The difference `other − first` of one metric; null if a run has no figure. Its power takes some 20 ms. */
 export function compare(first: RunCells, other: RunCells): Comparison | null {
+  const found = estimateDifference(first, other);
+  return found && { ...found, power: found.power() };
+}
+
+/** As `compare`, with the power still to be computed. */
+export function estimateDifference(first: RunCells, other: RunCells): Difference | null {
   const common = commonTasks(first.tasks, other.tasks);
   if (canPair(common.length, first.tasks.size, other.tasks.size)) return comparePaired(common);
   const [a, b] = [[...first.tasks.values()], [...other.tasks.values()]];
@@ -83,7 +93,7 @@ const sideOf = (cells: readonly Cell[]): Comparison['first'] => ({
 const intervalOf = (estimate: Estimate | null): Interval | null =>
   estimate === null || estimate.low === null || estimate.high === null ? null : { low: estimate.low, high: estimate.high };
 
-function comparePaired(common: readonly PairedTask[]): Comparison {
+function comparePaired(common: readonly PairedTask[]): Difference {
   const [a, b] = [common.map(({ first }) => first), common.map(({ other }) => other)];
   const differences = common.map((pair) => pair.other.mean - pair.first.mean);
   const estimate = pairedEstimate(differences)!;
@@ -95,7 +105,7 @@ function comparePaired(common: readonly PairedTask[]): Comparison {
     other,
     ...estimate,
     unpaired: intervalOf(welchEstimate(meansOf(a), meansOf(b))),
-    power: variance === null ? null : pairedPower(estimate, variance, common, (first.samples + other.samples) / 2 / common.length),
+    power: () => (variance === null ? null : pairedPower(estimate, variance, common, (first.samples + other.samples) / 2 / common.length)),
   };
 }
 
@@ -124,7 +134,7 @@ function withinVariance(common: readonly PairedTask[]): number | null {
 
 const isResolved = ({ low, high }: Estimate): boolean => low !== null && high !== null && (low > 0 || high < 0);
 
-function compareSamples(method: Method, first: Comparison['first'], other: Comparison['first'], a: Sample, b: Sample): Comparison | null {
+function compareSamples(method: Method, first: Comparison['first'], other: Comparison['first'], a: Sample, b: Sample): Difference | null {
   const estimate = welchEstimate(a, b);
   if (!estimate) return null;
   return {
@@ -133,7 +143,7 @@ function compareSamples(method: Method, first: Comparison['first'], other: Compa
     other,
     ...estimate,
     unpaired: intervalOf(estimate),
-    power: independentPower(estimate, Math.min(a.count, b.count)),
+    power: () => independentPower(estimate, Math.min(a.count, b.count)),
   };
 }
 

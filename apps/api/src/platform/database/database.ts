@@ -16,7 +16,8 @@ export class Database {
     readonly monitor: DatabaseMonitor | null = null,
   ) {
     // Every statement of the pool has an index. Where PostgreSQL takes a part of a table for most of it, it would read the rows of all organisations.
-    const options = '-c enable_seqscan=off';
+    // Without compilation: where a scan is the only plan, its price alone would cause one, which takes longer than the statement.
+    const options = '-c enable_seqscan=off -c jit=off';
     this.pool = openPool({ connectionString, max: poolSize, connectionTimeoutMillis: 5_000, statement_timeout: 30_000, options });
     this.prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString, max: 4, connectionTimeoutMillis: 5_000 }) });
   }

@@ -6,6 +6,7 @@ import {
   commonTasks,
   compare,
   type Comparison,
+  estimateDifference,
   groupBy,
   holm,
   type Interval,
@@ -17,6 +18,7 @@ import {
 import { COMPARE_METRICS, type CompareMetric, type CompareQuery } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../../platform/database/database.ts';
+import { Semaphore } from '../../platform/tenant-concurrency.ts';
 import { RunScopes } from '../run-scope.ts';
 import { cellsOf } from './compare-metrics.ts';
 import { selectTaskNames, selectTaskSums, type TaskSums } from './compare-runs.sql.ts';
@@ -32,6 +34,9 @@ const BOOTSTRAPPED: readonly CompareMetric[] = ['reward_mean', 'success'];
 /** Differences between runs and what they prove. Rollouts are summed by task in PostgreSQL; here are at most 5 000 tasks per run. */
 @Injectable()
 export class CompareRunsService {
+  /** One pair at a time, so that many requests take no more of the event loop than one. */
+  readonly #computing = new Semaphore(1);
+
   constructor(
     private readonly database: Database,
     private readonly scopes: RunScopes,
@@ -48,7 +53,8 @@ export class CompareRunsService {
     const { sums, cut } = cutAlike(read);
     const cells = sums.map((tasks) => new Map(COMPARE_METRICS.map((metric) => [metric, cellsOf(metric, tasks)])));
     const pairs = [];
-    for (const [at, run] of runs.entries()) if (at > 0) pairs.push({ run: run.id, ...(await this.#pair(cells[0]!, cells[at]!)) });
+    for (const [at, run] of runs.entries())
+      if (at > 0) pairs.push({ run: run.id, ...(await this.#computing.use(() => this.#pair(cells[0]!, cells[at]!))) });
     return {
       phase: scope.phase,
       den: query.den,
@@ -71,6 +77,8 @@ export class CompareRunsService {
     const metrics = [];
     for (const metric of COMPARE_METRICS) {
       const [a, b] = [first.get(metric)!, other.get(metric)!];
+      // Others are served between the metrics, each of which takes some 20 ms.
+      await setImmediate();
       const found = compare(a, b);
       if (!found) continue;
       const bootstrap = BOOTSTRAPPED.includes(metric) ? await finish(bootstrapOf(a, b, found.method)) : null;
@@ -175,7 +183,7 @@ function byEnvironment(first: RunCells, other: RunCells) {
     .slice(0, MAX_ENVIRONMENTS);
   if (new Set([...a.keys(), ...b.keys()]).size < 2) return [];
   const rows = names.flatMap((name) => {
-    const found = compare({ tasks: new Map(a.get(name)), rollouts: null }, { tasks: new Map(b.get(name)), rollouts: null });
+    const found = estimateDifference({ tasks: new Map(a.get(name)), rollouts: null }, { tasks: new Map(b.get(name)), rollouts: null });
     return found ? [{ name, found }] : [];
   });
   const corrected = holm(rows.map(({ found }) => found.p));

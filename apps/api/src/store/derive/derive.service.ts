@@ -20,6 +20,7 @@ import { isInputFault, isObjectStoreUnavailable, bisectBatch } from '../bisect-b
 import {
   type DirtyFilter,
   type DirtyHead,
+  isBehind,
   type Lane,
   type NarrowRow,
   markOutdated,
@@ -127,7 +128,7 @@ export class DeriveService {
       },
       async () => {
         // A page at a time, so that uploads do not wait until the whole store is derived again.
-        if (this.#outdatedAfter === null || (await this.dueLanes(1)).length > 0) return false;
+        if (this.#outdatedAfter === null || (await isBehind(pool, BATCH, this.quarantine.members('rollout')))) return false;
         const { last } = await markOutdated(pool, NORMALISER_VERSION, this.#outdatedAfter, 5_000);
         this.#outdatedAfter = last;
         return last !== null;

@@ -75,25 +75,40 @@ export async function selectDirty(
 }
 
 /**
- * Lanes of narrow rows by rollout with work, of `lanes`, except rollouts of `without`. Plan: Index Only Scan using rollout_heads_dirty_idx
- * (partial), bounded.
+ * Lanes of narrow rows by rollout with work, of `lanes`, except rollouts of `without`; all of them while more rollouts wait than are read here,
+ * so that a lane that makes no progress does not hide the others. Plan: Index Only Scan using rollout_heads_dirty_idx (partial), bounded.
  */
 export async function selectDueLanes(pool: pg.Pool, lanes: number, without: readonly string[]): Promise<number[]> {
   const { rows } = await pool.query<{ lane: number }>({
     name: 'rollouts-due-lanes',
-    text: `SELECT DISTINCT (seq % $1)::int AS lane FROM (
-        SELECT seq FROM rollout_heads WHERE dirty AND run_seq IS NOT NULL AND NOT seq = ANY($2::bigint[]) ORDER BY run_seq, seq LIMIT 100) first`,
+    text: `WITH first AS MATERIALIZED (
+        SELECT seq FROM rollout_heads WHERE dirty AND run_seq IS NOT NULL AND NOT seq = ANY($2::bigint[]) ORDER BY run_seq, seq LIMIT 100)
+      SELECT lane FROM generate_series(0, $1::int - 1) lane
+      WHERE (SELECT count(*) FROM first) = 100 OR lane IN (SELECT seq % $1::int FROM first)`,
     values: [lanes, without],
   });
   return rows.map(({ lane }) => lane);
 }
 
-/** Lanes of search by run with work, of `lanes`. Plan: Index Scan using rollout_heads_unsearched_idx (partial), bounded. */
+/** Whether more than `count` rollouts wait for derivation, except those of `without`. Plan: as `selectDueLanes`. */
+export async function isBehind(pool: pg.Pool, count: number, without: readonly string[]): Promise<boolean> {
+  const { rows } = await pool.query<{ behind: boolean }>({
+    name: 'rollouts-behind',
+    text: `SELECT EXISTS (SELECT FROM rollout_heads WHERE dirty AND run_seq IS NOT NULL AND NOT seq = ANY($2::bigint[])
+      ORDER BY run_seq, seq OFFSET $1) AS behind`,
+    values: [count, without],
+  });
+  return rows[0]!.behind;
+}
+
+/** Lanes of search by run with work, of `lanes`, as `selectDueLanes`. Plan: Index Scan using rollout_heads_unsearched_idx (partial), bounded. */
 export async function selectDueSearchLanes(pool: pg.Pool, lanes: number): Promise<number[]> {
   const { rows } = await pool.query<{ lane: number }>({
     name: 'rollouts-due-search-lanes',
-    text: `SELECT DISTINCT (run_seq % $1)::int AS lane FROM (
-        SELECT run_seq FROM rollout_heads WHERE unsearched AND run_seq IS NOT NULL ORDER BY seq LIMIT 10000) first`,
+    text: `WITH first AS MATERIALIZED (
+        SELECT run_seq FROM rollout_heads WHERE unsearched AND run_seq IS NOT NULL ORDER BY seq LIMIT 10000)
+      SELECT lane FROM generate_series(0, $1::int - 1) lane
+      WHERE (SELECT count(*) FROM first) = 10000 OR lane IN (SELECT run_seq % $1::int FROM first)`,
     values: [lanes],
   });
   return rows.map(({ lane }) => lane);

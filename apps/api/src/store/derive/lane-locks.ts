@@ -54,6 +54,8 @@ export class LaneLocks {
       statement_timeout: 30_000,
       query_timeout: 35_000,
       keepAlive: true,
+      // PostgreSQL ends it, and frees its lanes, when this process is frozen or its host vanished. Its loops use it every second.
+      options: '-c idle_session_timeout=60s',
     });
     client.on('error', () => this.#drop(client));
     await client.connect();

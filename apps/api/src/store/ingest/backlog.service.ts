@@ -30,7 +30,7 @@ export class Backlog {
     while (isOverShare(await this.#waiting(), orgId, this.config.maxBacklog)) {
       if (performance.now() >= deadline) {
         throw new PalestraError('ingest_overloaded', {
-          detail: `More than ${this.config.maxBacklog} rollouts wait for their figures. Send the same events again later: nothing of this request was stored.`,
+          detail: `More than ${this.config.maxBacklog} rollouts wait for their figures, and this organisation has more than its share of them. Send the same events again later: nothing of this request was stored.`,
           retryAfterSeconds: RETRY_AFTER_S,
         });
       }
