@@ -70,6 +70,13 @@ describe.each(stores)('events of rollouts sealed into %s', (kind) => {
     expect((await send(batch)).told).toEqual(['duplicate', 'accepted', 'conflict', 'accepted', 'accepted', 'accepted', 'accepted']);
     expect(await counted(id)).toMatchObject({ messages: 6, unsealed: true });
     expect(await world.rowsOf(id)).toBe(1);
+    // Read together as one by one: from a transcript and a row, and from rows only.
+    const { reader } = world.services();
+    await world.settled();
+    const heads = await Promise.all([id, open, fresh].map((one) => world.head(one)));
+    const together = await reader.messagesOfMany(heads);
+    for (const head of heads) expect(together.get(head.seq)).toEqual(await reader.messages({ ...head, sealed: true }));
+    expect(heads.map(({ seq }) => together.get(seq)!.map(({ index }) => index))).toEqual([[0, 1, 2, 3, 4, 5], [0, 1], [0]]);
     // By now it is in a row and in a transcript: both are known.
     expect((await send(batch.slice(0, 3))).told).toEqual(['duplicate', 'duplicate', 'conflict']);
     expect(await seal()).toMatchObject({ failed: 0, messages: 6 + 2 + 1 });
