@@ -5,6 +5,7 @@ export {
   compare,
   type Comparison,
   estimateDifference,
+  type Method,
   type PairedTask,
   type RunCells,
 } from './compare.ts';
