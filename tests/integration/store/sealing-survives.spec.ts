@@ -2,6 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import path from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { gunzipSync } from 'node:zlib';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FileBlobStore, UrlSigner } from '@palestra/blobs';
@@ -12,6 +14,8 @@ import { runtimeRole } from '../../support/runtime-role.ts';
 const root = path.resolve(import.meta.dirname, '../../..');
 const ROLLOUTS = 1_000;
 const MESSAGES = 6;
+/** One object has rollouts of one run: many runs are many steps at which a kill can come. */
+const RUNS = 40;
 const KILLS = 2;
 
 let api: Palestra;
@@ -73,7 +77,7 @@ async function upload(): Promise<Map<string, string[]>> {
   const acknowledged = new Map<string, string[]>();
   const ids = Array.from({ length: ROLLOUTS }, () => randomUUID());
   for (let at = 0; at < ROLLOUTS; at += 50) {
-    const events = ids.slice(at, at + 50).flatMap((id) => {
+    const events = ids.slice(at, at + 50).flatMap((id, n) => {
       const messages = Array.from({ length: MESSAGES }, (_, index) => ({
         eventType: 'message',
         eventId: randomUUID(),
@@ -87,7 +91,10 @@ async function upload(): Promise<Map<string, string[]>> {
         id,
         messages.map(({ eventId }) => eventId),
       );
-      return [{ eventType: 'rollout', eventId: id, runName: 'killed', rolloutName: 'r', environment: 'acme/math' }, ...messages];
+      return [
+        { eventType: 'rollout', eventId: id, runName: `killed ${n % RUNS}`, rolloutName: 'r', environment: 'acme/math' },
+        ...messages,
+      ];
     });
     const answer = await fetch(`${api.url}/v1/rollouts`, {
       method: 'POST',
@@ -116,7 +123,7 @@ describe('a worker', () => {
     for (let kill = 0; kill < KILLS; kill += 1) {
       const before = await sealedNow();
       const worker = await startWorker();
-      // As soon as anything more is sealed: groups of a hundred are in work in all their stages.
+      // As soon as anything more is sealed: objects are in work in all their stages.
       await expect.poll(sealedNow, { timeout: 120_000, interval: 3 }).toBeGreaterThan(before);
       await end(worker, 'SIGKILL');
       expect(await sealedNow(), 'the kill came too late to prove anything').toBeLessThan(ROLLOUTS);
@@ -132,28 +139,81 @@ describe('a worker', () => {
 
     expect(await query('SELECT count(*)::int AS n FROM rollout_messages')).toEqual([{ n: 0 }]);
     expect(await query('SELECT sum(messages)::int AS n FROM rollout_transcripts')).toEqual([{ n: ROLLOUTS * MESSAGES }]);
-    const left = [...acknowledged];
-    const read = async () => {
-      for (let next = left.pop(); next !== undefined; next = left.pop()) {
-        const [id, eventIds] = next;
-        const answer = await fetch(`${api.url}/v1/rollouts/${id}`, { headers: { 'x-api-key': api.apiKey } });
-        const { messages } = (await answer.json()) as { messages: { eventId: string }[] };
-        expect(messages.map(({ eventId }) => eventId)).toEqual(eventIds);
-      }
-    };
-    await Promise.all(Array.from({ length: 8 }, read));
-    // Every object is pointed at, or known as garbage that the next sweep takes.
-    const blobs = new FileBlobStore(path.join(api.dataDir, 'blobs'), new UrlSigner(Buffer.from('x'), () => '', Date.now));
-    const known = new Set(
-      (await query('SELECT blob_key FROM transcript_packs UNION SELECT blob_key FROM rollout_garbage')).map((row) => row.blob_key),
-    );
-    let pageToken: string | null = '';
-    const unknown: string[] = [];
-    while (pageToken !== null) {
-      const page = await blobs.list({ prefix: 'orgs/', ...(pageToken && { pageToken }) });
-      unknown.push(...page.blobs.map(({ key }) => key).filter((key) => !known.has(key)));
-      pageToken = page.nextPageToken;
-    }
-    expect(unknown).toEqual([]);
+    expect(await messagesOfRollouts()).toEqual(acknowledged);
+    await everyObjectIsKnown();
   });
+
+  it(
+    'that is killed while it merges packs and removes erased bytes loses nothing and keeps nothing erased',
+    { timeout: 300_000 },
+    async () => {
+      const kept = await messagesOfRollouts();
+      const erased = [...kept.keys()].filter((_id, at) => at % 7 === 0);
+      for (const id of erased) {
+        const answer = await fetch(`${api.url}/v1/rollouts/${id}`, { method: 'DELETE', headers: { 'x-api-key': api.apiKey } });
+        expect(answer.status).toBe(200);
+        kept.delete(id);
+      }
+      // As if an hour had passed, and as if all were of a few runs, whose packs are merged.
+      await query(
+        `UPDATE transcript_packs SET run_seq = run_seq % 4, created_at = created_at - interval '2 hours', dirty_since = dirty_since - interval '1 hour'`,
+      );
+      const packs = async () =>
+        (await query('SELECT count(*)::int AS n, count(dirty_since)::int AS dirty FROM transcript_packs'))[0] as {
+          n: number;
+          dirty: number;
+        };
+      const before = await packs();
+      expect(before.dirty).toBeGreaterThan(10);
+      for (let kill = 1; kill <= KILLS; kill += 1) {
+        const { dirty } = await packs();
+        const worker = await startWorker();
+        await expect.poll(async () => (await packs()).dirty, { timeout: 120_000, interval: 3 }).toBeLessThan(dirty);
+        await end(worker, 'SIGKILL');
+        expect((await packs()).n, 'the kill came too late to prove anything').toBeGreaterThan(4);
+      }
+      const worker = await startWorker();
+      await expect.poll(packs, { timeout: 120_000, interval: 200 }).toEqual({ n: 4, dirty: 0 });
+      expect(await end(worker, 'SIGTERM'), worker.output()).toBe(0);
+
+      expect(await messagesOfRollouts()).toEqual(kept);
+      await everyObjectIsKnown();
+      const known = (await query('SELECT blob_key FROM transcript_packs')).map((row) => row.blob_key);
+      const texts = await Promise.all(known.map(async (key) => gunzipSync(await buffer((await blobs().get(key)).body)).toString()));
+      const lines = texts.flatMap((text) => text.trimEnd().split('\n'));
+      expect(new Set(lines.map((line) => JSON.parse(line).rollout_id))).toEqual(new Set(kept.keys()));
+      expect(lines).toHaveLength(kept.size * MESSAGES);
+    },
+  );
 });
+
+const blobs = () => new FileBlobStore(path.join(api.dataDir, 'blobs'), new UrlSigner(Buffer.from('x'), () => '', Date.now));
+
+/** Event ids by rollout, as the API answers them. */
+async function messagesOfRollouts(): Promise<Map<string, string[]>> {
+  const found = new Map<string, string[]>();
+  for (const { id } of await query('SELECT id FROM rollout_heads ORDER BY seq')) {
+    const answer = await fetch(`${api.url}/v1/rollouts/${id}`, { headers: { 'x-api-key': api.apiKey } });
+    const { messages } = (await answer.json()) as { messages: { eventId: string }[] };
+    found.set(
+      id,
+      messages.map(({ eventId }) => eventId),
+    );
+  }
+  return found;
+}
+
+/** Every object is pointed at, or known as garbage that the next sweep takes. */
+async function everyObjectIsKnown(): Promise<void> {
+  const known = new Set(
+    (await query('SELECT blob_key FROM transcript_packs UNION SELECT blob_key FROM rollout_garbage')).map((row) => row.blob_key),
+  );
+  const unknown: string[] = [];
+  let pageToken: string | null = '';
+  while (pageToken !== null) {
+    const page = await blobs().list({ prefix: 'orgs/', ...(pageToken && { pageToken }) });
+    unknown.push(...page.blobs.map(({ key }) => key).filter((key) => !known.has(key)));
+    pageToken = page.nextPageToken;
+  }
+  expect(unknown).toEqual([]);
+}
