@@ -72,7 +72,7 @@ test('runs and rollouts distinguish recorded failures from rewards of 0', async 
   });
   const runs = (await palestra('runs')).stdout.split('\n');
   expect(runs[0]).toMatch(/rollouts\s+failed\s+mean reward/);
-  expect(runs.find((line) => line.includes('listed'))).toMatch(/listed\s+2\s+1\s+0\.000/);
+  expect(runs.find((line) => line.includes('listed'))).toMatch(/listed\s+2\s+1\s+0\s/);
   const rollouts = (await palestra('rollouts', id)).stdout;
   expect(rollouts).toContain('env_error');
   expect(rollouts).toContain('finished');

@@ -55,7 +55,7 @@ export function narrowRollout(row: DetailRow, org: string, group: GroupReward | 
     reward_prov: prov('reward'),
     reward_reported: row.reward_reported,
     reward_positive: row.reward_positive,
-    max_reward: row.max_reward,
+    max_reward: row.reward === null ? null : row.max_reward,
     last_reward: row.last_reward,
     reward_steps: row.reward_steps,
     group_scored: group?.scored ?? null,

@@ -32,7 +32,8 @@ export function presentRolloutRow(record: RolloutRecord): RolloutRow {
     reward: withoutNoise(record.reward),
     partial_reward: withoutNoise(record.partial_reward),
     reward_reported: record.reward_reported,
-    max_reward: record.max_reward,
+    // That of a partial sum is for lenses only.
+    max_reward: record.reward === null ? null : withoutNoise(record.max_reward),
     num_messages: record.messages,
     num_tool_calls: record.calls,
     num_errors: record.call_errors,

@@ -14,12 +14,6 @@ export interface RunCells {
   rollouts: Sample | null;
 }
 
-/**
- * `paired`: the difference of each common task. `unpaired`: Welch over the task means of each run. `rollouts`: Welch over rollouts, where
- * there are not two tasks. Null: a run has no figure.
- */
-export type Method = 'paired' | 'unpaired' | 'rollouts';
-
 export interface Power {
   /** Smallest true difference that this comparison detects with a probability of 80 %. */
   detectable: number;
@@ -32,7 +26,11 @@ export interface Power {
 }
 
 export interface Comparison extends Estimate {
-  method: Method;
+  /**
+   * `paired`: the difference of each common task. `unpaired`: Welch over the task means of each run. `rollouts`: Welch over rollouts, where
+   * there are not two tasks.
+   */
+  method: 'paired' | 'unpaired' | 'rollouts';
   /** What the difference is made of: common tasks if paired. */
   first: { mean: number; tasks: number; samples: number };
   other: { mean: number; tasks: number; samples: number };
@@ -134,7 +132,13 @@ function withinVariance(common: readonly PairedTask[]): number | null {
 
 const isResolved = ({ low, high }: Estimate): boolean => low !== null && high !== null && (low > 0 || high < 0);
 
-function compareSamples(method: Method, first: Comparison['first'], other: Comparison['first'], a: Sample, b: Sample): Difference | null {
+function compareSamples(
+  method: Comparison['method'],
+  first: Comparison['first'],
+  other: Comparison['first'],
+  a: Sample,
+  b: Sample,
+): Difference | null {
   const estimate = welchEstimate(a, b);
   if (!estimate) return null;
   return {
@@ -157,7 +161,7 @@ function independentPower(estimate: Estimate, units: number): Power | null {
 }
 
 /** The bootstrap interval of a comparison, clustered by task; null for fewer than two tasks. Yields between slices of work. */
-export function* bootstrapOf(first: RunCells, other: RunCells, method: Method): Generator<void, Interval | null> {
+export function* bootstrapOf(first: RunCells, other: RunCells, method: Comparison['method']): Generator<void, Interval | null> {
   if (method === 'paired')
     return yield* bootstrapOfTasks(commonTasks(first.tasks, other.tasks).map((pair) => pair.other.mean - pair.first.mean));
   if (method === 'rollouts') return null;

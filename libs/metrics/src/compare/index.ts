@@ -5,7 +5,6 @@ export {
   compare,
   type Comparison,
   estimateDifference,
-  type Method,
   type PairedTask,
   type RunCells,
 } from './compare.ts';

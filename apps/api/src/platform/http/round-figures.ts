@@ -12,7 +12,8 @@ class RoundFiguresInterceptor implements NestInterceptor {
 /** For routes that answer with figures: their numbers have twelve significant digits (docs/reference/metrics.md#numbers). */
 export const RoundFigures = () => UseInterceptors(RoundFiguresInterceptor);
 
-function rounded(value: unknown): unknown {
+/** `value` with all its numbers rounded. Leaves objects with a class, such as dates, as they are. */
+export function rounded(value: unknown): unknown {
   if (typeof value === 'number') return withoutNoise(value);
   if (Array.isArray(value)) return value.map(rounded);
   if (value === null || typeof value !== 'object' || Object.getPrototypeOf(value) !== Object.prototype) return value;

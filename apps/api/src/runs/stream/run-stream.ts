@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { encodeSseEvent, encodeSseHeartbeat, SSE_HEADERS } from '@palestra/kit/sse';
 import type { StreamAdvisories, StreamCounters, StreamData, StreamEvent } from '@palestra/protocol';
 import { LIVE_MS } from '@palestra/rollouts';
+import { rounded } from '../../platform/http/round-figures.ts';
 import { Throttle } from './throttle.ts';
 import type { RunChange } from '../../store/run-activity.service.ts';
 import type { OpenRollout } from './stream.sql.ts';
@@ -106,7 +107,7 @@ export class RunStream {
 
   async #sendAdvisories(): Promise<void> {
     const news = await this.reads.advisories?.();
-    if (news && this.#isNew('advisory', news.advisories)) this.#send('advisory', news, null);
+    if (news && this.#isNew('advisory', news.advisories)) this.#send('advisory', rounded(news) as StreamAdvisories, null);
   }
 
   async #sendRollout(): Promise<void> {
