@@ -17,7 +17,7 @@ export interface Sent {
   sample: number;
   phase: 'train' | 'eval';
   stop: string;
-  /** Sum of the rewards of its messages; null without any. */
+  /** Sum of the rewards of its messages; null without any, or when the infrastructure ended it. */
   reward: number | null;
   tools: string[];
   failedTools: string[];
@@ -65,7 +65,7 @@ export function sentRollouts(): Sent[] {
             sample,
             phase: step % 10 === 0 && task < 3 ? 'eval' : 'train',
             stop,
-            reward: rewards.length === 0 ? null : rewards.reduce((sum, reward) => sum + reward, 0),
+            reward: rewards.length === 0 || stop === 'infra_error' ? null : rewards.reduce((sum, reward) => sum + reward, 0),
             tools: [...new Set(messages.flatMap(({ name }) => name ?? []))],
             failedTools: messages.flatMap((one, i) => (one.metadata ? [messages[i - 1]!.name!] : [])),
             messages,

@@ -85,7 +85,14 @@ export function CanonicalPanels({ answer, counts }: { answer: RunSeries; counts:
       <HeatPanel />
       <CurvePanel
         title="Does it solve more with k tries?"
-        {...(groupSize && groupSize.groups < groupSize.of && { note: sizeNote(groupSize) })}
+        {...(groupSize &&
+          groupSize.groups < groupSize.of && {
+            note: (
+              <span className="label whitespace-nowrap" title={sizeNote(groupSize)}>
+                groups of {groupSize.n}
+              </span>
+            ),
+          })}
         curves={main}
         entries={lines.pass}
         y="unit"
