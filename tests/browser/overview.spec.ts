@@ -138,7 +138,7 @@ describe('what the page says of a run', () => {
         `max_turns of step ${step}`,
       );
       expectShown(row('tokens')['output']!, figures['tokens_out']!, `tokens of step ${step}`);
-      expect(row('heat')['(.24, .32]']).toBe(String(rewardOf(own).filter((reward) => reward > 0.24 && reward <= 0.32).length));
+      expect(row('heat')['(.240, .320]']).toBe(String(rewardOf(own).filter((reward) => reward > 0.24 && reward <= 0.32).length));
       expect(row('heat')['n']).toBe(String(rewardOf(own).length));
     }
     await close();
