@@ -3,6 +3,7 @@ import { buffer } from 'node:stream/consumers';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BlobStore } from '@palestra/blobs';
+import { selectSmallPacks } from '../../../apps/api/src/store/storage/pack.sql.ts';
 import { startStore, stores, type StoreWorld } from './sealing.world.ts';
 
 /** Every two packs of a size are merged, and dirty ones at once. */
@@ -38,6 +39,28 @@ describe.each(stores)('packs in %s', (kind) => {
     const { org_id } = await world.head(id);
     expect(await world.services().eraser.eraseRollout(org_id, id)).toBe(true);
   };
+
+  it('lists packs by number, so that the next page begins after the last one', async () => {
+    const client = await world.server.database.pool.connect();
+    try {
+      await client.query('BEGIN');
+      const org = randomUUID();
+      const ids = ['1000000008', '1000000009', '999999998', '999999999'];
+      await client.query(
+        `INSERT INTO transcript_packs (id, blob_key, org_id, run_seq, bytes, dirty_since) OVERRIDING SYSTEM VALUE
+         SELECT id, 'orgs/' || $1 || '/packs/' || id, $1::uuid, 1, 1, NULL FROM unnest($2::bigint[]) id`,
+        [org, ids],
+      );
+      const rule = { ...EAGER, without: [] };
+      const page = (after: string) => selectSmallPacks(client, rule, { org_id: org, run_seq: 1, size_class: null }, after, 2);
+      const first = (await page('0')).map(({ id }) => id);
+      expect(first).toEqual(['999999998', '999999999']);
+      expect((await page(first.at(-1)!)).map(({ id }) => id)).toEqual(['1000000008', '1000000009']);
+    } finally {
+      await client.query('ROLLBACK');
+      client.release();
+    }
+  });
   /** Each object is a pack, each pack is an object with transcripts and nothing else. */
   async function expectConsistent(): Promise<void> {
     await world.services().garbage.sweep(undefined, 0);

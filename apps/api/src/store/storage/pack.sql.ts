@@ -47,13 +47,14 @@ export interface Pack {
   bytes: number;
 }
 
-const PACK = 'id::text, blob_key, org_id, run_seq, bytes::float8 AS bytes';
+/** Of `p`. Statements order by `p.id`: `id` alone would be the text. */
+const PACK = 'p.id::text, blob_key, org_id, run_seq, bytes::float8 AS bytes';
 
 /** Packs whose mark is older than `olderThanMs`, the oldest first. Plan: Index Scan using transcript_packs_dirty_idx. */
 export async function selectDirtyPacks(pool: Queryable, olderThanMs: number, limit: number, without: readonly string[]): Promise<Pack[]> {
   const { rows } = await pool.query<Pack>(
-    `SELECT ${PACK} FROM transcript_packs WHERE dirty_since < now() - $1 * interval '1 ms' AND NOT id = ANY($3::bigint[])
-     ORDER BY dirty_since, id LIMIT $2`,
+    `SELECT ${PACK} FROM transcript_packs p WHERE dirty_since < now() - $1 * interval '1 ms' AND NOT id = ANY($3::bigint[])
+     ORDER BY dirty_since, p.id LIMIT $2`,
     [olderThanMs, limit, without],
   );
   return rows;
@@ -103,8 +104,8 @@ export async function selectSmallPacks(
   limit: number,
 ): Promise<Pack[]> {
   const { rows } = await pool.query<Pack>(
-    `SELECT ${PACK} FROM ${SMALL} small WHERE org_id = $4 AND ${run_seq === null ? 'run_seq IS NULL AND $5::int IS NULL' : 'run_seq = $5'}
-       AND ($6::int IS NULL OR size_class = $6) AND id > $7 ORDER BY id LIMIT $8`,
+    `SELECT ${PACK} FROM ${SMALL} p WHERE org_id = $4 AND ${run_seq === null ? 'run_seq IS NULL AND $5::int IS NULL' : 'run_seq = $5'}
+       AND ($6::int IS NULL OR size_class = $6) AND p.id > $7 ORDER BY p.id LIMIT $8`,
     [targetBytes, factor, without, org_id, run_seq, size_class, after, limit],
   );
   return rows;
@@ -116,7 +117,7 @@ export async function selectSmallPacks(
  */
 export async function selectOldPacks(pool: Queryable, limit: number, without: readonly string[]): Promise<Pack[]> {
   const { rows } = await pool.query<Pack>(
-    `SELECT ${PACK} FROM transcript_packs WHERE blob_key LIKE 'orgs/%/rollouts/%' AND NOT id = ANY($2::bigint[]) ORDER BY id LIMIT $1`,
+    `SELECT ${PACK} FROM transcript_packs p WHERE blob_key LIKE 'orgs/%/rollouts/%' AND NOT id = ANY($2::bigint[]) ORDER BY p.id LIMIT $1`,
     [limit, without],
   );
   return rows;
