@@ -1,5 +1,8 @@
 -- Transcripts of many rollouts are one object, a pack (ADR 27). An existing object becomes a pack of one rollout, which background work merges.
 -- Half a minute per million sealed rollouts.
+
+-- A process of an older version may still seal: it would store a pointer after the copy below and before the table is dropped, and delete the rows.
+LOCK TABLE "rollout_transcripts" IN ACCESS EXCLUSIVE MODE;
 CREATE TABLE "transcript_packs" (
   "id" BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   "blob_key" TEXT NOT NULL,

@@ -185,3 +185,36 @@ test('messages that waited for their start event find it', async () => {
   const { messages } = await get(`/v1/rollouts/${head.id}`);
   expect(messages.map(({ index }: { index: number }) => index)).toEqual([0, 1]);
 });
+
+test('a transcript that an older process seals during the upgrade is kept', async () => {
+  const database = `sealing_${randomUUID().replaceAll('-', '')}`;
+  await onPostgres('postgres', async (client) => void (await client.query(`CREATE DATABASE ${database}`)));
+  try {
+    await onPostgres(database, restoreDatabase);
+    await onPostgres(database, async (older) => {
+      await older.query('BEGIN');
+      const { rows } = await older.query<{ seq: string }>(
+        `INSERT INTO rollout_transcripts (rollout_seq, blob_key, chunks, messages, bytes)
+         SELECT seq, 'sealed-meanwhile', '[{"first": 0, "last": 0, "count": 1, "at": 0, "bytes": 9}]', 1, 9 FROM rollout_heads h
+         WHERE NOT EXISTS (SELECT FROM rollout_transcripts t WHERE t.rollout_seq = h.seq) ORDER BY seq LIMIT 1 RETURNING rollout_seq AS seq`,
+      );
+      await onPostgres(database, async (upgrade) => {
+        const applied = applyMigrations(upgrade, path.join(root, 'prisma/migrations'));
+        // On a connection of its own: a transaction sees the activity of its first look only.
+        await onPostgres(database, async (observer) => {
+          const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+          await vi.waitUntil(async () => (await observer.query(waiting)).rowCount === 1, { timeout: 60_000, interval: 50 });
+        });
+        await older.query('COMMIT');
+        await applied;
+        const kept = await upgrade.query(
+          'SELECT p.blob_key FROM rollout_transcripts t JOIN transcript_packs p ON p.id = t.pack WHERE t.rollout_seq = $1',
+          [rows[0]!.seq],
+        );
+        expect(kept.rows).toEqual([{ blob_key: 'sealed-meanwhile' }]);
+      });
+    });
+  } finally {
+    await onPostgres('postgres', async (client) => void (await client.query(`DROP DATABASE IF EXISTS ${database} WITH (FORCE)`)));
+  }
+});
