@@ -13,9 +13,9 @@ import { mapLimit } from './map-limit.ts';
 import { commitSeals, markSealed, type Sealable, type SealedTranscript, selectSealable, selectTexts } from './seal.sql.ts';
 import { TranscriptWriter } from './transcript-writer.service.ts';
 
-const CANDIDATES = 2_000;
+const CANDIDATES = 1_200;
 /** Small rollouts of one run that one statement reads, one object holds, and one statement points to. */
-const GROUP_ROLLOUTS = 1_000;
+const GROUP_ROLLOUTS = 300;
 /** Bytes of their messages. */
 const GROUP_BYTES = 8 * 1024 * 1024;
 /** Groups in progress: one is read while the other is written. */
