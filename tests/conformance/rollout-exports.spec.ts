@@ -100,7 +100,8 @@ describe('readers', () => {
   /** Of the twenty rollouts eight are unscored; the rewards add up to 8.75, nine are above 0, six are exactly 1. */
   test.each([
     ['canonical', { counted: 12, mean: 8.75 / 12, solved: 9, unsolved: 3 }],
-    ['skyrl', { counted: 20, mean: 8.75 / 20, solved: 9, unsolved: 3 }],
+    // SkyRL stores 0 for a rollout without any reward.
+    ['skyrl', { counted: 20, mean: 8.75 / 20, solved: 9, unsolved: 11 }],
     ['verl', { counted: 20, mean: 8.75 / 20, solved: 0, unsolved: 0 }],
     ['trl', { counted: 12, mean: 8.75 / 12, solved: 0, unsolved: 0 }],
     ['prime-rl', { counted: 20, mean: 8.75 / 20, solved: 6, unsolved: 14 }],
@@ -214,5 +215,5 @@ test('the card of a folder is what Hugging Face reads', () => {
   expect(card).toContain('path: data/train-*.parquet');
   expect(card).toContain('acme/whodunit@7');
   expect(card).toContain('## Lens');
-  expect(card).toMatch(/the rollout as canonical counts it: the total; unscored rollouts have none/);
+  expect(card).toMatch(/the rollout as canonical counts it: the total; unscored and interrupted rollouts have none/);
 });

@@ -37,7 +37,7 @@ const ROLLOUT_LENSES: Record<Lens, RolloutLens> = {
     },
   },
   skyrl: {
-    rule: 'the total, null counts as 0; solved when the reward of the last step is above 0 (last-token pass), whatever the total is; unknown where that step is not known',
+    rule: 'the total, null counts as 0; solved when the reward of the last step is above 0 (last-token pass), whatever the total is; not without any reward; unknown where that step is not known',
     of(row) {
       const [reward, last] = [scoreOf(row.reward) ?? 0, lastRewardOf(row)];
       return { reward, success: last === null ? null : last > 0, counted: true };

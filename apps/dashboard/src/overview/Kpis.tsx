@@ -90,7 +90,7 @@ function Large({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
   const even = interval?.startsWith('±');
   const size = summary.group_size;
   const isSized = size !== null && size.n > 1 && kpi.key === `pass@${size.n}`;
-  const note = isSized ? sizeNote(size) : kpi.note === null || kpi.note.startsWith('interval:') ? null : kpi.note;
+  const note = isSized ? `groups of ${size.n}` : kpi.note === null || kpi.note.startsWith('interval:') ? null : kpi.note;
   return (
     <div
       className="-mb-px -mr-px min-w-0 border-b border-r border-line px-3 pb-[7px] pt-[7px]"
@@ -106,7 +106,7 @@ function Large({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
         <span className="label block truncate">{formatDenominator(kpi)}</span>
         {interval && !even && <span className="label block truncate">95 % {interval}</span>}
         {note && (
-          <span className="label block truncate" title={note}>
+          <span className="label block truncate" title={isSized ? sizeNote(size) : note}>
             {note}
           </span>
         )}

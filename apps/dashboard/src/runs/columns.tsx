@@ -144,14 +144,14 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
       id: 'reward',
       head: 'mean reward',
       explain: `Mean reward by step, and ${newest}`,
-      track: '200px',
+      track: '180px',
       title: (run) =>
         `${leftOutOf(run)}; mean of the whole run ${formatReward(run.avg_rollout_reward)}, ${formatCount(run.num_scored)} of ${formatCount(run.num_rollouts)} rollouts`,
       cell: (run) => (
         <span className="flex items-center gap-[6px]">
           <Sparkline values={run.sparkline} label="Mean reward" />
           <span className="strong tabular-nums">{formatReward(run.recent?.reward)}</span>
-          <span className="label">{windowOf(run)}</span>
+          <span className="label">{windowOf(run).replace('last ', '')}</span>
         </span>
       ),
     },
