@@ -191,15 +191,19 @@ const blobs = () => new FileBlobStore(path.join(api.dataDir, 'blobs'), new UrlSi
 
 /** Event ids by rollout, as the API answers them. */
 async function messagesOfRollouts(): Promise<Map<string, string[]>> {
+  const ids = (await query('SELECT id FROM rollout_heads ORDER BY seq')).map((row) => row.id as string);
   const found = new Map<string, string[]>();
-  for (const { id } of await query('SELECT id FROM rollout_heads ORDER BY seq')) {
-    const answer = await fetch(`${api.url}/v1/rollouts/${id}`, { headers: { 'x-api-key': api.apiKey } });
-    const { messages } = (await answer.json()) as { messages: { eventId: string }[] };
-    found.set(
-      id,
-      messages.map(({ eventId }) => eventId),
-    );
-  }
+  const read = async () => {
+    for (let id = ids.pop(); id !== undefined; id = ids.pop()) {
+      const answer = await fetch(`${api.url}/v1/rollouts/${id}`, { headers: { 'x-api-key': api.apiKey } });
+      const { messages } = (await answer.json()) as { messages: { eventId: string }[] };
+      found.set(
+        id,
+        messages.map(({ eventId }) => eventId),
+      );
+    }
+  };
+  await Promise.all(Array.from({ length: 8 }, read));
   return found;
 }
 
