@@ -123,6 +123,26 @@ describe.each(stores)('packs in %s', (kind) => {
     await expectConsistent();
   });
 
+  it('are not reported as lost when another process merges them first', async () => {
+    const ids = [...(await sealed('raced', ['a'])), ...(await sealed('raced', ['b']))];
+    let raced = false;
+    const slow = new Proxy(world.blobs, {
+      get:
+        (target, name: keyof BlobStore) =>
+        async (...args: unknown[]) => {
+          if (name === 'get' && !raced) {
+            raced = true;
+            expect((await compact()).merged).toBeGreaterThan(1);
+          }
+          return (target[name] as any)(...args);
+        },
+    });
+    expect(await compact(slow)).toMatchObject({ failed: 0 });
+    expect(raced).toBe(true);
+    expect(await Promise.all(ids.map(read))).toEqual([['a'], ['b']]);
+    await expectConsistent();
+  });
+
   it('keep an object whose COMMIT had no answer', async () => {
     const ids = [...(await sealed('uncertain', ['a'])), ...(await sealed('uncertain', ['b']))];
     const { pool } = world.server.database;

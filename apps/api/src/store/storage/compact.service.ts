@@ -15,6 +15,7 @@ import {
   commitMerge,
   type CopiedTranscript,
   deleteEmptyPacks,
+  hasPack,
   type MergeRule,
   type Pack,
   type PackedTranscript,
@@ -111,6 +112,8 @@ export class CompactService {
         for (const part of [packs.slice(0, half), packs.slice(half)]) await this.#mergeOrLeave(part, pass, signal);
         return;
       }
+      // Another process merged or erased it, and deleted its object.
+      if (!(await hasPack(this.database.pool, packs[0]!.id))) return;
       pass.failed += 1;
       this.#damaged.add(packs[0]!.id);
       this.logger.error({ err: error, key: packs[0]!.blob_key }, 'a pack of transcripts is lost or damaged; it stays as it is');

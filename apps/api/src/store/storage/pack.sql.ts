@@ -60,6 +60,11 @@ export async function selectDirtyPacks(pool: Queryable, olderThanMs: number, lim
   return rows;
 }
 
+/** Plan: transcript_packs_pkey. */
+export async function hasPack(pool: Queryable, id: string): Promise<boolean> {
+  return (await pool.query('SELECT FROM transcript_packs WHERE id = $1', [id])).rowCount === 1;
+}
+
 export interface MergeRule {
   /** A pack of at least this size is not merged. */
   targetBytes: number;
