@@ -229,7 +229,8 @@ describe.each(stores)('packs in %s', (kind) => {
         const acknowledged = expected.get(id)!.length;
         const answer = await world.server.request('GET', `/v1/rollouts/${id}`);
         if (answer.status === 404) expect(erased).toContain(id);
-        else expect((answer.body as any).messages.length).toBeGreaterThanOrEqual(acknowledged);
+        // One that is erased during the read may have lost its messages.
+        else if (!erased.includes(id)) expect((answer.body as any).messages.length).toBeGreaterThanOrEqual(acknowledged);
         reads += 1;
       }
     })();
