@@ -15,7 +15,7 @@ import { TranscriptWriter } from './transcript-writer.service.ts';
 
 const CANDIDATES = 1_200;
 /** Small rollouts of one run that one statement reads, one object holds, and one statement points to. */
-const GROUP_ROLLOUTS = 300;
+const GROUP_ROLLOUTS = 100;
 /** Bytes of their messages. */
 const GROUP_BYTES = 8 * 1024 * 1024;
 /** Groups in progress: one is read while the other is written. */
