@@ -122,6 +122,14 @@ describe('comparing runs', () => {
       expect(await server.request('GET', bad)).toMatchObject({ status: 422, body: { code: 'invalid_body' } });
   });
 
+  it('refuses what one organisation asks beyond its share, and answers the rest', async () => {
+    const answers = await Promise.all(Array.from({ length: 40 }, () => server.request('GET', query([LONG, SHORT]))));
+    const refused = answers.filter(({ status }) => status !== 200);
+    expect(refused.length).toBeGreaterThan(0);
+    expect(refused.length).toBeLessThan(40);
+    for (const answer of refused) expect(answer).toMatchObject({ status: 429, body: { code: 'capacity_exhausted' } });
+  });
+
   it('uses the common steps of both runs, and says so', async () => {
     const answer = await compared([LONG, SHORT]);
     expect(answer.steps).toEqual({

@@ -18,7 +18,7 @@ import {
 import { COMPARE_METRICS, type CompareMetric, type CompareQuery } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../../platform/database/database.ts';
-import { Semaphore } from '../../platform/tenant-concurrency.ts';
+import { Semaphore, TenantConcurrency } from '../../platform/tenant-concurrency.ts';
 import { RunScopes } from '../run-scope.ts';
 import { cellsOf } from './compare-metrics.ts';
 import { selectTaskNames, selectTaskSums, type TaskSums } from './compare-runs.sql.ts';
@@ -28,6 +28,8 @@ import { compareScopeOf } from './compare-scope.ts';
 const MAX_TASKS = 5_000;
 const MAX_FLIPS = 100;
 const MAX_ENVIRONMENTS = 50;
+/** Comparisons in progress. */
+const LIMITS = { owner: 4, all: 16 };
 /** Metrics whose interval is checked by a bootstrap. */
 const BOOTSTRAPPED: readonly CompareMetric[] = ['reward_mean', 'success'];
 
@@ -36,14 +38,20 @@ const BOOTSTRAPPED: readonly CompareMetric[] = ['reward_mean', 'success'];
 export class CompareRunsService {
   /** One pair at a time, so that many requests take no more of the event loop than one. */
   readonly #computing = new Semaphore(1);
+  /** Those that wait for it hold the tasks of their runs. */
+  readonly #limits = new TenantConcurrency('comparisons', LIMITS);
 
   constructor(
     private readonly database: Database,
     private readonly scopes: RunScopes,
   ) {}
 
-  /** Throws `run_not_found` for a run that does not exist or is of another organisation. */
-  async compare(caller: Caller, query: CompareQuery) {
+  /** Throws `run_not_found` for a run that does not exist or is of another organisation, and `capacity_exhausted`. */
+  compare(caller: Caller, query: CompareQuery) {
+    return this.#limits.use(caller.orgId, () => this.#compare(caller, query));
+  }
+
+  async #compare(caller: Caller, query: CompareQuery) {
     const { pool } = this.database;
     const runs = await Promise.all(query.runs.map((run) => this.scopes.open(caller, run)));
     const scope = await compareScopeOf(pool, runs, query);

@@ -24,7 +24,7 @@ export class CompareController {
     summary: 'Differences between runs with intervals, paired by task where they share tasks, and the power of the comparison',
     query: compareQuerySchema,
     response: compareSchema,
-    errors: ['run_not_found'],
+    errors: ['run_not_found', 'capacity_exhausted'],
   })
   compare(@CurrentCaller() caller: Caller, @Query({ schema: compareQuerySchema }) query: CompareQuery) {
     return this.runs.compare(caller, query);
