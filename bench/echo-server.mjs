@@ -1,4 +1,4 @@
-// The echo of apps/environments as an ORS server at an address of its own, as an owner of an environment runs it. Usage: echo-server.mjs PORT
+// Serves the echo environment of apps/environments by ORS, as the owner of an environment does. Usage: echo-server.mjs PORT
 import { serve } from '@palestra/environment-kit';
 import { echo } from '../apps/environments/dist/echo/echo.environment.js';
 

@@ -1,4 +1,4 @@
-// Durable ingest of rollouts over HTTP against the floor: a PostgreSQL of its own with default settings, one table, one statement a batch.
+// Durable ingest of rollouts over HTTP against the floor: a separate PostgreSQL with default settings, one table, and one statement for each batch.
 // Both take 100 events of 1 kB at a time on 32 connections, alternating, so that other load affects both. PALESTRA_BENCH_INGEST_ROUNDS,
 // PALESTRA_BENCH_INGEST_POSTS (per round): length.
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -53,7 +53,7 @@ async function startFloor() {
   };
 }
 
-/** On a service of its own, because its large rollouts would count in what a short one takes on disk. */
+/** Starts a separate service, because the large rollouts here would change the disk figures of short ones. */
 export async function benchIngest() {
   const floor = await startFloor();
   const palestra = await startPalestra();

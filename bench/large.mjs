@@ -1,4 +1,4 @@
-// Rollouts of 400 messages of 1 kB into a service of its own: ingest, progress of figures and of the search index, reads. PALESTRA_BENCH_LARGE:
+// Uploads rollouts of 400 messages of 1 kB to a separate service. Measures ingest, progress of figures and of the search index, reads. PALESTRA_BENCH_LARGE:
 // their number, default 5 000 (2 GB).
 import { openClient, wait } from './support/client.mjs';
 import { atMost, shown } from './support/figures.mjs';

@@ -39,7 +39,7 @@ const benches = {
   discovery: [onPalestra(benchDiscovery), 'create_session and delete_session, one after the other'],
   export: [withPython(benchExport), 'tasks as Parquet by the CLI, against a script with the official client'],
   lightning: [onPalestra(benchLightning), 'the workload of the gateway of agent-lightning, alternating with that gateway'],
-  ingest: [benchIngest, 'posts over HTTP, alternating with one INSERT a batch into a PostgreSQL of its own'],
+  ingest: [benchIngest, 'posts over HTTP, alternating with one INSERT per batch into a separate PostgreSQL'],
   uploads: [onStore(benchUploads), `${ROLLOUTS} rollouts of 3 messages, 25 a post, 32 connections, while someone reads a run`],
   exports: [onStore(benchExports), 'POST /v1/exports until its files are complete'],
   mixed: [onStore(benchMixed), '48 clients: an episode of 5 calls, its upload in 2 posts, with readers 3 reads'],
@@ -51,7 +51,7 @@ const benches = {
   disk: [onStore(benchDisk), 'the catalogue of PostgreSQL and the files of the object store, divided by all rollouts'],
   large: [onPalestra(benchLarge), 'rollouts of 400 messages of 1 kB, one a post, 16 connections'],
   idle: [onPalestra(benchIdle), 'sessions on a connection each that ping every 10 s'],
-  pages: [onPalestra(benchPages), 'Chromium on a service of its own'],
+  pages: [onPalestra(benchPages), 'Chromium on a separate service'],
   soak: [onStore(benchSoak), 'the mixed load at half of its highest rate'],
 };
 const STORE = ['ingest', 'uploads', 'exports', 'mixed', 'search', 'restart', 'disk'];

@@ -47,7 +47,7 @@ const lagRows = (when, { lags }) => {
   ];
 };
 
-/** A run of its own: from the last acknowledgement until its figures and its words are complete. */
+/** Uploads a new run and measures the time from the last acknowledgement until its figures and words are complete. */
 async function burstRows(store) {
   const run = 'burst';
   const { seconds } = await loadRollouts(store.palestra(), { from: 0, count: BURST, run });

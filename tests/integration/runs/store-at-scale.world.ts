@@ -93,7 +93,7 @@ export async function fillStore(pool: pg.Pool, orgId: string, rollouts: number):
   return { huge: 'run 0', small: names[0].name, seqs: rows[0] };
 }
 
-/** Text of a message, SQL: a word of its own, one of a thousand, and the words above. */
+/** Text of a message, SQL: a word that no other message has, a word of a thousand messages, and the words above. */
 const TEXT = (n: string) =>
   `concat_ws(' ', '${TEXTS.common}', 'word' || ${n}, 'some' || ${n} % 1000, CASE WHEN ${n} % ${RARE} = 0 THEN '${TEXTS.rare}' END)`;
 

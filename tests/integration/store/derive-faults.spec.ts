@@ -35,7 +35,7 @@ const turnsOf = async (ids: readonly string[]) => {
   return ids.map((id) => turns.get(id));
 };
 
-/** Seals this rollout into an object of its own, which is lost, and then the others. */
+/** Seals this rollout alone, deletes its object, and seals the others. */
 async function sealedWithout(lost: string): Promise<{ restore(): Promise<void> }> {
   await world.settled();
   await sql('UPDATE rollout_heads SET unsealed = (id = $1)', lost);
