@@ -2,12 +2,12 @@ import type { GroupView, RolloutHeader } from '@palestra/protocol';
 import { lazy, Suspense } from 'react';
 import { useGuest } from '../frame/guest.ts';
 import { TopBar } from '../frame/page.tsx';
-import { ShareButton } from '../frame/ShareButton.tsx';
 import { Crumbs } from './Header.tsx';
 import { GroupSteps, ListSteps } from './Steppers.tsx';
 import type { ReaderNavigation } from './useReaderNavigation.ts';
 
-// The first paint does not need it.
+// The first paint does not need them.
+const ShareButton = lazy(async () => ({ default: (await import('../frame/ShareButton.tsx')).ShareButton }));
 const ActionsMenu = lazy(async () => ({ default: (await import('./ActionsMenu.tsx')).ActionsMenu }));
 
 interface ReaderTopBarProps {
@@ -40,16 +40,19 @@ export function ReaderTopBar({ header, title, group, message, navigation, notify
       >
         <kbd>d</kbd> Compare with best
       </button>
-      <ShareButton rollout={header.id} message={message} />
-      <Suspense
-        fallback={
-          <button type="button" className="button" disabled>
-            More ▾
-          </button>
-        }
-      >
+      <Suspense fallback={<Disabled label="Share" />}>
+        <ShareButton rollout={header.id} message={message} />
+      </Suspense>
+      <Suspense fallback={<Disabled label="More ▾" />}>
         <ActionsMenu header={header} notify={notify} print={print} />
       </Suspense>
     </TopBar>
   );
 }
+
+/** In the place of a button whose code still loads. */
+const Disabled = ({ label }: { label: string }) => (
+  <button type="button" className="button" disabled>
+    {label}
+  </button>
+);
