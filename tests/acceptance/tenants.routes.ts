@@ -196,7 +196,9 @@ export function bodyOf({ method, path }: Route, first: Belongings): object | nul
     versions: { source },
     environments: { name: 'squatter', namespace: first.owner, description: '', source },
     'upload-urls': { environmentId: first.environmentId, files: [{ fileName: 'taken-over.txt' }] },
-    annotations: { rollout: first.rolloutId, tag: 'taken over' },
+    annotations: path.startsWith('/v1/runs/')
+      ? { rollouts: [first.rolloutId], tag: 'taken over' }
+      : { rollout: first.rolloutId, tag: 'taken over' },
     views: { name: 'one more' },
     '{id}': method === 'PUT' ? { name: 'taken over' } : path.startsWith('/v1/members/') ? { role: 'owner' } : {},
     members: { name: 'one more' },

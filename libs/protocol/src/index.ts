@@ -93,7 +93,16 @@ export {
   type AuditAction,
 } from './vocabularies.ts';
 export type { MeView, BrowserSession, BrowserSessionList } from './schemas/account.schema.ts';
-export type { AnnotationBody, AnnotationQuery, Annotation, AnnotationList, NewAnnotation } from './schemas/annotation.schema.ts';
+export type {
+  AnnotationBody,
+  AnnotationQuery,
+  Annotation,
+  AnnotationList,
+  NewAnnotation,
+  BulkAnnotation,
+  BulkAnnotationBody,
+  NewBulkAnnotation,
+} from './schemas/annotation.schema.ts';
 export type { AuditExportQuery, AuditQuery, AuditEvent, AuditList } from './schemas/audit.schema.ts';
 export type { CompareQuery, ComparedRuns } from './schemas/compare/compare-runs.schema.ts';
 export type { CompareTasksQuery, ComparedTasks } from './schemas/compare/compare-tasks.schema.ts';
@@ -140,7 +149,15 @@ export type {
 } from './schemas/rollout-export.schema.ts';
 export type { RolloutHeader, RolloutBeside, RolloutOutline, RolloutCalls, RolloutDiff } from './schemas/rollout-reads.schema.ts';
 export type { IngestReceipt, EventResult } from './schemas/rollout.schema.ts';
-export type { RolloutRow, RolloutMessageView, RolloutView, MessagePage, RolloutListQuery, RolloutList } from './schemas/rollout.schema.ts';
+export type {
+  RolloutRow,
+  RolloutMessageView,
+  RolloutView,
+  MessagePage,
+  RolloutListQuery,
+  RolloutList,
+  RolloutCount,
+} from './schemas/rollout.schema.ts';
 export type { RolloutStartEvent, RolloutMessageEvent, RolloutUpdateEvent, RolloutEvent } from './schemas/rollout-event.schema.ts';
 export type {
   Advisory,

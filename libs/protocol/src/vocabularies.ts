@@ -174,6 +174,7 @@ export const AUDIT_ACTIONS = [
   'share.delete',
   'run.delete',
   'rollout.delete',
+  'annotation.bulk',
   'annotation.delete',
   'view.delete',
   'export.create',

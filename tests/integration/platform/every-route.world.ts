@@ -142,6 +142,7 @@ const BODIES: Record<string, object> = {
   'POST /task': { split: 'train', index: 0 },
   'POST /task_range': { split: 'train' },
   'POST /mcp/{owner}/{name}': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+  'POST /v1/runs/{run}/annotations': { tag: 'theirs', rollouts: [randomUUID()] },
   'POST /v1/annotations': { rollout: randomUUID(), verdict: 'bad' },
   'POST /v1/environments': { name: 'other', source: { kind: 'remote', url: 'http://127.0.0.1:1' } },
   'POST /v1/exports': { run: RUN, format: 'jsonl' },

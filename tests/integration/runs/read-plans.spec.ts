@@ -12,8 +12,11 @@ const ROLLOUTS = full ? 1_000_000 : 100_000;
 const MOST_READ = 52_000;
 /** A condition on other fields reads the rollouts of its run, here 60 %, and a comparison those of each of its runs. */
 const RUN = ROLLOUTS * 0.61;
+/** Counting for an action on all rollouts of a query stops here. */
+const MOST_COUNTED = 101_000;
 const mostOf = (url: string): number => {
   if (url.startsWith('/v1/compare')) return 2 * RUN;
+  if (url.includes('/rollouts/count')) return Math.max(RUN, MOST_COUNTED);
   return FILTERED.some((filter) => url.includes(q(filter))) ? RUN : MOST_READ;
 };
 /** Tables that grow with every rollout. */
@@ -160,6 +163,7 @@ const READS: Record<string, string[]> = {
     ...[...words, ...FILTERED].map((text) => `{run}/rollouts?${q(text)}`),
     `{run}/rollouts?${q(`in:assistant ${TEXTS.rare}`)}`,
   ],
+  '/v1/runs/{id}/rollouts/count': ['{run}/rollouts/count', `{run}/rollouts/count?${q('step:3')}`, `{run}/rollouts/count?${q('tag:rare')}`],
   '/v1/runs/{run}/config': ['{run}/config'],
   '/v1/runs/{run}/facets': ['{run}/facets', `{run}/facets?${q('step:3')}`, ...words.map((word) => `{run}/facets?${q(word)}`)],
   '/v1/runs/{run}/failures': ['{run}/failures', '{run}/failures?steps=1..3'],

@@ -1,10 +1,12 @@
-import { Body, Controller, Delete, Get, Param, Post, Put, Query } from '@nestjs/common';
-import type { AnnotationBody, AnnotationQuery, SavedViewBody } from '@palestra/protocol';
+import { Body, Controller, Delete, Get, HttpCode, Param, Post, Put, Query } from '@nestjs/common';
+import type { AnnotationBody, AnnotationQuery, BulkAnnotation, BulkAnnotationBody, SavedViewBody } from '@palestra/protocol';
 import {
   annotationBodySchema,
   annotationListSchema,
   annotationQuerySchema,
   annotationSchema,
+  bulkAnnotationBodySchema,
+  bulkAnnotationSchema,
   deletedSchema,
   savedViewBodySchema,
   savedViewListSchema,
@@ -18,11 +20,15 @@ import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { CacheByResponse } from '../platform/http/freshness.ts';
 import { AnnotationService } from './annotation.service.ts';
+import { BulkAnnotationService } from './bulk-annotation.service.ts';
 
 @Controller('v1')
 @RequireScope('rollouts')
 export class AnnotationController {
-  constructor(private readonly annotations: AnnotationService) {}
+  constructor(
+    private readonly annotations: AnnotationService,
+    private readonly bulk: BulkAnnotationService,
+  ) {}
 
   @Post('annotations')
   @Api({
@@ -33,6 +39,26 @@ export class AnnotationController {
   })
   create(@CurrentCaller() caller: Caller, @Body({ schema: annotationBodySchema }) body: AnnotationBody) {
     return this.annotations.create(caller, body);
+  }
+
+  @Audited<BulkAnnotationBody, BulkAnnotation>('annotation.bulk', ({ params, body, result }) => ({
+    targetId: params['run'] ?? null,
+    details: { of: body.rollouts === undefined ? 'query' : 'rollouts', verdict: body.verdict ?? null, annotated: result.annotated },
+  }))
+  @Post('runs/:run/annotations')
+  @HttpCode(200)
+  @Api({
+    summary: 'Give many rollouts of a run a verdict or a tag',
+    body: bulkAnnotationBodySchema,
+    response: bulkAnnotationSchema,
+    errors: ['run_not_found', 'invalid_query', 'invalid_cursor', 'capacity_exhausted'],
+  })
+  createMany(
+    @CurrentCaller() caller: Caller,
+    @Param('run') run: string,
+    @Body({ schema: bulkAnnotationBodySchema }) body: BulkAnnotationBody,
+  ) {
+    return this.bulk.create(caller, run, body);
   }
 
   @Get('annotations')

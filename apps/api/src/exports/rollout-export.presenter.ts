@@ -12,6 +12,7 @@ export function presentRolloutExport(row: ExportRow, urls: readonly string[]): R
     state: row.state as RolloutExportView['state'],
     run: request.run_name,
     query: request.canonical_query,
+    chosen: request.rollouts?.length ?? null,
     format: request.format,
     lens: request.lens,
     redact: request.redact,

@@ -218,8 +218,10 @@ export async function selectTaskNames(pool: pg.Pool, ids: readonly number[]): Pr
  * The last rollout that an export includes, by order of arrival. An uncommitted statement may have a lower number; its rollouts are not
  * included.
  */
-export async function latestSeq(pool: pg.Pool): Promise<string> {
-  const { rows } = await pool.query<{ seq: string }>('SELECT COALESCE(max(seq), 0)::text AS seq FROM rollout_heads');
+export async function latestSeq(pool: pg.Pool, most: string | null): Promise<string> {
+  const { rows } = await pool.query<{ seq: string }>('SELECT LEAST(COALESCE(max(seq), 0), $1::bigint)::text AS seq FROM rollout_heads', [
+    most,
+  ]);
   return rows[0]!.seq;
 }
 

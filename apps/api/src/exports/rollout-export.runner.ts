@@ -16,7 +16,7 @@ import { exportDocuments } from './rollout-export.documents.ts';
 import { shardWriter } from './rollout-export.files.ts';
 import { ExportMessages } from './rollout-export.messages.ts';
 import { CONDITION_PARAMETER, countMatches } from './rollout-export.rows.sql.ts';
-import { type ExportCursor, ExportSource } from './rollout-export.source.ts';
+import { type ExportCursor, type ExportSelection, ExportSource } from './rollout-export.source.ts';
 import { claimExport, type ExportFile, type ExportProgress, type ExportRow, othersWait, saveExport } from './rollout-export.sql.ts';
 
 /** Connections for all exports of this process, not shared with other work. */
@@ -135,21 +135,19 @@ export class RolloutExportRunner implements OnApplicationShutdown {
     const deadline = Date.now() + SETTLE_MS;
     while (Date.now() < deadline && (await this.derive.settle(row.request.run_seqs)));
     const { input } = FORMATS[row.request.format];
-    const query = await rolloutQuery(this.#pool, row.request.query, row.request.run_seqs, CONDITION_PARAMETER);
-    if (input === 'pairs' || input === 'tasks' || query.compiled.postFilter) return;
-    const total = await countMatches(this.#pool, row.request.run_seqs, row.as_of_seq, query.where);
+    const { where, postFilter } = await this.#filter(row.request);
+    if (input === 'pairs' || input === 'tasks' || postFilter) return;
+    const total = await countMatches(this.#pool, row.request.run_seqs, row.as_of_seq, where);
     if (!(await saveExport(this.database.pool, row.id, progress.lease, { total: String(total) }))) throw new LeaseLost();
   }
 
   async #rows(row: ExportRow, signal: AbortSignal): Promise<AsyncIterable<{ row: unknown; cursor: ExportCursor }>> {
     const { request } = row;
-    const query = await rolloutQuery(this.#pool, request.query, request.run_seqs, CONDITION_PARAMETER);
     const selection = {
+      ...(await this.#filter(request)),
       org: { id: row.org_id, name: request.org_name },
       runSeqs: request.run_seqs,
       asOf: row.as_of_seq,
-      where: query.where,
-      postFilter: query.compiled.postFilter,
       redact: request.redact,
       lens: request.lens,
     };
@@ -162,6 +160,15 @@ export class RolloutExportRunner implements OnApplicationShutdown {
       tasks: () => source.tasks(position),
     };
     return readers[FORMATS[request.format].input]();
+  }
+
+  /** The condition of the query and of the chosen rollouts. */
+  async #filter({ query, run_seqs: runSeqs, rollouts }: ExportRow['request']): Promise<Pick<ExportSelection, 'where' | 'postFilter'>> {
+    const { where, compiled } = await rolloutQuery(this.#pool, query, runSeqs, CONDITION_PARAMETER);
+    const { postFilter } = compiled;
+    if (rollouts === undefined) return { where, postFilter };
+    const chosen = `r.id = ANY($${CONDITION_PARAMETER + where.values.length}::uuid[])`;
+    return { where: { sql: `(${where.sql}) AND ${chosen}`, values: [...where.values, rollouts] }, postFilter };
   }
 
   /** Writes the row after its object. Deletes the object if the row cannot point to it. */

@@ -38,7 +38,7 @@ export class RolloutExportService {
   ) {}
 
   /** Throws `run_not_found`, `invalid_query`, and `capacity_exhausted` when too many exports wait. */
-  async create(caller: Caller, { run, ...request }: CreateRolloutExport): Promise<RolloutExportView> {
+  async create(caller: Caller, { run, as_of: asOf, ...request }: CreateRolloutExport): Promise<RolloutExportView> {
     const { pool } = this.database;
     const runSeq = run === undefined ? null : await this.runs.seqOf(caller, run);
     const found = await selectExportedRuns(pool, caller.orgId, runSeq);
@@ -60,7 +60,7 @@ export class RolloutExportService {
         run_seqs: runSeqs,
         org_name: caller.orgName,
       },
-      as_of_seq: await latestSeq(pool),
+      as_of_seq: await latestSeq(pool, asOf ?? null),
       author: caller.userId,
     });
     await this.jobs.wake();

@@ -4,7 +4,7 @@ import type pg from 'pg';
 import type { ExportCursor } from './rollout-export.source.ts';
 
 /** The request in the form in which it runs: names replaced by keys, the query in canonical form. */
-export interface ExportRequest extends Omit<CreateRolloutExport, 'run'> {
+export interface ExportRequest extends Omit<CreateRolloutExport, 'run' | 'as_of'> {
   canonical_query: string;
   run_name: string | null;
   /** Keys of `run`, or of all runs. */

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { RolloutList } from '@palestra/protocol';
+import type { RolloutCount, RolloutList } from '@palestra/protocol';
 import type { PostFilter } from '@palestra/query';
 import { decodeCursor, encodeCursor, exactly, FLOAT64, INT32, INT64 } from '../platform/http/cursor.ts';
 import { Database } from '../platform/database/database.ts';
@@ -10,6 +10,7 @@ import {
   countRollouts,
   FIRST_PARAMETER,
   type Keyset,
+  latestRollout,
   type RolloutPage,
   type RolloutPageRow,
   type RolloutSort,
@@ -20,6 +21,10 @@ import {
 
 /** Counting stops here: a list then shows "10k+". */
 const MAX_COUNT = 10_000;
+/** Counting of a selection stops here. */
+const MAX_SELECTED = 100_000;
+/** Rollouts per page of a count with a regex. */
+const COUNT_PAGE = 1_000;
 /** Rollouts per batch of a regex search, and the time limit of a page. */
 const REGEX_BATCH = 100;
 const REGEX_MS = 5_000;
@@ -84,6 +89,49 @@ export class RolloutListService {
     };
   }
 
+  /** Rollouts of a query up to now. `as_of` bounds the same rollouts for `arrivals`. */
+  async count(runSeq: number, q: string | undefined): Promise<RolloutCount> {
+    const { pool } = this.database;
+    const asOf = await latestRollout(pool, runSeq);
+    const query = await this.#query({ runSeqs: [runSeq], ...(q !== undefined && { q }) });
+    const regex = query?.compiled.postFilter ?? null;
+    const { count, isExact } = regex
+      ? await this.#countFiltered(runSeq, boundedBy(asOf, query), regex)
+      : await countUpTo(MAX_SELECTED, (limit) => countRollouts(pool, [runSeq], boundedBy(asOf, query), limit));
+    return { count, count_is: isExact ? 'exact' : 'at_least', as_of: asOf };
+  }
+
+  /** Rollouts of a query in the order of arrival, after `after` up to `asOf`. Of a regex a page can have fewer than `limit`; `more` continues. */
+  async arrivals(page: {
+    runSeq: number;
+    q: string;
+    asOf: string;
+    after: string | null;
+    limit: number;
+  }): Promise<{ seqs: string[]; more: string | null }> {
+    const query = await this.#query({ q: page.q, runSeqs: [page.runSeq] });
+    const after = page.after === null ? undefined : { value: page.after, seq: page.after };
+    const { rows, more } = await this.#rows(
+      { ...ARRIVALS, runSeqs: [page.runSeq], where: boundedBy(page.asOf, query), after, limit: page.limit + 1 },
+      query,
+      page.limit,
+    );
+    return { seqs: rows.map(({ seq }) => seq), more: more?.seq ?? null };
+  }
+
+  async #countFiltered(runSeq: number, where: RolloutPage['where'], filter: PostFilter): Promise<{ count: number; isExact: boolean }> {
+    const deadline = performance.now() + REGEX_MS;
+    let count = 0;
+    let after: Keyset | undefined;
+    for (;;) {
+      const { rows, more } = await this.#filtered({ ...ARRIVALS, runSeqs: [runSeq], where, after, limit: COUNT_PAGE }, filter, COUNT_PAGE);
+      count += rows.length;
+      if (more === null) return { count, isExact: true };
+      if (performance.now() > deadline || count >= MAX_SELECTED) return { count, isExact: false };
+      after = more;
+    }
+  }
+
   async #query({ q, runSeqs }: Pick<ListRequest, 'q' | 'runSeqs'>): Promise<RolloutQuery | null> {
     return q === undefined || q.trim() === '' ? null : rolloutQuery(this.database.pool, q, runSeqs, FIRST_PARAMETER);
   }
@@ -120,6 +168,19 @@ export class RolloutListService {
       if (performance.now() > deadline) return { rows: accepted, more: after ?? null };
     }
   }
+}
+
+const ARRIVALS = { sort: 'created_at', order: 'asc' } as const;
+
+/** The condition of a query, restricted to rollouts that had arrived. */
+function boundedBy(asOf: string, query: RolloutQuery | null): NonNullable<RolloutPage['where']> {
+  const { sql, values } = query?.where ?? { sql: 'TRUE', values: [] };
+  return { sql: `(${sql}) AND r.seq <= $${FIRST_PARAMETER + values.length}::bigint`, values: [...values, asOf] };
+}
+
+async function countUpTo(most: number, count: (limit: number) => Promise<number>): Promise<{ count: number; isExact: boolean }> {
+  const counted = await count(most + 1);
+  return { count: Math.min(counted, most), isExact: counted <= most };
 }
 
 const SORT_VALUES = { bigint: INT64, float8: FLOAT64, int: INT32 };

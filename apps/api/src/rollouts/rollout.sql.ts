@@ -147,6 +147,14 @@ export async function countRollouts(
   return rows[0]!.total;
 }
 
+/** The last rollout of a run in the order of arrival; 0 without any. Plan: Index Only Scan backwards using rollouts_run_seq_idx, one row. */
+export async function latestRollout(pool: pg.Pool, runSeq: number): Promise<string> {
+  const { rows } = await pool.query<{ seq: string }>('SELECT COALESCE(max(seq), 0)::text AS seq FROM rollouts WHERE run_seq = $1', [
+    runSeq,
+  ]);
+  return rows[0]!.seq;
+}
+
 /** A rollout as received. It has no narrow row before its start event arrives. */
 export interface RolloutHead {
   seq: string;

@@ -2,6 +2,8 @@ import { Body, Controller, Delete, Get, Param, Patch, Query } from '@nestjs/comm
 import type { RolloutListQuery, RunChangeBody, RunListQuery } from '@palestra/protocol';
 import {
   deletedSchema,
+  rolloutCountQuerySchema,
+  rolloutCountSchema,
   rolloutListQuerySchema,
   rolloutListSchema,
   runListQuerySchema,
@@ -15,6 +17,7 @@ import { Api } from '../platform/http/api.decorator.ts';
 import { RoundFigures } from '../platform/http/round-figures.ts';
 import { CacheByResponse } from '../platform/http/freshness.ts';
 import { ReadsRun } from './run-freshness.ts';
+import { OfRun, type RunScope } from './run-scope.ts';
 import { RunService } from './run.service.ts';
 import { checkedRunChangeSchema } from './run-change.schema.ts';
 
@@ -48,6 +51,18 @@ export class RunController {
   })
   rollouts(@CurrentCaller() caller: Caller, @Param('id') id: string, @Query({ schema: rolloutListQuerySchema }) query: RolloutListQuery) {
     return this.runs.rollouts(caller, id, query);
+  }
+
+  @Get(':id/rollouts/count')
+  @ReadsRun('id')
+  @Api({
+    summary: 'The number of rollouts of a query, for an action on all of them',
+    query: rolloutCountQuerySchema,
+    response: rolloutCountSchema,
+    errors: ['run_not_found', 'invalid_query'],
+  })
+  countRollouts(@OfRun() run: RunScope, @Query({ schema: rolloutCountQuerySchema }) { q }: { q?: string }) {
+    return this.runs.countRollouts(run.seq, q);
   }
 
   @Patch(':id')

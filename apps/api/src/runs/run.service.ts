@@ -1,6 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { isUuid } from '@palestra/kit';
-import { PalestraError, type RolloutList, type RolloutListQuery, type RunList, type RunListQuery, type RunView } from '@palestra/protocol';
+import {
+  PalestraError,
+  type RolloutCount,
+  type RolloutList,
+  type RolloutListQuery,
+  type RunList,
+  type RunListQuery,
+  type RunView,
+} from '@palestra/protocol';
 import { LIVE_MS } from '@palestra/rollouts';
 import type { Caller } from '@palestra/session';
 import { decodeCursor, encodeCursor, TIME } from '../platform/http/cursor.ts';
@@ -75,6 +83,10 @@ export class RunService {
     const runSeq = await this.seqOf(caller, idOrName);
     await this.settler.settle([runSeq]);
     return this.lists.list({ ...query, runSeqs: [runSeq] });
+  }
+
+  countRollouts(runSeq: number, q: string | undefined): Promise<RolloutCount> {
+    return this.lists.count(runSeq, q);
   }
 
   /** New settings also apply to stored rollouts. */

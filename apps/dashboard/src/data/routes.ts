@@ -3,6 +3,7 @@ import type {
   AnnotationList,
   ApiKeyView,
   AuditList,
+  BulkAnnotation,
   BrowserSessionList,
   CancelledExport,
   ChangeMember,
@@ -27,6 +28,7 @@ import type {
   MemberList,
   MessagePage,
   NewAnnotation,
+  NewBulkAnnotation,
   NewKey,
   NewMember,
   NewSavedView,
@@ -40,6 +42,7 @@ import type {
   RolloutExportList,
   RolloutExportView,
   RolloutHeader,
+  RolloutCount,
   RolloutList,
   RolloutOutline,
   RunChangeBody,
@@ -94,6 +97,7 @@ export interface Answers {
   'GET /v1/rollouts/{id}/outline': RolloutOutline;
   'GET /v1/runs': RunList;
   'GET /v1/runs/{id}/rollouts': RolloutList;
+  'GET /v1/runs/{id}/rollouts/count': RolloutCount;
   'GET /v1/runs/{run}/config': RunConfig;
   'GET /v1/runs/{run}/facets': RunFacets;
   'GET /v1/runs/{run}/failures': FailureList;
@@ -121,6 +125,7 @@ export interface Answers {
   'POST /v1/members': CreatedMember;
   'POST /v1/members/{id}/sign-in-link': SignInLink;
   'POST /v1/organisations': CreatedOrganisation;
+  'POST /v1/runs/{run}/annotations': BulkAnnotation;
   'POST /v1/sessions/{sid}/rollout': KeptSession;
   'POST /v1/shares': CreatedShare;
   'POST /v1/views': SavedView;
@@ -137,6 +142,7 @@ export interface Bodies {
   'POST /v1/keys': NewKey;
   'POST /v1/members': NewMember;
   'POST /v1/organisations': CreateOrganisation;
+  'POST /v1/runs/{run}/annotations': NewBulkAnnotation;
   'POST /v1/sessions/{sid}/rollout': KeepSessionBody;
   'POST /v1/shares': NewShare;
   'POST /v1/views': NewSavedView;

@@ -10,11 +10,14 @@ import { columnIds, rolloutColumns } from './table/columns.tsx';
 import { useRolloutPages } from './rollout-pages.ts';
 import { PreviewPanel } from './PreviewPanel.tsx';
 import { RolloutTable } from './table/RolloutTable.tsx';
+import { RolloutSelection } from '../selection/RolloutSelection.tsx';
+import { useRowSelection } from '../selection/useRowSelection.ts';
 import type { HistoryEntry } from '../table/history-entry.ts';
 import type { Solved } from './table/solved.ts';
 import { Count, NewPill, StatusRow } from './StatusRow.tsx';
 
 const SELECT_AFTER_MS = 120;
+const idOf = ({ id }: RolloutRow): string => id;
 
 interface Props {
   /** The query of the bar with the filter of the run. */
@@ -44,6 +47,7 @@ export function ListPanel(props: Props) {
   const [selected, setSelected] = useSelection(sel, onSel);
   const before = useBefore(entry, run.num_rollouts);
   const [width, holder] = useWidth();
+  const selection = useRowSelection(pages.rows, idOf, `${entry.snapshot} ${q}`);
   const from = useMemo<FromList>(() => ({ q: q || undefined, sort: printOrder(order) ?? '-created_at' }), [q, order]);
   const columns = useMemo(() => rolloutColumns(columnIds(cols, width), solved, from), [cols, width, solved, from]);
   const byRegex = useMemo(() => valid && hasRegex(parseQuery(q)), [q, valid]);
@@ -79,10 +83,12 @@ export function ListPanel(props: Props) {
             onOpen={open}
             previewing={preview}
             saved={entry.saved}
+            selection={selection}
             total={pages.total && !pages.total.atLeast && !byRegex ? pages.total.count : undefined}
             empty={valid && !refused && <Empty looking={!pages.complete} />}
           />
         )}
+        <RolloutSelection selection={selection} q={q} more={!pages.complete || pages.rows.length > 1} />
       </section>
       {preview && <PreviewPanel id={selected} from={from} solved={solved} onClose={onHidePreview} />}
     </>

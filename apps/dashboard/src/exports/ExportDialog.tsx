@@ -1,9 +1,10 @@
-import { type Lens, LENSES, type RolloutExportFormat } from '@palestra/protocol';
+import { type Lens, LENSES, type RolloutExportBody, type RolloutExportFormat } from '@palestra/protocol';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { rolloutTotalQuery } from '../data/explorer.ts';
 import { createExport, exportsQuery } from '../data/exports.ts';
+import { plural } from '../format/number.ts';
 import { CopyButton } from '../frame/CopyButton.tsx';
 import { Dialog } from '../frame/Dialog.tsx';
 import { useRun } from '../run/context.ts';
@@ -12,26 +13,31 @@ import { asCommand, asCurl } from './commands.ts';
 import { estimateRows, EXPORT_FORMATS, FORMAT_NAMES } from './formats.ts';
 import { JobDetails } from './JobDetails.tsx';
 
-/** Exports the rollouts of a query as a dataset. `q`: the query including the filter of the run. */
-export function ExportDialog({ q, open, onClose }: { q: string; open: boolean; onClose: () => void }) {
+/** Chosen rollouts instead of all of the query, or the rollouts that had arrived when they were counted. */
+type Part = Pick<RolloutExportBody, 'rollouts' | 'as_of'>;
+
+/** Exports the rollouts of a query as a dataset. `q`: the query including the filter of the run. `of`: only a part of them. */
+export function ExportDialog({ q, of = {}, open, onClose }: { q: string; of?: Part; open: boolean; onClose: () => void }) {
   return (
-    <Dialog title="Export the rollouts of the query" open={open} onClose={onClose} width={720}>
-      <ExportForm q={q} />
+    <Dialog title={of.rollouts ? 'Export the selection' : 'Export the rollouts of the query'} open={open} onClose={onClose} width={720}>
+      <ExportForm q={q} of={of} />
     </Dialog>
   );
 }
 
-function ExportForm({ q }: { q: string }) {
+function ExportForm({ q, of }: { q: string; of: Part }) {
   const { run, filter } = useRun();
   const client = useQueryClient();
   const [format, setFormat] = useState<RolloutExportFormat>('parquet');
   const [lens, setLens] = useState<Lens>(filter.lens ?? 'canonical');
   const [redact, setRedact] = useState(false);
-  const total = useQuery(rolloutTotalQuery(run.id, q));
+  const chosen = of.rollouts?.length;
+  const total = useQuery({ ...rolloutTotalQuery(run.id, q), enabled: chosen === undefined });
+  const size = chosen === undefined ? total.data : ({ total: chosen, total_is: 'exact' } as const);
   const create = useMutation({ mutationFn: createExport, onSuccess: () => client.invalidateQueries(exportsQuery) });
   const jobs = useQuery({ ...exportsQuery, enabled: create.data !== undefined });
   const job = jobs.data?.find(({ id }) => id === create.data?.id) ?? create.data;
-  const body = { run: run.name, query: q, format, lens, redact };
+  const body = { run: run.name, query: q, ...of, format, lens, redact };
   const submit = (event: FormEvent) => {
     event.preventDefault();
     create.mutate({ ...body, run: run.id });
@@ -59,8 +65,12 @@ function ExportForm({ q }: { q: string }) {
   return (
     <form onSubmit={submit} className="flex flex-col gap-4">
       <div>
-        <p className="label mb-1">Query, within {run.name}</p>
-        <pre className="code-block whitespace-pre-wrap">{q || 'all rollouts of the run'}</pre>
+        <p className="label mb-1">
+          {chosen === undefined ? 'Query' : 'Selection'}, within {run.name}
+        </p>
+        <pre className="code-block whitespace-pre-wrap">
+          {chosen === undefined ? q || 'all rollouts of the run' : plural(chosen, 'chosen rollout')}
+        </pre>
       </div>
       <fieldset>
         <legend className="label mb-1">Format and content of a row</legend>
@@ -96,10 +106,10 @@ function ExportForm({ q }: { q: string }) {
         </p>
       )}
       <div className="flex flex-wrap items-center gap-2 border-t border-line pt-3">
-        <span className="min-w-0 flex-1 text-ink-2">{estimateRows(format, total.data)}</span>
-        <CopyButton text={asCommand(body)} label="Copy as command" />
+        <span className="min-w-0 flex-1 text-ink-2">{estimateRows(format, size)}</span>
+        {chosen === undefined && <CopyButton text={asCommand(body)} label="Copy as command" />}
         <CopyButton text={asCurl(location.origin, body)} label="Copy as curl" />
-        <button type="submit" className="button primary" disabled={create.isPending || total.data?.total === 0}>
+        <button type="submit" className="button primary" disabled={create.isPending || size?.total === 0}>
           Export
         </button>
       </div>

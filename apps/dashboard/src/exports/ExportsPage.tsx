@@ -13,6 +13,9 @@ import { asCommand } from './commands.ts';
 import { EXPORT_FORMATS } from './formats.ts';
 import { JobDetails, JobProgress, JobState } from './JobDetails.tsx';
 
+const queryText = ({ query, chosen }: RolloutExportView): string =>
+  chosen === null ? query || 'all rollouts' : plural(chosen, 'chosen rollout');
+
 const columns: Column<RolloutExportView>[] = [
   { id: 'state', head: 'state', track: '92px', cell: (job) => <JobState job={job} /> },
   { id: 'run', head: 'run', track: 'minmax(100px,1fr)', title: (job) => job.run ?? undefined, cell: (job) => job.run ?? 'all runs' },
@@ -20,8 +23,8 @@ const columns: Column<RolloutExportView>[] = [
     id: 'query',
     head: 'query',
     track: 'minmax(110px,2fr)',
-    title: (job) => job.query,
-    cell: (job) => <span className="mono text-ink-2">{job.query || 'all rollouts'}</span>,
+    title: queryText,
+    cell: (job) => <span className="mono text-ink-2">{queryText(job)}</span>,
   },
   { id: 'format', head: 'format', track: '116px', cell: (job) => EXPORT_FORMATS[job.format].label },
   {
@@ -103,7 +106,7 @@ function Details({ job }: { job: RolloutExportView }) {
       className="h-full w-[380px] flex-none overflow-y-auto border-l border-line bg-paper-1 p-4 min-[1700px]:w-[520px]"
     >
       <h2 className="mb-2 truncate strong">{job.run ?? 'all runs'}</h2>
-      <pre className="code-block mb-2 whitespace-pre-wrap">{job.query || 'all rollouts'}</pre>
+      <pre className="code-block mb-2 whitespace-pre-wrap">{queryText(job)}</pre>
       {job.run !== null && me.data && (
         <p className="mb-3">
           <Link

@@ -5,7 +5,7 @@ export function shellWord(text: string): string {
   return /^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-type ExportRequest = Pick<RolloutExportBody, 'run' | 'query' | 'format' | 'lens' | 'redact'>;
+type ExportRequest = Pick<RolloutExportBody, 'run' | 'query' | 'rollouts' | 'as_of' | 'format' | 'lens' | 'redact'>;
 
 /** The export as a command of the CLI. */
 export function asCommand({ run, query, format, lens, redact }: ExportRequest): string {

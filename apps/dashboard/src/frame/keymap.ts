@@ -27,6 +27,8 @@ export const KEY_GROUPS: readonly { title: string; keys: readonly KeyEntry[] }[]
       { key: 'G', description: 'last row' },
       { key: 'Enter', description: 'open the row', fixed: true },
       { key: 'x', description: 'select the row' },
+      { key: 'X', description: 'select the rows from the last selected one' },
+      { key: 'Escape', description: 'clear the selection' },
     ],
   },
   {

@@ -45,6 +45,7 @@ const TEXTS: Record<string, string> = {
   'share.delete': 'Revoked a shared link',
   'run.delete': 'Deleted a run',
   'rollout.delete': 'Deleted a rollout',
+  'annotation.bulk': 'Annotated many rollouts',
   'annotation.delete': 'Deleted an annotation',
   'view.delete': 'Deleted a view',
   'export.create': 'Started an export',

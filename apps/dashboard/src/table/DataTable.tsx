@@ -1,5 +1,15 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useImperativeHandle, useLayoutEffect, useRef, type Ref } from 'react';
+import {
+  type KeyboardEvent,
+  type MouseEvent,
+  type ReactNode,
+  useCallback,
+  useEffect,
+  useImperativeHandle,
+  useLayoutEffect,
+  useRef,
+  type Ref,
+} from 'react';
 import { useKeys } from '../frame/keyboard.ts';
 import { useRowHeight } from '../theme/density.ts';
 
@@ -26,6 +36,13 @@ export interface DataTableHandle {
   focus: (index: number) => void;
 }
 
+/** Rows that the reader chose. */
+export interface RowSelection {
+  has: (key: string) => boolean;
+  /** `extend`: all rows from the last toggled row to this one. */
+  toggle: (key: string, extend: boolean) => void;
+}
+
 interface Props<Row> {
   label: string;
   columns: readonly Column<Row>[];
@@ -43,6 +60,8 @@ interface Props<Row> {
   current?: string | null;
   /** Loads the next page; null if there is none or it is loading. */
   more?: (() => void) | null;
+  /** Adds a column of checkboxes: `x` toggles the row that has the focus, Shift extends from the last toggled row. */
+  selection?: RowSelection;
   /** For rows taller than a line of text; default: the reader's setting. */
   rowHeight?: number;
   minWidth?: number;
@@ -50,6 +69,8 @@ interface Props<Row> {
   empty?: ReactNode;
 }
 
+/** Width of the column of checkboxes. */
+const MARK_PX = 26;
 const OVERSCAN = 8;
 const PREFETCH_ROWS = 30;
 
@@ -70,6 +91,7 @@ export function DataTable<Row>(props: Props<Row>) {
     onFocusRow,
     current,
     more,
+    selection,
     rowHeight: fixedHeight,
     minWidth = 0,
     handle,
@@ -128,7 +150,17 @@ export function DataTable<Row>(props: Props<Row>) {
       onOpen?.(row, event.ctrlKey || event.metaKey);
     }
   };
-  const template = columns.map(({ track }) => track).join(' ');
+  const toggleFocused = (extend: boolean) => {
+    const row = rows[focused.current];
+    if (row !== undefined) selection?.toggle(rowKey(row), extend);
+  };
+  useKeys(selection ? { x: () => toggleFocused(false), X: () => toggleFocused(true) } : {});
+  const onClick = (event: MouseEvent, row: Row) => {
+    if ((event.target as HTMLElement).closest('a,button,input,label')) return;
+    if (selection && event.shiftKey) selection.toggle(rowKey(row), true);
+    else onOpen?.(row, event.ctrlKey || event.metaKey);
+  };
+  const template = [...(selection ? [`${MARK_PX}px`] : []), ...columns.map(({ track }) => track)].join(' ');
   return (
     <div ref={scroller} className="h-full min-h-0 overflow-auto">
       <div role="table" aria-label={label} aria-rowcount={(total ?? rows.length) + 1} style={{ minWidth }}>
@@ -138,6 +170,11 @@ export function DataTable<Row>(props: Props<Row>) {
           className="sticky top-0 z-10 grid border-b border-line bg-paper-0 px-2"
           style={{ gridTemplateColumns: template }}
         >
+          {selection && (
+            <span role="columnheader">
+              <span className="sr-only">Selected</span>
+            </span>
+          )}
           {columns.map((column) => (
             <Head key={column.id} column={column} sort={sort} onSort={onSort} />
           ))}
@@ -154,8 +191,9 @@ export function DataTable<Row>(props: Props<Row>) {
                 data-index={item.index}
                 aria-rowindex={item.index + 2}
                 aria-current={current === key ? 'true' : undefined}
+                data-chosen={selection?.has(key) ? 'true' : undefined}
                 tabIndex={item.index === Math.max(0, focused.current) ? 0 : -1}
-                className={`row absolute inset-x-0 px-2 aria-[current=true]:bg-accent-wash ${onOpen ? 'hover cursor-pointer' : ''}`}
+                className={`row absolute inset-x-0 px-2 aria-[current=true]:bg-accent-wash data-[chosen=true]:bg-accent-wash ${onOpen ? 'hover cursor-pointer' : ''}`}
                 style={{ gridTemplateColumns: template, height: rowHeight, transform: `translateY(${item.start}px)` }}
                 onFocus={() => {
                   focused.current = item.index;
@@ -163,11 +201,12 @@ export function DataTable<Row>(props: Props<Row>) {
                   onFocusRow?.(row);
                 }}
                 onKeyDown={(event) => onKeyDown(event, row)}
-                onClick={(event) =>
-                  !(event.target as HTMLElement).closest('a,button,input,label') && onOpen?.(row, event.ctrlKey || event.metaKey)
-                }
+                onClick={(event) => onClick(event, row)}
+                // A second click with Shift would select the text between.
+                onMouseDown={(event) => selection && event.shiftKey && event.preventDefault()}
                 onAuxClick={(event) => event.button === 1 && onOpen?.(row, true)}
               >
+                {selection && <Mark isChosen={selection.has(key)} at={item.index} onToggle={(extend) => selection.toggle(key, extend)} />}
                 {columns.map((column) => (
                   <span key={column.id} role="cell" className={`cell ${column.align === 'right' ? 'num' : ''}`} title={column.title?.(row)}>
                     {column.cell(row, item.index)}
@@ -180,6 +219,27 @@ export function DataTable<Row>(props: Props<Row>) {
       </div>
       {rows.length === 0 && empty}
     </div>
+  );
+}
+
+/** The checkbox of a row. It takes no stop of the Tab key: `x` toggles the row. */
+function Mark({ isChosen, at, onToggle }: { isChosen: boolean; at: number; onToggle: (extend: boolean) => void }) {
+  return (
+    <span role="cell" className="grid h-full place-items-center">
+      <label
+        className="grid h-full w-full cursor-pointer place-items-center"
+        onMouseDown={(event) => event.shiftKey && event.preventDefault()}
+      >
+        <input
+          type="checkbox"
+          tabIndex={-1}
+          className="accent-accent opacity-45 checked:opacity-100 hover:opacity-100"
+          aria-label={`Select row ${at + 1}`}
+          checked={isChosen}
+          onChange={(event) => onToggle((event.nativeEvent as unknown as { shiftKey?: boolean }).shiftKey === true)}
+        />
+      </label>
+    </span>
   );
 }
 

@@ -48,6 +48,44 @@ export const annotationSchema = z.object({
   created_at: z.string(),
 });
 
+/** Maximum of rollouts that one request chooses by id or changes by a query. */
+export const MAX_CHOSEN_ROLLOUTS = 1_000;
+/** Ids of chosen rollouts. */
+export const chosenRolloutsSchema = z.array(z.uuid()).min(1).max(MAX_CHOSEN_ROLLOUTS);
+/** The position of a rollout in the order of arrival. */
+export const arrivalSchema = z
+  .string()
+  .regex(/^\d{1,18}$/)
+  .describe('Position in the order of arrival; later rollouts are not included');
+
+/** One verdict or tag for many rollouts of a run: those in `rollouts`, or a page of those that match `query`. */
+export const bulkAnnotationBodySchema = z
+  .object({
+    verdict: z.enum(VERDICTS).nullable().default(null),
+    tag: z.string().trim().min(1).max(100).nullable().default(null),
+    rollouts: chosenRolloutsSchema.optional(),
+    query: z.string().max(2_000).optional().describe('The query language of the Explorer; empty = every rollout of the run'),
+    as_of: arrivalSchema.optional(),
+    limit: z.int().min(1).max(MAX_CHOSEN_ROLLOUTS).default(MAX_CHOSEN_ROLLOUTS).describe('Maximum of rollouts that the request changes'),
+    cursor: z.string().max(400).optional().describe('`next` of the previous response'),
+  })
+  .refine(({ verdict, tag }) => (verdict === null) !== (tag === null), 'expected either a verdict or a tag')
+  .refine(({ rollouts, query }) => (rollouts === undefined) !== (query === undefined), 'expected either rollouts or a query')
+  .refine(({ query, as_of }) => (query === undefined) === (as_of === undefined), {
+    message: 'expected as_of with a query, from the count of the same query',
+    path: ['as_of'],
+  });
+export type BulkAnnotationBody = z.infer<typeof bulkAnnotationBodySchema>;
+export type NewBulkAnnotation = z.input<typeof bulkAnnotationBodySchema>;
+
+export const bulkAnnotationSchema = z.object({
+  annotated: z.number().describe('Rollouts with a new annotation'),
+  unchanged: z.number().describe('Rollouts that had the tag, or whose latest verdict of the author was the same'),
+  not_found: z.number().describe('Rollouts that are not in the run, or that were erased meanwhile'),
+  next: z.string().nullable().describe('Cursor of the next page of the query; null at its end'),
+});
+export type BulkAnnotation = z.infer<typeof bulkAnnotationSchema>;
+
 export const annotationQuerySchema = z.object({
   rollout: z.uuid().optional(),
   run: z.string().max(2_000).optional().describe('Id or name.'),

@@ -1,6 +1,13 @@
 /** The schemas of `/v1`. Only the API needs them, to validate and to document. Other modules import the types: `@palestra/protocol`. */
 export { meSchema, namespaceQuerySchema, namespaceSchema, signInBodySchema, browserSessionListSchema } from './account.schema.ts';
-export { annotationBodySchema, annotationSchema, annotationQuerySchema, annotationListSchema } from './annotation.schema.ts';
+export {
+  annotationBodySchema,
+  annotationSchema,
+  annotationQuerySchema,
+  annotationListSchema,
+  bulkAnnotationBodySchema,
+  bulkAnnotationSchema,
+} from './annotation.schema.ts';
 export { auditExportQuerySchema, auditQuerySchema, auditListSchema } from './audit.schema.ts';
 export { compareQuerySchema, compareSchema } from './compare/compare-runs.schema.ts';
 export { compareTasksQuerySchema, compareTasksSchema } from './compare/compare-tasks.schema.ts';
@@ -66,6 +73,8 @@ export {
   messagePageSchema,
   rolloutListQuerySchema,
   rolloutListSchema,
+  rolloutCountQuerySchema,
+  rolloutCountSchema,
 } from './rollout.schema.ts';
 export { rolloutEventSchema } from './rollout-event.schema.ts';
 export {

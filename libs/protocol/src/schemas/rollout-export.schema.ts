@@ -1,9 +1,12 @@
 import { LENSES, ROLLOUT_EXPORT_FORMATS } from '../vocabularies.ts';
 import { z } from 'zod';
+import { arrivalSchema, chosenRolloutsSchema } from './annotation.schema.ts';
 
 export const createRolloutExportSchema = z.object({
   run: z.string().min(1).max(10_240).optional().describe('Name or id; absent = all runs'),
   query: z.string().max(4_000).default('').describe('The query language of the Explorer; empty = everything'),
+  rollouts: chosenRolloutsSchema.optional().describe('Ids of chosen rollouts; absent: all rollouts of the query'),
+  as_of: arrivalSchema.optional(),
   format: z.enum(ROLLOUT_EXPORT_FORMATS).default('parquet'),
   lens: z
     .enum(LENSES)
@@ -28,6 +31,7 @@ export const rolloutExportSchema = z.object({
   state: z.enum(['pending', 'running', 'complete', 'failed']),
   run: z.string().nullable().describe('null: all runs'),
   query: z.string().describe('In its canonical spelling'),
+  chosen: z.number().nullable().describe('Rollouts chosen by id; null: all rollouts of the query'),
   format: z.enum(ROLLOUT_EXPORT_FORMATS),
   lens: z.enum(LENSES),
   redact: z.boolean(),

@@ -143,3 +143,11 @@ export const rolloutListSchema = z.object({
   query: z.string().nullable().describe('The query in its canonical spelling; null without one.'),
 });
 export type RolloutList = z.infer<typeof rolloutListSchema>;
+
+export const rolloutCountQuerySchema = rolloutListQuerySchema.pick({ q: true });
+export const rolloutCountSchema = z.object({
+  count: z.number().describe('Rollouts that match.'),
+  count_is: z.enum(['exact', 'at_least']).describe('`at_least`: more than 100 000, or the time limit of a regex search passed.'),
+  as_of: z.string().describe('Position of the last counted rollout in the order of arrival.'),
+});
+export type RolloutCount = z.infer<typeof rolloutCountSchema>;

@@ -1,7 +1,7 @@
 import type { RolloutRow } from '@palestra/protocol';
 import { type ReactNode, type RefObject, useEffect, useRef } from 'react';
 import type { RolloutPages } from '../rollout-pages.ts';
-import { DataTable, type Column, type DataTableHandle, type Sort } from '../../table/DataTable.tsx';
+import { type Column, DataTable, type DataTableHandle, type RowSelection, type Sort } from '../../table/DataTable.tsx';
 
 const LIST = 'rollouts';
 
@@ -19,10 +19,24 @@ interface Props {
   /** Scroll positions of the history entry. */
   saved: Map<string, number>;
   total: number | undefined;
+  selection: RowSelection;
 }
 
 /** The rollouts of the query. Focus and scroll position are restored when the reader returns. */
-export function RolloutTable({ pages, columns, sort, onSort, selected, onSelect, onOpen, previewing, saved, total, empty }: Props) {
+export function RolloutTable({
+  pages,
+  columns,
+  sort,
+  onSort,
+  selected,
+  onSelect,
+  onOpen,
+  previewing,
+  saved,
+  total,
+  selection,
+  empty,
+}: Props) {
   const { rows, more } = pages;
   const holder = useRef<HTMLDivElement>(null);
   const table = useRef<DataTableHandle>(null);
@@ -53,6 +67,7 @@ export function RolloutTable({ pages, columns, sort, onSort, selected, onSelect,
         onFocusRow={(row) => row && onSelect(row.id)}
         current={selected}
         more={more}
+        selection={selection}
         minWidth={minWidthOf(columns)}
         handle={table}
         empty={empty}
