@@ -103,7 +103,6 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
       'run-activity.service.ts',
       'run-order.sql.ts',
       'search-marks.sql.ts',
-      'step-marks.sql.ts',
     ],
     folders: {
       storage: [],

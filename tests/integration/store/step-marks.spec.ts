@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { holdLanes, releaseLanes } from '../../support/lanes.ts';
+import { lockRun, takeMarks } from '../../../apps/api/src/store/figures/dirty-steps.sql.ts';
 import { eraseRollouts } from '../../../apps/api/src/store/storage/erase.sql.ts';
 import { settled } from '../../support/derived-rows.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
@@ -65,4 +66,20 @@ it('a marked step that a transaction changes is computed after the transaction',
     { step: 1, rollouts: 1 },
     { step: 2, rollouts: 1 },
   ]);
+});
+
+it('a rollout of a step whose figures are being computed does not wait for them, and counts afterwards', async () => {
+  const [{ rollouts }] = await counts();
+  await holdLanes(other);
+  await mark(1);
+  await other.query('BEGIN');
+  await lockRun(other, runSeq);
+  expect(await takeMarks(other, runSeq, { vast: false, without: [] }, 50)).toMatchObject([{ step: 1 }]);
+  await releaseLanes(other);
+  await server.request('POST', '/v1/rollouts', { body: { events: eventsOf(1) } });
+  const dirty = () => sql(`SELECT FROM rollout_heads WHERE run_seq = ${runSeq} AND dirty`);
+  await expect.poll(dirty, { timeout: 20_000 }).toEqual([]);
+  await other.query('COMMIT');
+  await settled(server.database.pool, server.orgName);
+  expect((await counts())[0]).toEqual({ step: 1, rollouts: rollouts + 1 });
 });

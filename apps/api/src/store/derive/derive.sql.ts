@@ -1,7 +1,6 @@
 import type pg from 'pg';
 import type { JsonObject, ProvenanceField, UnscoredFailure } from '@palestra/protocol';
 import { provenanceShift, type RawRollout } from '@palestra/rollouts';
-import { KEEP_MARK } from '../step-marks.sql.ts';
 
 /** A rollout that changed since its narrow row was written. Times in milliseconds since the epoch. */
 export interface DirtyHead {
@@ -215,9 +214,8 @@ const TELEMETRY_RULE = `CASE WHEN ${MATCHED} THEN m.telemetry_rule ELSE excluded
  * Writes narrow rows with their tools and labels, and marks the steps that they left and reached. It reads the old steps first, because a
  * row that the same statement has changed cannot be locked and would be skipped. A row from a newer revision stays. Heads that ingest holds
  * stay dirty (SKIP LOCKED, because the two lock in different orders). Erased rollouts are skipped: their heads are gone, and other heads
- * are locked until their rows are written. Marks are written before runs, in the order of the roll-up, to avoid a deadlock; otherwise
- * PostgreSQL runs the last part of a statement first. A run that is due is marked again, because inference may be clearing that mark
- * without these rows. Plan: primary keys throughout; rows of one call are written in seq order.
+ * are locked until their rows are written. A run that is due is marked again, because inference may be clearing that mark without these
+ * rows. Plan: primary keys throughout; rows of one call are written in seq order.
  */
 const WRITE = `
 WITH sent AS MATERIALIZED (
@@ -260,10 +258,9 @@ WITH sent AS MATERIALIZED (
   ON CONFLICT (rollout_seq, tool) DO UPDATE SET calls = excluded.calls, errors = excluded.errors, result_bytes = excluded.result_bytes
 ), marked AS (
   INSERT INTO dirty_steps (run_seq, phase, step)
-  SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM (SELECT run_seq, phase, step FROM old UNION ALL SELECT run_seq, phase, step FROM written) s ORDER BY 1, 2, 3
-  ${KEEP_MARK} RETURNING run_seq
+  SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM (SELECT run_seq, phase, step FROM old UNION ALL SELECT run_seq, phase, step FROM written) s
 ), due AS (
-  UPDATE runs SET inference_due = true WHERE seq IN (SELECT run_seq FROM fact WHERE infer) AND (SELECT count(*) FROM marked) >= 0
+  UPDATE runs SET inference_due = true WHERE seq IN (SELECT run_seq FROM fact WHERE infer)
 ), cleaned AS (
   UPDATE rollout_heads h SET dirty = false, gaps_at = now() + f.gaps_in * interval '1 millisecond' FROM fact f WHERE f.seq = h.seq AND h.seq IN (
     SELECT h.seq FROM rollout_heads h JOIN fact f ON f.seq = h.seq AND f.revision = h.revision FOR UPDATE OF h SKIP LOCKED)

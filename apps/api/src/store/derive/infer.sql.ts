@@ -1,5 +1,4 @@
 import type pg from 'pg';
-import { KEEP_MARK } from '../step-marks.sql.ts';
 
 /** Runs whose steps must be inferred again, except `without`. Plan: a scan of runs' small table; bounded. */
 export async function selectDueRuns(pool: pg.Pool, limit: number, without: readonly number[]): Promise<number[]> {
@@ -108,8 +107,7 @@ WITH fact AS MATERIALIZED (
   FROM fact f JOIN old USING (seq) WHERE r.seq = f.seq RETURNING r.run_seq, r.phase, r.step
 )
 INSERT INTO dirty_steps (run_seq, phase, step)
-SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM (SELECT run_seq, phase, step FROM old UNION ALL SELECT run_seq, phase, step FROM written) s ORDER BY 1, 2, 3
-${KEEP_MARK}`;
+SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM (SELECT run_seq, phase, step FROM old UNION ALL SELECT run_seq, phase, step FROM written) s`;
 
 export async function writeInferred(
   client: Queryable,

@@ -7,7 +7,7 @@ import { inTransaction } from '../../platform/database/transaction.ts';
 import { isInputFault } from '../bisect-batch.ts';
 import { Quarantine } from '../quarantine.ts';
 import { RunActivity } from '../run-activity.service.ts';
-import { type BumpedRun, bumpRuns, type DirtySteps, hasDirtySteps, type StepKey, stepText, takeDirtySteps } from './dirty-steps.sql.ts';
+import { type BumpedRun, bumpRun, hasDirtySteps, lockMarkedRun, lockRun, type StepKey, stepText, takeMarks } from './dirty-steps.sql.ts';
 import { selectStepColumns } from './step-columns.sql.ts';
 import { rollUpStep } from './step-rollup.ts';
 import { writeStepRollups } from './step-rollup.sql.ts';
@@ -23,10 +23,18 @@ const SETTLE_BATCHES = 4;
 /** Largest share of the time for steps that are not known and may hold a whole run. */
 const VAST_SHARE = 0.05;
 
+/** What a batch does: its run, if it is given, and whether it takes vast steps. */
+interface Batch {
+  runSeq?: number;
+  vast: boolean;
+}
+
 /** Rebuilds the rollups and groups of steps whose rollouts changed. No other step is read again. */
 @Injectable()
 export class RollupService {
   #vastAfter = 0;
+  /** The run of the last batch. The next one begins after it, so that a run with many changes does not delay the others. */
+  #lastRun = 0;
 
   constructor(
     private readonly database: Database,
@@ -41,13 +49,17 @@ export class RollupService {
 
   /** One batch; returns whether there may be more. */
   async round(): Promise<boolean> {
-    const taken = await this.#batch({ vast: false }, BATCH);
-    if (performance.now() < this.#vastAfter) return taken === BATCH;
+    let taken = await this.#batch({ vast: false }, BATCH);
+    if (taken === 0 && this.#lastRun > 0) {
+      this.#lastRun = 0;
+      taken = await this.#batch({ vast: false }, BATCH);
+    }
+    if (performance.now() < this.#vastAfter) return taken > 0;
     const started = performance.now();
     await this.#batch({ vast: true }, 4);
     const now = performance.now();
     this.#vastAfter = now + (now - started) / VAST_SHARE;
-    return taken === BATCH;
+    return taken > 0;
   }
 
   async settle(runSeq: number): Promise<void> {
@@ -58,57 +70,52 @@ export class RollupService {
     if (performance.now() >= this.#vastAfter) await this.#batch({ runSeq, vast: true }, 4);
   }
 
-  /**
-   * New thresholds mark steps that another batch may hold: PostgreSQL then rolls one of the two back, with its marks. Where one step makes
-   * the batch fail, each step gets a batch of one.
-   */
-  async #batch(dirty: DirtySteps, limit: number): Promise<number> {
+  /** Where one step makes the batch fail, each step gets a batch of one. Returns the number of steps. */
+  async #batch(batch: Batch, limit: number): Promise<number> {
     let taken: readonly StepKey[] = [];
     try {
-      return await retryDatabase(() => this.#batchOnce(dirty, limit, (steps) => (taken = steps)), PATIENCE_MS);
+      return await retryDatabase(() => this.#batchOnce(batch, limit, (steps) => (taken = steps)), PATIENCE_MS);
     } catch (error) {
-      if (taken.length === 0 || !isInputFault(error)) throw error;
-      if (taken.length === 1) this.quarantine.add('step', stepText(taken[0]!), error);
-      else for (let step = 0; step < taken.length; step += 1) await this.#batch(dirty, 1);
+      const [first] = taken;
+      if (first === undefined || !isInputFault(error)) throw error;
+      if (taken.length === 1) this.quarantine.add('step', stepText(first), error);
+      else for (let step = 0; step < taken.length; step += 1) await this.#batch({ ...batch, runSeq: first.run_seq }, 1);
       return taken.length;
     }
   }
 
-  async #batchOnce(dirty: DirtySteps, limit: number, onTaken: (steps: readonly StepKey[]) => void): Promise<number> {
-    const { steps, runs } = await inTransaction(this.database.pool, async (client) => {
-      const taken = await takeDirtySteps(client, dirty, limit, this.quarantine.members('step'));
+  async #batchOnce({ runSeq, vast }: Batch, limit: number, onTaken: (steps: readonly StepKey[]) => void): Promise<number> {
+    const chosen = { vast, without: this.quarantine.members('step') };
+    const { steps, run } = await inTransaction(this.database.pool, async (client) => {
+      const locked = runSeq === undefined ? await lockMarkedRun(client, chosen, vast ? 0 : this.#lastRun) : runSeq;
+      if (locked === null) return { steps: [], run: null };
+      if (runSeq !== undefined) await lockRun(client, runSeq);
+      else if (!vast) this.#lastRun = locked;
+      const taken = await takeMarks(client, locked, chosen, limit);
       onTaken(taken);
-      return { steps: taken, runs: taken.length > 0 ? await rebuildSteps(client, taken) : [] };
+      return { steps: taken, run: taken.length > 0 ? await rebuildSteps(client, locked, taken) : null };
     });
-    for (const run of runs) {
-      const numbers = steps.filter(({ run_seq }) => run_seq === run.seq).map(({ step }) => step);
-      this.activity.rolled({ id: run.id, org_id: run.org_id, version: run.version, steps: numbers });
-    }
+    if (run) this.activity.rolled({ ...run, steps: steps.map(({ step }) => step) });
     return steps.length;
   }
 }
 
-/** The transaction of `client` holds the marks of these steps: until it ends, nothing else changes their rollouts (step-marks.sql.ts). */
-async function rebuildSteps(client: pg.PoolClient, steps: readonly StepKey[]): Promise<BumpedRun[]> {
-  const runSeqs = [...new Set(steps.map((step) => step.run_seq))];
-  // Sets marks, which everywhere come before runs (derive.sql.ts).
+/** In the transaction of `client`, which holds the run. Returns null if the run was erased, and its rollups with it. */
+async function rebuildSteps(client: pg.PoolClient, runSeq: number, steps: readonly StepKey[]): Promise<BumpedRun | null> {
   await updateRewardScales(client, steps);
-  const ruleOf = await selectSuccessRules(client, runSeqs);
-  const runs = await bumpRuns(client, runSeqs);
-  const versions = new Map(runs.map(({ seq, version }) => [seq, version]));
+  const ruleOf = await selectSuccessRules(client, [runSeq]);
+  const run = await bumpRun(client, runSeq);
+  if (run === null) return null;
   for (const step of steps) {
-    const version = versions.get(step.run_seq);
-    // The run was erased, and its rollups with it.
-    if (version === undefined) continue;
     const [columns] = await selectStepColumns(client, [step]);
     await writeStepRollups(
       client,
       step,
-      version,
-      rollUpStep(step, columns!, (envId) => ruleOf(step.run_seq, envId)),
+      run.version,
+      rollUpStep(step, columns!, (envId) => ruleOf(runSeq, envId)),
     );
     await writeToolRollups(client, step);
     await yieldToEventLoop();
   }
-  return runs;
+  return run;
 }

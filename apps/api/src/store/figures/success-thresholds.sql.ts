@@ -1,6 +1,5 @@
 import type { SuccessRule } from '@palestra/metrics';
 import type pg from 'pg';
-import { KEEP_MARK } from '../step-marks.sql.ts';
 import type { StepKey } from './dirty-steps.sql.ts';
 
 /** Whether all rewards of an environment of a run lie in [0, 1], which decides the default success rule (docs/reference/metrics.md#success). */
@@ -86,8 +85,7 @@ async function writeRewardScales(client: Client, scales: readonly RewardScale[])
        ON CONFLICT (run_seq, env_id) DO UPDATE SET unit_rewards = e.unit_rewards AND excluded.unit_rewards WHERE e.unit_rewards AND NOT excluded.unit_rewards
        RETURNING run_seq, xmax <> 0 AS flipped)
      INSERT INTO dirty_steps (run_seq, phase, step)
-     SELECT DISTINCT s.run_seq, s.phase, s.step FROM step_rollups s JOIN changed c ON c.run_seq = s.run_seq AND c.flipped WHERE s.env_id = 0 ORDER BY 1, 2, 3
-     ${KEEP_MARK}`,
+     SELECT DISTINCT s.run_seq, s.phase, s.step FROM step_rollups s JOIN changed c ON c.run_seq = s.run_seq AND c.flipped WHERE s.env_id = 0`,
     [JSON.stringify(scales)],
   );
 }
@@ -105,8 +103,7 @@ async function restoreUnitScales(client: Client, environments: readonly RunEnvir
          AND NOT EXISTS (SELECT FROM rollouts r WHERE r.run_seq = n.run_seq AND r.env_id = n.env_id AND COALESCE(r.reward, 'Infinity') < 0)
        RETURNING e.run_seq)
      INSERT INTO dirty_steps (run_seq, phase, step)
-     SELECT DISTINCT s.run_seq, s.phase, s.step FROM step_rollups s WHERE s.run_seq IN (SELECT run_seq FROM restored) AND s.env_id = 0 ORDER BY 1, 2, 3
-     ${KEEP_MARK}`,
+     SELECT DISTINCT s.run_seq, s.phase, s.step FROM step_rollups s WHERE s.run_seq IN (SELECT run_seq FROM restored) AND s.env_id = 0`,
     [JSON.stringify(environments)],
   );
 }

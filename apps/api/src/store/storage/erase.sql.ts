@@ -1,7 +1,6 @@
 import type pg from 'pg';
 import { eraseRecordedCalls } from './ledger-retention.sql.ts';
 import { MARK_BLOCKS_OF_GONE } from '../search-marks.sql.ts';
-import { KEEP_MARK } from '../step-marks.sql.ts';
 import { oldestOfRun } from '../run-order.sql.ts';
 import { deleteEmptyPacks, markPacksOf } from './pack.sql.ts';
 
@@ -40,8 +39,7 @@ export async function eraseRollouts(client: Queryable, seqs: readonly string[], 
   await client.query('SELECT FROM rollouts WHERE seq = ANY($1::bigint[]) ORDER BY seq FOR UPDATE', [seqs]);
   if (steps) {
     await client.query(
-      `INSERT INTO dirty_steps (run_seq, phase, step) SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM rollouts WHERE seq = ANY($1::bigint[])
-       ORDER BY 1, 2, 3 ${KEEP_MARK}`,
+      `INSERT INTO dirty_steps (run_seq, phase, step) SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM rollouts WHERE seq = ANY($1::bigint[])`,
       [seqs],
     );
     await client.query(

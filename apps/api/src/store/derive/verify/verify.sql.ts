@@ -2,7 +2,6 @@ import type { JsonObject } from '@palestra/protocol';
 import type pg from 'pg';
 import type { CallMessage } from '@palestra/rollouts';
 import { matchKey } from './match-key.ts';
-import { KEEP_MARK } from '../../step-marks.sql.ts';
 
 /** A quiet rollout that changed since its last comparison with the ledger. Times in milliseconds since the epoch. */
 export interface UnverifiedRollout {
@@ -132,7 +131,8 @@ export interface SessionWindow {
 /**
  * Sessions in which one of these calls ran and that belong to no rollout but those of `batch`, the latest first. A session's own recording
  * leaves it to the upload of the trainer. Plan: per call an Index Scan Backward using session_calls_match_idx, at most `MAX_CALLS_READ` rows; per row of it
- * sessions_pkey and one probe of rollout_meta_sid_idx. What other sessions there are does not matter.
+ * sessions_pkey and one probe of rollout_meta_sid_idx. What other sessions there are does not matter. Subqueries with LIMIT, because PostgreSQL
+ * joined all rows of the tables instead.
  */
 export async function selectSessionsByCalls(
   pool: pg.Pool,
@@ -146,9 +146,10 @@ export async function selectSessionsByCalls(
         SELECT DISTINCT called.sid FROM unnest($5::text[], $6::text[], $7::int[]) AS k(tool, args_hash, most)
         CROSS JOIN LATERAL (SELECT c.sid FROM (SELECT n.sid, n.started_at FROM session_calls n
             WHERE n.match_key = ${matchKey('$1::text', '$2::text', 'k.tool', 'k.args_hash')} AND n.started_at BETWEEN to_timestamp($3::float8 / 1000) AND to_timestamp($4::float8 / 1000)
-            ORDER BY n.started_at DESC LIMIT ${MAX_CALLS_READ}) c JOIN sessions x ON x.sid = c.sid
-          WHERE x.org_id = $1 AND NOT EXISTS (SELECT FROM rollout_meta m JOIN rollout_heads h ON h.seq = m.rollout_seq WHERE m.sid = x.sid AND m.rollout_seq <> ALL($8::bigint[])
-              AND h.org_id::text = x.org_id AND (x.recording IS NULL OR position(h.id::text IN x.recording) = 0))
+            ORDER BY n.started_at DESC LIMIT ${MAX_CALLS_READ}) c
+          JOIN LATERAL (SELECT * FROM sessions WHERE sid = c.sid LIMIT 1) x ON true
+          WHERE x.org_id = $1 AND (SELECT true FROM rollout_meta m JOIN rollout_heads h ON h.seq = m.rollout_seq WHERE m.sid = x.sid AND m.rollout_seq <> ALL($8::bigint[])
+              AND h.org_id::text = x.org_id AND (x.recording IS NULL OR position(h.id::text IN x.recording) = 0) LIMIT 1) IS NULL
           ORDER BY c.started_at DESC LIMIT k.most) called))
       ORDER BY s.created_at DESC LIMIT $9`,
     values: [
@@ -262,8 +263,7 @@ WITH fact AS MATERIALIZED (
     duration_ms = excluded.duration_ms, failure_class = excluded.failure_class
 ), marked AS (
   INSERT INTO dirty_steps (run_seq, phase, step)
-  SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM known k WHERE k.calls <> '[]' OR EXISTS (SELECT FROM gone WHERE gone.rollout_seq = k.seq) ORDER BY 1, 2, 3
-  ${KEEP_MARK}
+  SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM known k WHERE k.calls <> '[]' OR EXISTS (SELECT FROM gone WHERE gone.rollout_seq = k.seq)
 )
 SELECT count(*)::int AS looked FROM looked`;
 
