@@ -65,14 +65,16 @@ export interface RunOrigin {
 
 /**
  * Trainer, model, agent and user of the newest rollout of each run. Plan: per run a backward Index Scan using rollouts_run_seq_idx, one row, then one probe each of
- * rollout_meta_pkey, runs_seq_key, sessions_pkey, users_pkey and api_keys_pkey.
+ * rollout_meta_pkey, runs_seq_key, sessions_pkey, users_pkey and api_keys_pkey. With plain joins PostgreSQL read the whole of rollout_meta
+ * while its statistics were those of a small table.
  */
 export async function selectOrigins(pool: pg.Pool, runSeqs: readonly number[]): Promise<Map<number, RunOrigin>> {
   const { rows } = await pool.query<RunOrigin & { run_seq: number }>({
     name: 'runs-origins',
     text: `SELECT w.run_seq, m.source, m.model, m.author AS agent, u.name AS user, k.name AS key FROM unnest($1::int[]) AS w(run_seq) JOIN runs ON runs.seq = w.run_seq
-      JOIN LATERAL ${newestOfRun('w.run_seq', 1)} newest ON true JOIN rollout_meta m ON m.rollout_seq = newest.seq
-      LEFT JOIN sessions s ON s.sid = m.sid AND s.org_id = runs.org_id::text
+      JOIN LATERAL ${newestOfRun('w.run_seq', 1)} newest ON true
+      JOIN LATERAL (SELECT * FROM rollout_meta WHERE rollout_seq = newest.seq LIMIT 1) m ON true
+      LEFT JOIN LATERAL (SELECT * FROM sessions WHERE sid = m.sid AND org_id = runs.org_id::text LIMIT 1) s ON true
       LEFT JOIN users u ON u.id = s.user_id::uuid LEFT JOIN api_keys k ON k.id = s.key_id::uuid`,
     values: [runSeqs],
   });
