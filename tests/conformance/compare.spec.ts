@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { bootstrapOfRuns, bootstrapOfTasks } from '../../libs/metrics/src/compare/bootstrap.ts';
 import { detectable, tasksNeeded } from '../../libs/metrics/src/compare/power.ts';
 import { holm, mcnemar, pairedEstimate, sampleOf, welchEstimate } from '../../libs/metrics/src/compare/tests.ts';
+import { clusteredProportion } from '../../libs/metrics/src/proportion.ts';
 import { uniform } from '../../libs/metrics/src/random.ts';
 import { runScript } from './support/python.ts';
 
@@ -30,9 +31,30 @@ const data = {
   holm: list(20, () => list(between(1, 12), () => random() ** 3)),
   power: list(30, () => [(random() - 0.5) * 2, 0.05 + random()] as const),
   degrees: [2, 3, 4, 8, 20, 75, 300, 2_000, 4_999],
+  rates: [
+    [[4, 0]],
+    [
+      [8, 8],
+      [3, 3],
+    ],
+    ...list(60, () =>
+      list(between(1, 30), (): [number, number] => {
+        const scored = between(1, 9);
+        return [scored, between(0, scored)];
+      }),
+    ),
+  ] as [number, number][][],
 };
 
-let theirs: { paired: number[][]; welch: number[][]; flips: number[]; holm: number[][]; power: number[]; degrees: number[] };
+let theirs: {
+  paired: number[][];
+  welch: number[][];
+  flips: number[];
+  holm: number[][];
+  power: number[];
+  degrees: number[];
+  rates: number[][];
+};
 
 function finish<T>(work: Generator<void, T>): T {
   for (;;) {
@@ -94,6 +116,17 @@ describe('comparisons agree with scipy, statsmodels and NumPy', () => {
   test("Holm's correction", () => {
     for (const [at, ps] of data.holm.entries())
       for (const [i, corrected] of holm(ps).entries()) expectClose(corrected, theirs.holm[at]![i]!, 1e-12);
+  });
+
+  test('solve rates with Wilson’s interval for the effective number of rollouts', () => {
+    for (const [at, visits] of data.rates.entries()) {
+      const [rate, effective, low, high] = theirs.rates[at]!;
+      const ours = clusteredProportion(visits.map(([scored, successes]) => ({ scored, successes })))!;
+      expectClose(ours.rate, rate!);
+      expectClose(ours.effective, effective!);
+      expectClose(ours.low, low!);
+      expectClose(ours.high, high!);
+    }
   });
 
   test('power: detectable differences and needed tasks', () => {

@@ -88,17 +88,24 @@ const group = createRoute({
 const tasks = createRoute({
   ...ofRun,
   path: '/tasks',
-  validateSearch: (search): { from?: number; to?: number; show?: string } => ({
+  validateSearch: (search): { from?: number; to?: number; show?: string; sort?: string } => ({
     from: searchIndex(search['from'], 0),
     to: searchIndex(search['to'], 0),
     show: searchText(search['show']),
+    sort: searchText(search['sort']),
   }),
   component: lazyRouteComponent(() => import('./tasks/TasksPage.tsx'), 'TasksPage'),
 });
 const task = createRoute({
   ...ofRun,
   path: '/tasks/$task',
-  validateSearch: (search): { at?: string } => ({ at: searchText(search['at']) }),
+  /** `at`: the steps side by side; `list`: the order of the rollouts; `step`: only the rollouts of this step. */
+  validateSearch: (search): { at?: string; list?: string; step?: number; view?: 'steps' } => ({
+    at: searchText(search['at']),
+    list: searchText(search['list']),
+    step: searchIndex(search['step'], 0),
+    view: search['view'] === 'steps' ? 'steps' : undefined,
+  }),
   component: lazyRouteComponent(() => import('./tasks/TaskPage.tsx'), 'TaskPage'),
 });
 const tools = createRoute({

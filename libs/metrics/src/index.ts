@@ -33,6 +33,7 @@ export {
   type SuccessRule,
   takeRollouts,
 } from './rollout-columns.ts';
+export { type Cluster, clusteredProportion, type Proportion } from './proportion.ts';
 export { percentileOfCounts } from './summary.ts';
 export { groupBy } from './group-by.ts';
 export * from './compare/index.ts';

@@ -1,7 +1,7 @@
 """Computes the statistics of comparisons with scipy, statsmodels and NumPy; prints them as JSON.
 
 usage: compare_stats.py FILE      FILE is JSON: {"paired": [[D, ...], ...], "welch": [[[A, ...], [B, ...]], ...], "flips": [[LOST, GAINED], ...],
-                                  "holm": [[P, ...], ...], "power": [[DIFFERENCE, DEVIATION], ...], "degrees": [N, ...]}
+                                  "holm": [[P, ...], ...], "power": [[DIFFERENCE, DEVIATION], ...], "degrees": [N, ...], "rates": [[[SCORED, SUCCESSES], ...], ...]}
 """
 
 import json
@@ -13,7 +13,9 @@ import numpy as np
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
+from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.power import TTestPower
+from statsmodels.stats.proportion import proportion_confint
 
 warnings.simplefilter("ignore")
 given = json.loads(pathlib.Path(sys.argv[1]).read_text())
@@ -53,6 +55,19 @@ def detectable(count):
     return TTestPower().solve_power(nobs=count, alpha=0.05, power=0.8) * np.sqrt(count)
 
 
+def rate(clusters):
+    """Rate, effective samples and Wilson's interval; the variance is that of a mean with errors clustered by visit."""
+    solved = np.concatenate([np.r_[np.ones(successes), np.zeros(scored - successes)] for scored, successes in clusters])
+    visit = np.concatenate([np.full(scored, at) for at, (scored, _) in enumerate(clusters)])
+    mean, count = solved.mean(), len(solved)
+    effect = 1.0
+    if 0 < mean < 1 and len(set(visit)) > 1:
+        fit = OLS(solved, np.ones(count)).fit(cov_type="cluster", cov_kwds={"groups": visit, "use_correction": True})
+        effect = max(1.0, fit.bse[0] ** 2 / (mean * (1 - mean) / count))
+    effective = count / effect
+    return [mean, effective, *proportion_confint(mean * effective, effective, method="wilson")]
+
+
 answer = {
     "paired": [paired(values) for values in given["paired"]],
     "welch": [welch(*pair) for pair in given["welch"]],
@@ -60,5 +75,6 @@ answer = {
     "holm": [multipletests(ps, method="holm")[1].tolist() for ps in given["holm"]],
     "power": [needed(*pair) for pair in given["power"]],
     "degrees": [detectable(count) for count in given["degrees"]],
+    "rates": [rate(clusters) for clusters in given["rates"]],
 }
 print(json.dumps(answer, default=float))

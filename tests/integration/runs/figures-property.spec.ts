@@ -102,6 +102,9 @@ function commonSize(sent: readonly Sent[]): number {
   return [...sizes].toSorted(([a, m], [b, n]) => n - m || b - a)[0]![0];
 }
 
+/** Quantiles .975 of Student’s t with 1 to 9 degrees of freedom, of a printed table. */
+const T_975 = [12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.306, 2.2622];
+
 let server: TestServer;
 beforeAll(async () => {
   server = await sharedServer();
@@ -171,6 +174,53 @@ describe.each(['figures one', 'figures two'])('%s', (run) => {
         expect(row.partial_reward).toEqual(close(partial));
         if (reward === null) expect(row.advantage).toBeNull();
       }
+    }
+  });
+
+  it('tasks, which rotate', async () => {
+    const { tasks } = await get(path('tasks?limit=200'));
+    expect(tasks).toHaveLength(new Set(sent.map(({ task }) => task)).size);
+    for (const { task, ...strip } of tasks) {
+      const own = sent.filter((one) => one.task === task.index);
+      const steps = [...new Set(own.map(({ step }) => step))].toSorted((a, b) => a - b);
+      const visits = steps.map((step) => own.filter((one) => one.step === step));
+      const rewards = visits.map(scoredOf);
+      expect(strip).toMatchObject({
+        step: steps,
+        received: visits.map(({ length }) => length),
+        scored: rewards.map(({ length }) => length),
+        solve: rewards.map((of) => close(of.length === 0 ? null : of.filter(isSolved).length / of.length)),
+      });
+      const { reward } = await get(path(`tasks/${task.id}`));
+      expect(reward.mean).toEqual(rewards.map((of) => close(mean(of))));
+      for (const [at, of] of rewards.entries()) {
+        const centre = mean(of);
+        const deviation = Math.sqrt(of.reduce((sum, one) => sum + (one - centre!) ** 2, 0) / (of.length - 1));
+        const half = of.length < 2 ? null : (T_975[of.length - 2]! * deviation) / Math.sqrt(of.length);
+        for (const [side, sign] of [
+          ['low', -1],
+          ['high', 1],
+        ] as const)
+          if (half === null) expect(reward[side][at]).toBeNull();
+          else expect(reward[side][at]).toBeCloseTo(centre! + sign * half, 3);
+      }
+      const known = rewards.filter(({ length }) => length > 0).map((of) => of.map((reward) => Number(isSolved(reward))));
+      const flat = known.flat();
+      if (flat.length === 0) {
+        expect(strip.solve_rate).toBeNull();
+        continue;
+      }
+      const rate = mean(flat)!;
+      // The variance of the rate between visits, over that of independent rollouts.
+      const residuals = known.map((visit) => visit.reduce((sum, solved) => sum + solved - rate, 0) / flat.length);
+      const between = residuals.reduce((sum, residual) => sum + residual ** 2, 0) * (known.length / Math.max(1, known.length - 1));
+      const within = mean(flat.map((solved) => (solved - rate) ** 2))! / flat.length;
+      const effective = flat.length / (within === 0 ? 1 : Math.max(1, between / within));
+      expect(strip.solve_rate).toMatchObject({ rate: close(rate), successes: flat.filter(Boolean).length, scored: flat.length });
+      expect(strip.solve_rate.effective).toBeCloseTo(effective, 6);
+      // Wilson's interval has the rates p for which (rate − p)² = z²·p(1−p)/n.
+      for (const p of [strip.solve_rate.low, strip.solve_rate.high])
+        expect((rate - p) ** 2).toBeCloseTo((1.959963984540054 ** 2 * p * (1 - p)) / effective, 6);
     }
   });
 

@@ -31,6 +31,10 @@ interface Props {
   steps: readonly number[];
   lines: readonly Line[];
   bands?: readonly Band[];
+  /** Single values behind the lines, such as the rollouts of a mean. */
+  dots?: readonly { x: number; y: number }[];
+  /** Marks every point, for lines with few. */
+  marked?: boolean;
   /** Incomplete points, which get hollow marks. */
   hollow?: readonly boolean[];
   formatY: (y: number) => string;
@@ -56,7 +60,22 @@ function rangeOf(kind: Props['y'], low: number | null, high: number | null): [nu
 
 /** Lines over bands. Names at the ends of lines replace a legend. Incomplete steps have hollow marks, inferred steps a dashed line. */
 export function LineChart(props: Props) {
-  const { name, label, x, steps, lines, bands = NONE, hollow = NONE, formatY, y, height, onHover, onPick } = props;
+  const {
+    name,
+    label,
+    x,
+    steps,
+    lines,
+    bands = NONE,
+    hollow = NONE,
+    dots = NONE,
+    marked = false,
+    formatY,
+    y,
+    height,
+    onHover,
+    onPick,
+  } = props;
   const { axis } = useChartContext();
   const data = useMemo(
     () => [x, ...bands.flatMap(({ low, high }) => [low, high]), ...lines.map(({ values }) => values)] as unknown as uPlot.AlignedData,
@@ -76,12 +95,19 @@ export function LineChart(props: Props) {
       })),
     ],
     bands: bands.map(({ colour, alpha }, i) => ({ series: [2 * i + 2, 2 * i + 1], fill: faded(colour, alpha) })),
-    yRange: (low, high) => rangeOf(y, low, high),
+    yRange: (low, high) => {
+      const all = [low, high, ...dots.map((dot) => dot.y)].filter((value) => value !== null);
+      return rangeOf(y, all.length === 0 ? null : Math.min(...all), all.length === 0 ? null : Math.max(...all));
+    },
     formatY,
     right: lines.some(({ labelled }) => labelled) ? labelPx(Math.max(...lines.map((line) => line.name.length))) : 8,
-    under: (plot) => clipped(plot, () => drawSinglePoint(plot, x, bands)),
+    under: (plot) =>
+      clipped(plot, () => {
+        drawSinglePoint(plot, x, bands);
+        drawDots(plot, dots, lines[0]?.colour ?? 'ink-3');
+      }),
     over: (plot) => {
-      lines.forEach((line) => drawMarks(plot, x, line, hollow));
+      lines.forEach((line) => drawMarks(plot, x, line, hollow, marked));
       const ends = lines.flatMap((line) => {
         const last = line.labelled ? line.values.findLast((value) => typeof value === 'number') : undefined;
         return typeof last === 'number' ? { text: line.name, y: last, colour: token(line.colour) } : [];
@@ -89,7 +115,7 @@ export function LineChart(props: Props) {
       endLabels(plot, ends);
     },
   });
-  const kind = `${name}:${axis.inferred}:${bands.length}:${lines.map((line) => line.name + line.colour).join()}`;
+  const kind = `${name}:${axis.inferred}:${bands.length}:${dots.length}:${lines.map((line) => line.name + line.colour).join()}`;
   return <Plot name={kind} shape={shape} data={data} from={steps} to={steps} {...{ label, height, onHover, onPick }} />;
 }
 
@@ -107,10 +133,20 @@ function drawSinglePoint(plot: uPlot, x: readonly number[], bands: readonly Band
   }
 }
 
-function drawMarks(plot: uPlot, x: readonly number[], { values, colour }: Line, hollow: readonly boolean[]): void {
+/** Faint, so that equal values add up. */
+function drawDots(plot: uPlot, dots: readonly { x: number; y: number }[], colour: string): void {
+  plot.ctx.fillStyle = faded(colour, 0.35);
+  for (const { x, y } of dots) {
+    plot.ctx.beginPath();
+    plot.ctx.arc(plot.valToPos(x, 'x', true), plot.valToPos(y, 'y', true), 2 * devicePixelRatio, 0, 2 * Math.PI);
+    plot.ctx.fill();
+  }
+}
+
+function drawMarks(plot: uPlot, x: readonly number[], { values, colour }: Line, hollow: readonly boolean[], marked: boolean): void {
   values.forEach((value, i) => {
     if (typeof value !== 'number') return;
     const alone = typeof values[i - 1] !== 'number' && typeof values[i + 1] !== 'number';
-    if (hollow[i] || alone) mark(plot, x[i]!, value, token(colour), hollow[i] ?? false);
+    if (hollow[i] || alone || marked) mark(plot, x[i]!, value, token(colour), hollow[i] ?? false);
   });
 }

@@ -8,6 +8,7 @@ import { taskLabel } from '../format/task.ts';
 import { Loaded } from '../frame/Loaded.tsx';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { Stop } from '../frame/Stop.tsx';
+import { summaryOf, type Texts as TextsByIndex, useTextsAt } from '../groups/lane-texts.ts';
 import { PlainText } from '../text/PlainText.tsx';
 import { pairedRows } from './pairing.ts';
 
@@ -66,38 +67,52 @@ function Text({ text }: { text: string }) {
   );
 }
 
-function Side({ rollout, action, open }: { rollout: string; action: Action | null; open: boolean }) {
+function Side({ rollout, action, open, texts }: { rollout: string; action: Action | null; open: boolean; texts: TextsByIndex }) {
   if (!action) return <div className="px-4 py-1 text-ink-3">{open ? 'No action' : ''}</div>;
   return (
     <div className="min-w-0 px-4 py-1">
       <div className="flex items-baseline gap-2">
-        <span className={`mono truncate ${action.error ? 'text-policy' : ''}`}>
+        <span className={`mono flex-none ${action.error ? 'text-policy' : ''}`}>
           {action.error && '▲ '}
           <PlainText text={action.kind === 'answer' ? 'answer' : (action.tool ?? 'tool')} />
         </span>
+        {!open && (
+          <span className="mono min-w-0 flex-1 truncate text-ink-2" data-arguments>
+            <PlainText text={summaryOf(action, texts)} />
+          </span>
+        )}
         <Link
           to="/rollout/$id"
           params={{ id: rollout }}
           hash={`m-${action.index}`}
           search={{}}
-          className="label hover:text-accent hover:underline"
+          className="label flex-none hover:text-accent hover:underline"
         >
           #{action.index}
         </Link>
-        {action.reward !== null && <span className="num ml-auto">{formatReward(action.reward)}</span>}
+        {action.reward !== null && <span className="num ml-auto flex-none">{formatReward(action.reward)}</span>}
       </div>
       {open && <Texts rollout={rollout} action={action} />}
     </div>
   );
 }
 
-function Line({ row, at, ids, open, toggle }: { row: Row; at: number; ids: readonly [string, string]; open: boolean; toggle: () => void }) {
+interface LineProps {
+  row: Row;
+  at: number;
+  ids: readonly [string, string];
+  texts: readonly [TextsByIndex, TextsByIndex];
+  open: boolean;
+  toggle: () => void;
+}
+
+function Line({ row, at, ids, texts, open, toggle }: LineProps) {
   return (
     <li
       className={`grid grid-cols-[minmax(0,1fr)_44px_minmax(0,1fr)] border-b border-line ${row.same ? '' : 'bg-bad-wash'}`}
       data-row-at={at}
     >
-      <Side rollout={ids[0]} action={row.a} open={open} />
+      <Side rollout={ids[0]} action={row.a} open={open} texts={texts[0]} />
       <button
         type="button"
         className="self-start py-1 text-center text-ink-3 hover:text-ink-1"
@@ -107,7 +122,7 @@ function Line({ row, at, ids, open, toggle }: { row: Row; at: number; ids: reado
       >
         {row.same ? '=' : row.a && row.b ? '≠' : row.a ? '◂' : '▸'}
       </button>
-      <Side rollout={ids[1]} action={row.b} open={open} />
+      <Side rollout={ids[1]} action={row.b} open={open} texts={texts[1]} />
     </li>
   );
 }
@@ -121,6 +136,15 @@ function Rows({ rows, first, ids }: { rows: readonly Row[]; first: number | null
   }, []);
   const start = all ? 0 : Math.max(0, (first ?? 0) - AROUND);
   const end = all ? rows.length : Math.min(rows.length, (first ?? 0) + AROUND);
+  const shown = rows.slice(start, end);
+  const a = useTextsAt(
+    ids[0],
+    shown.flatMap((row) => row.a?.index ?? []),
+  );
+  const b = useTextsAt(
+    ids[1],
+    shown.flatMap((row) => row.b?.index ?? []),
+  );
   const toggle = (at: number) =>
     setOpened((old) => {
       const next = new Set(old);
@@ -138,9 +162,9 @@ function Rows({ rows, first, ids }: { rows: readonly Row[]; first: number | null
   return (
     <ol aria-label="Aligned actions of both rollouts">
       {more(start, 'before')}
-      {rows.slice(start, end).flatMap((row, i) => {
+      {shown.flatMap((row, i) => {
         const at = start + i;
-        const line = <Line key={at} row={row} at={at} ids={ids} open={opened.has(at)} toggle={() => toggle(at)} />;
+        const line = <Line key={at} row={row} at={at} ids={ids} texts={[a, b]} open={opened.has(at)} toggle={() => toggle(at)} />;
         if (at !== first) return [line];
         return [
           <li key="first" ref={mark} className="border-b border-line px-4 py-1 strong text-bad" data-divergence>

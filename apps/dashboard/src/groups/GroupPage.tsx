@@ -1,6 +1,6 @@
 import type { GroupView } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
-import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { type GroupMember, groupNowQuery, groupQuery, taskStripQuery, useAlignments } from '../data/groups.ts';
 import { type News, useNews } from '../data/news.ts';
@@ -10,11 +10,14 @@ import { NewsPill } from '../frame/NewsPill.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { useSolved } from '../rollout/useSolved.ts';
 import { useRun } from '../run/context.ts';
+import { RolloutSelection } from '../selection/RolloutSelection.tsx';
+import { useRowSelection } from '../selection/useRowSelection.ts';
 import { boardOf } from './align.ts';
 import { CellDialog, type Chosen } from './CellDialog.tsx';
 import { GroupHeader, TaskLine } from './GroupHeader.tsx';
 import { Lanes } from './Lanes.tsx';
 import { Matrix } from './Matrix.tsx';
+import { byReward, pairsOf } from './pairs.ts';
 
 /** Groups with more samples open as a matrix. */
 const MOST_LANES = 8;
@@ -37,8 +40,6 @@ function useEnter(open: () => void): void {
 }
 
 const idOf = ({ id }: GroupMember): string => id;
-/** By descending reward, unscored last; then by sample. */
-const byReward = (a: GroupMember, b: GroupMember) => (b.reward ?? -Infinity) - (a.reward ?? -Infinity) || (a.sample ?? 0) - (b.sample ?? 0);
 const bySample = (a: GroupMember, b: GroupMember) => (a.sample ?? Infinity) - (b.sample ?? Infinity) || a.id.localeCompare(b.id);
 
 /** The samples of a group side by side: their rewards, and where their actions diverge. */
@@ -90,9 +91,14 @@ function GroupBoard({ group, news, reload }: { group: GroupView; news: News; rel
     const params = { org, run: run.name, group: to.key };
     void navigate({ params, search: (old) => ({ ...old, at: to.step ?? undefined, lane: undefined }), replace: true });
   };
+  const selection = useRowSelection(members, idOf, `${group.key} ${group.step}`);
+  const current = members[lane]?.id;
+  const pairs = pairsOf(group.rollouts);
   const open = (member: GroupMember | undefined) => member && void navigate({ to: '/rollout/$id', params: { id: member.id }, search: {} });
   useEnter(() => open(members[lane]));
   useKeys({
+    x: () => current !== undefined && selection.toggle(current, false),
+    X: () => current !== undefined && selection.toggle(current, true),
     h: () => stepLane(-1),
     l: () => stepLane(1),
     '{': () => otherStep(-1),
@@ -139,6 +145,8 @@ function GroupBoard({ group, news, reload }: { group: GroupView; news: News; rel
         >
           Pin best and worst
         </button>
+        <CompareLink rollouts={pairs.bestAndWorst}>Compare best and worst</CompareLink>
+        <CompareLink rollouts={pairs.twoBest}>Compare two best</CompareLink>
         <span className="label" role="status">
           {arrived < members.length
             ? `${arrived} of ${members.length} samples aligned`
@@ -148,7 +156,8 @@ function GroupBoard({ group, news, reload }: { group: GroupView; news: News; rel
         <span className="flex-1" />
         <NewsPill news={news} noun="samples" onShow={reload} />
         <span className="label max-[1100px]:hidden">
-          <kbd>h</kbd> <kbd>l</kbd> sample <kbd>Enter</kbd> open <kbd>d</kbd> diff <kbd>{'{'}</kbd> <kbd>{'}'}</kbd> other step
+          <kbd>x</kbd> select <kbd>h</kbd> <kbd>l</kbd> sample <kbd>Enter</kbd> open <kbd>d</kbd> diff <kbd>{'{'}</kbd> <kbd>{'}'}</kbd>{' '}
+          other step
         </span>
       </div>
       {group.note && <p className="label flex-none border-b border-line px-4 py-1">{group.note}</p>}
@@ -158,7 +167,7 @@ function GroupBoard({ group, news, reload }: { group: GroupView; news: News; rel
         <Matrix {...{ members, board, lane, setLane, solved }} best={best?.id} openLane={(to) => change({ view: 'lanes', lane: to })} />
       ) : (
         <Lanes
-          {...{ members, board, lane, setLane, solved }}
+          {...{ members, board, lane, setLane, solved, selection }}
           best={best?.id}
           show={(member, cell, row) => {
             const centre = members.findIndex(({ id }) => id === best?.id);
@@ -167,7 +176,23 @@ function GroupBoard({ group, news, reload }: { group: GroupView; news: News; rel
           }}
         />
       )}
+      <RolloutSelection selection={selection} q={`group:${group.key}${group.step === null ? '' : ` step:${group.step}`}`} more />
       <CellDialog chosen={chosen} close={() => setChosen(null)} />
     </div>
+  );
+}
+
+/** A comparison side by side; disabled without two scored samples. */
+function CompareLink({ rollouts, children }: { rollouts: string | null; children: string }) {
+  if (rollouts === null)
+    return (
+      <button type="button" className="button" disabled title="Fewer than two samples have a reward">
+        {children}
+      </button>
+    );
+  return (
+    <Link to="/compare" search={{ rollouts }} className="button">
+      {children}
+    </Link>
   );
 }

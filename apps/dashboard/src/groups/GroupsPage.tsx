@@ -14,6 +14,9 @@ import { useRun } from '../run/context.ts';
 import { RunStep } from '../run/Step.tsx';
 import { filterClauses } from '../run/filter.ts';
 import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
+import { QuerySelection } from '../selection/QuerySelection.tsx';
+import { groupsClause } from '../selection/selection.ts';
+import { useRowSelection } from '../selection/useRowSelection.ts';
 import { Pips } from './Pips.tsx';
 import { taskName } from '../format/task.ts';
 import { signalOf } from './group-signal.ts';
@@ -139,6 +142,7 @@ export function GroupsPage() {
   const whole = first?.next === null;
   const news = useNews(run.version, { rows, version: first?.version, whole, key: keyOf }, groupsNowQuery(run.id, request));
   useFirstRows(first !== undefined && rows.length === 0 && news.fresh > 0, reload);
+  const selection = useRowSelection(rows, keyOf, JSON.stringify([snapshot, request]));
   const input = useRef<HTMLInputElement>(null);
   const setQ = (text: string) => void navigate({ search: (old) => ({ ...old, q: text.trim() || undefined }), replace: true });
   const submit = (event: FormEvent) => {
@@ -201,13 +205,15 @@ export function GroupsPage() {
             onSort={({ id, order }) => void navigate({ search: (old) => ({ ...old, sort: `${id}.${order}` }), replace: true })}
             onOpen={open}
             more={more}
-            minWidth={1020}
+            selection={selection}
+            minWidth={1050}
             empty={<Empty q={q} />}
           />
         ) : (
           <SkeletonRows />
         )}
       </div>
+      <QuerySelection selection={selection} noun="group" q={(chosen) => groupsClause('', chosen)} all={rows} />
     </div>
   );
 }

@@ -1,26 +1,21 @@
-import type { RolloutMessageView } from '@palestra/protocol';
-import { useQueries } from '@tanstack/react-query';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { Link } from '@tanstack/react-router';
-import { useCallback, useEffect, useRef, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import type { GroupMember } from '../data/groups.ts';
-import { messagesAtQuery } from '../data/rollout.ts';
 import { formatReward, plural } from '../format/number.ts';
 import { PartialSum } from '../frame/PartialSum.tsx';
 import { RewardDot } from '../frame/Reward.tsx';
 import { Stop } from '../frame/Stop.tsx';
-import { argumentsOf } from '../text/json.ts';
+import type { RowSelection } from '../table/DataTable.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 import type { Board, Cell } from './align.ts';
+import { summaryOf, useLaneTexts } from './lane-texts.ts';
 
 const LANE_PX = 280;
 const NUMBER_PX = 48;
 const HEAD_PX = 58;
 const ROW_PX = 52;
 const BANNER_PX = 26;
-/** Messages per request for a lane; requests begin at multiples of half of it. */
-const READ = 200;
-
 interface LanesProps {
   members: readonly GroupMember[];
   board: Board;
@@ -30,33 +25,12 @@ interface LanesProps {
   best: string | undefined;
   solved: (reward: number) => boolean;
   show: (member: GroupMember, cell: Cell, row: number) => void;
-}
-
-/** Arguments and result of an action in one line. */
-function summaryOf(cell: Cell, at: ReadonlyMap<number, RolloutMessageView> | undefined): string {
-  const message = at?.get(cell.action.index);
-  if (!message) return '';
-  if (cell.action.kind === 'answer') return (message.content ?? '').slice(0, 200).replaceAll(/\s+/g, ' ');
-  const values = argumentsOf(message.content)?.map(([, value]) => value) ?? [message.content ?? ''];
-  const next = at?.get(cell.action.index + 1);
-  const result = next?.type === 'tool_result' ? ` → ${(next.content ?? '').slice(0, 120)}` : '';
-  return `${values.join(', ').slice(0, 120)}${result}`.replaceAll(/\s+/g, ' ');
-}
-
-/** Texts of the visible lanes, by message index. */
-function useLaneTexts(members: readonly GroupMember[], from: number): (ReadonlyMap<number, RolloutMessageView> | undefined)[] {
-  return useQueries({
-    queries: members.map(({ id, num_messages: count }) => messagesAtQuery(id, from, READ, count)),
-    combine: useCallback(
-      (answers: { data?: RolloutMessageView[] | undefined }[]) =>
-        answers.map(({ data }) => data && new Map(data.map((message) => [message.index, message]))),
-      [],
-    ),
-  });
+  /** Adds a checkbox to each lane. */
+  selection?: RowSelection;
 }
 
 /** The samples as lanes side by side, with rows aligned by action. Actions that equal those of the best sample are dimmed. */
-export function Lanes({ members, board, lane, setLane, best, solved, show }: LanesProps) {
+export function Lanes({ members, board, lane, setLane, best, solved, show, selection }: LanesProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(1080);
   useEffect(() => {
@@ -90,10 +64,9 @@ export function Lanes({ members, board, lane, setLane, best, solved, show }: Lan
   const shown = columns.getVirtualItems();
   const inView = list.getVirtualItems();
   const indexes = inView.flatMap(({ index }) => rows[index]!.cells.flatMap((cell) => (cell ? [cell.action.index] : [])));
-  const from = indexes.length === 0 ? 0 : Math.floor(Math.min(...indexes) / (READ / 2)) * (READ / 2);
   const texts = useLaneTexts(
     shown.map(({ index }) => members[index]!),
-    from,
+    indexes.length === 0 ? 0 : Math.min(...indexes),
   );
   const total = columns.getTotalSize();
   const parted = partsAt.filter((at) => at !== null).length;
@@ -121,6 +94,10 @@ export function Lanes({ members, board, lane, setLane, best, solved, show }: Lan
               current={index === lane}
               best={members[index]!.id === best}
               choose={() => setLane(index)}
+              {...(selection && {
+                isChosen: selection.has(members[index]!.id),
+                toggle: (extend) => selection.toggle(members[index]!.id, extend),
+              })}
             />
           ))}
         </div>
@@ -155,7 +132,7 @@ export function Lanes({ members, board, lane, setLane, best, solved, show }: Lan
                   cell={rows[row]!.cells[index] ?? null}
                   {...{ left, lanePx }}
                   parts={partsAt[index] === row}
-                  text={rows[row]!.cells[index] ? summaryOf(rows[row]!.cells[index]!, texts[i]) : ''}
+                  text={rows[row]!.cells[index] ? summaryOf(rows[row]!.cells[index]!.action, texts[i]) : ''}
                   open={() => show(members[index]!, rows[row]!.cells[index]!, row)}
                 />
               ))}
@@ -176,6 +153,8 @@ function LaneHead({
   best,
   solved,
   choose,
+  isChosen,
+  toggle,
 }: {
   member: GroupMember;
   column: number;
@@ -185,6 +164,8 @@ function LaneHead({
   best: boolean;
   solved: (reward: number) => boolean;
   choose: () => void;
+  isChosen?: boolean;
+  toggle?: (extend: boolean) => void;
 }) {
   const { reward } = member;
   const tone = reward === null ? 'text-ink-3' : solved(reward) ? 'text-good' : reward > 0 ? '' : 'text-bad';
@@ -198,6 +179,16 @@ function LaneHead({
       style={{ left: start, width: lanePx }}
     >
       <div className="flex items-baseline gap-[10px] whitespace-nowrap">
+        {toggle && (
+          <input
+            type="checkbox"
+            className="self-center accent-accent"
+            aria-label={`Select sample ${member.sample ?? column}`}
+            checked={isChosen ?? false}
+            onClick={(event) => event.stopPropagation()}
+            onChange={(event) => toggle((event.nativeEvent as unknown as { shiftKey?: boolean }).shiftKey === true)}
+          />
+        )}
         <Link to="/rollout/$id" params={{ id: member.id }} search={{}} preload={false} className="link">
           #{member.sample ?? column}
         </Link>

@@ -8,6 +8,7 @@ import type { ReaderNavigation } from './useReaderNavigation.ts';
 
 // The first paint does not need them.
 const ShareButton = lazy(async () => ({ default: (await import('../frame/ShareButton.tsx')).ShareButton }));
+const CompareMenu = lazy(async () => ({ default: (await import('./CompareMenu.tsx')).CompareMenu }));
 const ActionsMenu = lazy(async () => ({ default: (await import('./ActionsMenu.tsx')).ActionsMenu }));
 
 interface ReaderTopBarProps {
@@ -40,6 +41,11 @@ export function ReaderTopBar({ header, title, group, message, navigation, notify
       >
         <kbd>d</kbd> Compare with best
       </button>
+      {!guest && group && group.rollouts.length > 1 && (
+        <Suspense fallback={<Disabled label="Side by side ▾" />}>
+          <CompareMenu header={header} group={group} />
+        </Suspense>
+      )}
       <Suspense fallback={<Disabled label="Share" />}>
         <ShareButton rollout={header.id} message={message} />
       </Suspense>

@@ -8,7 +8,7 @@ import { SelectionBar } from './SelectionBar.tsx';
 import type { Rows } from './useRowSelection.ts';
 
 /** The selection of a list of rollouts. `q`: the query of the list; `more`: whether it has more than the chosen row. */
-export function RolloutSelection({ selection, q, more }: { selection: Rows<{ id: string }>; q: string; more: boolean }) {
+export function RolloutSelection<Row extends { id: string }>({ selection, q, more }: { selection: Rows<Row>; q: string; more: boolean }) {
   const { run } = useRun();
   const { chosen: rows, everything, chooseEverything } = selection;
   // Counted when the first row is chosen, so that the button can name the number.

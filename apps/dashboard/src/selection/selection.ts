@@ -40,7 +40,7 @@ export function queryOf(chosen: Chosen): string | null {
 /** Alternatives within the clauses of `scope`; null if the query would be too long. */
 export function anyOf(scope: string, alternatives: readonly string[]): string | null {
   const [only] = alternatives;
-  const any = alternatives.length === 1 ? only! : `(${alternatives.map((one) => (one.includes(' ') ? `(${one})` : one)).join(' OR ')})`;
+  const any = alternatives.length === 1 ? only! : `(${alternatives.join(' OR ')})`;
   const q = [scope, any].filter(Boolean).join(' ');
   return q.length <= MOST_QUERY_CHARS ? q : null;
 }

@@ -16,6 +16,7 @@ export interface Rows<Row> extends RowSelection {
   /** Set when everything that matches the query is chosen. */
   everything: Everything | null;
   chooseEverything: (everything: Everything) => void;
+  chooseRows: (rows: readonly Row[]) => void;
   clear: () => void;
 }
 
@@ -62,6 +63,7 @@ export function useRowSelection<Row>(rows: readonly Row[], keyOf: (row: Row) => 
     has: (key) => state.everything !== null || state.chosen.has(key),
     toggle,
     chooseEverything: (everything) => setState({ ...empty, everything }),
+    chooseRows: (all) => setState({ ...empty, chosen: new Map(all.map((row) => [keyOf(row), row])) }),
     clear,
   };
 }

@@ -1,171 +1,145 @@
 import type { RunTask } from '@palestra/protocol';
-import { useQueries, useQuery } from '@tanstack/react-query';
-import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
-import { type TaskGroup, taskGroupQuery, taskNowQuery, taskQuery } from '../data/insights.ts';
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { type ReactNode, useCallback } from 'react';
+import { type TaskGroup, taskNowQuery, taskQuery } from '../data/insights.ts';
+import { readOrder } from '../data/list-order.ts';
 import { useNews } from '../data/news.ts';
+import { useRolloutPages } from '../explorer/rollout-pages.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { taskName } from '../format/task.ts';
-import { Loaded } from '../frame/Loaded.tsx';
 import { NewsPill } from '../frame/NewsPill.tsx';
-import { RewardDot } from '../frame/Reward.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
-import { Stop } from '../frame/Stop.tsx';
 import { useRun } from '../run/context.ts';
-import { RunStep } from '../run/Step.tsx';
-import { HeatStrip } from './HeatStrip.tsx';
+import { filterClauses } from '../run/filter.ts';
+import { tasksClause } from '../selection/selection.ts';
+import { useHistoryEntry } from '../table/history-entry.ts';
+import { difficultyOf } from './flips.ts';
+import { SideBySide } from './SideBySide.tsx';
+import { TaskCurves } from './TaskCurves.tsx';
+import { TaskPrompt } from './TaskPrompt.tsx';
+import { TaskRollouts } from './TaskRollouts.tsx';
 
 const keyOf = ({ key, step, phase }: TaskGroup): string => `${key}:${step}:${phase}`;
-const MOST_STEPS = 4;
+const route = '/$org/runs/$run/tasks/$task';
 
-/** The steps in the address, else the first and the last step with rollouts of the task. */
-function chosenSteps(at: string | undefined, groups: readonly TaskGroup[]): number[] {
-  const known = groups.map(({ step }) => step).filter((step) => step !== null);
-  const requested = (at ?? '').split(',').map(Number);
-  const chosen = at === undefined ? [] : requested.filter((step) => known.includes(step)).slice(0, MOST_STEPS);
-  if (chosen.length > 0) return chosen;
-  return [...new Set([known.at(-1), known[0]])].filter((step) => step !== undefined);
-}
-
-/** The smallest successful reward: successes are the highest rewards of a group. */
-function successLine(rollouts: readonly { reward: number | null }[], successes: number): number {
-  const rewards = rollouts.map(({ reward }) => reward).filter((reward) => reward !== null);
-  return rewards.toSorted((a, b) => b - a)[successes - 1] ?? Infinity;
-}
-
-function Samples({ group }: { group: TaskGroup }) {
-  const { run, org } = useRun();
-  const members = useQuery(taskGroupQuery(run.id, group));
+function Figure({ label, title, children }: { label: string; title?: string; children: ReactNode }) {
   return (
-    <section className="min-w-[260px] flex-1 border-r border-line p-4" aria-label={`Step ${group.step ?? UNKNOWN}`}>
-      <h2 className="panel-title">
-        <Link
-          to="/$org/runs/$run/groups/$group"
-          params={{ org, run: run.name, group: group.key }}
-          search={{ ...(group.step !== null && { at: group.step }) }}
-          className="link"
-        >
-          step <RunStep step={group.step} />
-        </Link>
-        <span className="label">
-          mean {formatReward(group.mean)} · {group.successes}/{group.scored} solved{group.zero_variance && ` · ${group.zero_variance}`}
+    <span className="flex items-baseline gap-2 whitespace-nowrap" title={title}>
+      <span className="label">{label}</span>
+      <span className="strong tabular-nums">{children}</span>
+    </span>
+  );
+}
+
+/** The name of the task and its figures over all of its visits. */
+function Head({ task, pill }: { task: RunTask; pill: ReactNode }) {
+  const { solve_rate: solve } = task;
+  // By group, because rollouts without a known step have none in the strip.
+  const received = task.groups.reduce((sum, group) => sum + group.received, 0);
+  const scored = task.groups.reduce((sum, group) => sum + group.scored, 0);
+  const mean = scored === 0 ? null : task.groups.reduce((sum, group) => sum + (group.mean ?? 0) * group.scored, 0) / scored;
+  return (
+    <div className="flex flex-none flex-wrap items-baseline gap-x-5 gap-y-1 border-b border-line px-4 py-2" data-figures>
+      <h1 className="flex items-baseline gap-2">
+        <span className="text-[15px] leading-[20px] strong">{taskName(task.task, 24)}</span>
+        <span className="text-ink-2">{task.environment ?? UNKNOWN}</span>
+      </h1>
+      <Figure label="solve rate" title="Successes per scored rollout; 95 % Wilson interval, clustered by visit">
+        {formatReward(solve?.rate ?? null)}
+        {solve && (
+          <span className="label">
+            {' '}
+            {formatReward(solve.low)}–{formatReward(solve.high)}
+          </span>
+        )}
+      </Figure>
+      {solve && <span className="chip">{difficultyOf(solve)}</span>}
+      <Figure label="mean reward">{formatReward(mean)}</Figure>
+      <Figure label="n" title="Scored rollouts of the received ones">
+        {formatCount(scored)} <span className="label">of {plural(received, 'rollout')}</span>
+      </Figure>
+      {received > scored && (
+        <span className="chip text-infrastructure" title="Interrupted rollouts and rollouts without a reward are in no figure.">
+          ✕ {formatCount(received - scored)} left out
         </span>
-      </h2>
-      <Loaded query={members}>
-        {({ rollouts }) => {
-          const line = successLine(rollouts, group.successes);
-          return (
-            <ul>
-              {rollouts.map((rollout) => (
-                <li key={rollout.id}>
-                  <Link
-                    to="/rollout/$id"
-                    params={{ id: rollout.id }}
-                    search={{}}
-                    data-row
-                    className="row grid-cols-[36px_16px_56px_56px_minmax(0,1fr)] px-1"
-                  >
-                    <span className="num text-ink-3">#{rollout.sample ?? UNKNOWN}</span>
-                    <span className="grid place-items-center">
-                      <RewardDot reward={rollout.reward} solved={(reward) => reward >= line} />
-                    </span>
-                    <span className="num">{formatReward(rollout.reward)}</span>
-                    <span className="num text-ink-3">{plural(rollout.turns, 'turn')}</span>
-                    <span className="cell">
-                      <Stop stop={rollout.stop} />
-                    </span>
-                  </Link>
-                </li>
-              ))}
-            </ul>
-          );
-        }}
-      </Loaded>
-    </section>
+      )}
+      <Figure label="first solved">{task.first_solved === null ? UNKNOWN : `step ${formatCount(task.first_solved)}`}</Figure>
+      <Figure label="flips" title="Changes between solved (at least half of the rollouts) and unsolved">
+        {formatCount(task.flips)}
+      </Figure>
+      {task.regressed_at !== null && <span className="text-bad">▼ regressed at step {formatCount(task.regressed_at)}</span>}
+      <span className="flex-1" />
+      {pill}
+    </div>
   );
 }
 
 function Body({ task, pill }: { task: RunTask; pill: ReactNode }) {
-  const { run } = useRun();
-  const { at } = useSearch({ from: '/$org/runs/$run/tasks/$task' });
-  const navigate = useNavigate();
-  const chosen = chosenSteps(at, task.groups);
-  const steps = [...new Set(task.groups.map(({ step }) => step).filter((step) => step !== null))].toSorted((a, b) => a - b);
-  const choose = (step: number) => {
-    const next = chosen.includes(step) ? chosen.filter((one) => one !== step) : [...chosen.slice(-(MOST_STEPS - 1)), step];
-    void navigate({
-      to: '.',
-      search: (old: object) => ({ ...old, at: next.toSorted((a, b) => a - b).join(',') || undefined }) as never,
-      replace: true,
-    });
-  };
-  const slide = (step: number) =>
-    void navigate({ to: '.', search: (old: object) => ({ ...old, at: [chosen[0], step].join(',') }) as never, replace: true });
-  const first = steps[0] ?? 0;
-  const last = steps.at(-1) ?? 0;
-  const scrubbed = chosen.at(-1) ?? last;
-  const shown = chosen.map((step) => task.groups.find((group) => group.step === step)).filter((group) => group !== undefined);
-  // Prefetches the groups that one click would show.
-  useQueries({ queries: shown.map((group) => taskGroupQuery(run.id, group)) });
+  const { run, filter } = useRun();
+  const search = useSearch({ from: route });
+  const navigate = useNavigate({ from: route });
+  const change = useCallback(
+    (to: Partial<typeof search>) => void navigate({ search: (old) => ({ ...old, ...to }), replace: true }),
+    [navigate],
+  );
+  const order = readOrder(search.list);
+  const clauses = [filterClauses({ phase: filter.phase }), search.step !== undefined && `step:${search.step}`].filter(Boolean).join(' ');
+  const q = tasksClause(clauses, [task]) ?? '';
+  const entry = useHistoryEntry(JSON.stringify([run.id, q, order]));
+  const pages = useRolloutPages(run.id, q, order, entry.snapshot, true);
+  const isWhole = pages.complete && search.step === undefined;
+  const onStep = useCallback((step: number | undefined) => change({ step }), [change]);
+  const steps = search.view === 'steps';
+  const newest = task.groups[0] && pages.rows.toSorted((a, b) => b.created_at.localeCompare(a.created_at))[0]?.id;
+  const tab = 'button aria-pressed:border-accent aria-pressed:bg-accent-wash aria-pressed:text-ink-1';
   return (
-    <>
-      <div className="border-b border-line px-4 py-3">
-        <h1 className="mb-2 flex items-baseline gap-3">
-          <span className="text-[15px] leading-[20px] strong">{taskName(task.task)}</span>
-          <span className="text-ink-2">{task.environment ?? UNKNOWN}</span>
-          <span className="label">
-            first solved {task.first_solved ?? UNKNOWN} · {plural(task.flips, 'flip')}
-            {task.regressed_at !== null && <span className="text-bad"> · regressed at {formatCount(task.regressed_at)}</span>}
-          </span>
-          <span className="flex-1" />
-          {pill}
-        </h1>
-        <HeatStrip
-          steps={task.step}
-          rates={task.solve}
-          from={first}
-          to={last}
-          label={`Solve rate of ${taskName(task.task)} from step ${first} to ${last}`}
-        />
-        <label className="mt-2 flex items-center gap-3">
-          <span className="label flex-none">Last step</span>
-          <input
-            type="range"
-            className="flex-1 accent-accent"
-            min={0}
-            max={Math.max(0, steps.length - 1)}
-            value={Math.max(0, steps.indexOf(scrubbed))}
-            aria-valuetext={`step ${scrubbed}`}
-            onChange={(event) => slide(steps[Number(event.target.value)]!)}
-          />
-          <span className="num w-[48px]">{scrubbed}</span>
-        </label>
-        <div role="group" aria-label="Steps side by side" className="mt-2 flex max-h-[58px] flex-wrap gap-1 overflow-y-auto">
-          {steps.map((step) => (
-            <button
-              key={step}
-              type="button"
-              className="chip aria-pressed:bg-accent-wash aria-pressed:text-accent"
-              aria-pressed={chosen.includes(step)}
-              onClick={() => choose(step)}
-            >
-              {step}
-            </button>
-          ))}
+    <div className="flex h-full min-h-0 flex-col max-[1099px]:h-auto">
+      <Head task={task} pill={pill} />
+      <div className="grid max-h-[42vh] flex-none grid-cols-[minmax(0,1fr)_minmax(0,1fr)_minmax(0,1fr)] max-[1099px]:max-h-none max-[1099px]:grid-cols-1">
+        <div className="flex max-h-[230px] min-h-0 flex-col max-[1099px]:order-3">
+          <TaskPrompt rollout={newest} />
         </div>
+        <TaskCurves task={task} rollouts={isWhole ? pages.rows : null} onStep={onStep} />
       </div>
-      <div className="flex flex-wrap">
-        {shown.map((group) => (
-          <Samples key={`${group.key} ${group.step}`} group={group} />
-        ))}
+      <div className="flex min-h-[38px] flex-none flex-wrap items-center gap-2 border-b border-line px-4 py-1">
+        <span role="group" aria-label="Rollouts of the task" className="flex gap-1">
+          <button type="button" className={tab} aria-pressed={!steps} onClick={() => change({ view: undefined })}>
+            Rollouts
+          </button>
+          <button type="button" className={tab} aria-pressed={steps} onClick={() => change({ view: 'steps' })}>
+            Steps side by side
+          </button>
+        </span>
+        {!steps && search.step !== undefined && (
+          <span className="chip mono">
+            step:{search.step}
+            <button type="button" aria-label={`Remove step:${search.step}`} className="hover:text-bad" onClick={() => onStep(undefined)}>
+              ✕
+            </button>
+          </span>
+        )}
+        {!steps && pages.total && (
+          <span className="label">
+            {formatCount(pages.total.count)}
+            {pages.total.atLeast ? '+' : ''} {pages.total.count === 1 ? 'rollout' : 'rollouts'}
+          </span>
+        )}
       </div>
-    </>
+      <div className="flex min-h-[320px] flex-1 flex-col max-[1099px]:h-[70vh] max-[1099px]:flex-none">
+        {steps ? (
+          <SideBySide task={task} />
+        ) : (
+          <TaskRollouts key={entry.snapshot} {...{ q, pages, order, entry }} onOrder={(list) => change({ list })} />
+        )}
+      </div>
+    </div>
   );
 }
 
-/** The rollouts of one task at the selected steps, side by side. */
+/** One task: what it asks, how its reward and solve rate change, and its rollouts. */
 export function TaskPage() {
-  const { task: id } = useParams({ from: '/$org/runs/$run/tasks/$task' });
+  const { task: id } = useParams({ from: route });
   const { run, filter } = useRun();
   const task = useQuery(taskQuery(run.id, id, filter));
   const shown = { rows: task.data?.groups ?? [], version: task.data?.version, whole: true, key: keyOf };

@@ -1,18 +1,22 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
-import { printText } from '@palestra/query';
+import type { Proportion } from '@palestra/metrics';
 import { useEffect, useMemo } from 'react';
 import { tasksNowQuery, type TaskStrip, tasksQuery } from '../data/insights.ts';
 import { useNews } from '../data/news.ts';
 import { useFirstRows, useReadings } from '../table/history-entry.ts';
-import { formatCount, formatShare, plural, UNKNOWN } from '../format/number.ts';
+import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { taskName } from '../format/task.ts';
 import { NewsPill } from '../frame/NewsPill.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { runPath } from '../run/address.ts';
 import { useRun } from '../run/context.ts';
-import { type Column, DataTable } from '../table/DataTable.tsx';
-import { type Change, changeBetween } from './flips.ts';
+import { filterClauses } from '../run/filter.ts';
+import { QuerySelection } from '../selection/QuerySelection.tsx';
+import { tasksClause } from '../selection/selection.ts';
+import { useRowSelection } from '../selection/useRowSelection.ts';
+import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
+import { type Change, changeBetween, difficultyOf, rateWithin, type Visit } from './flips.ts';
 import { HeatStrip } from './HeatStrip.tsx';
 
 /** Tasks that load without scrolling, so that the filters cover all tasks of most runs. */
@@ -27,7 +31,7 @@ const SHOWN = {
 } as const;
 type Shown = keyof typeof SHOWN;
 
-const keyOf = ({ task }: TaskStrip): string => task.id;
+const keyOf = ({ task }: Pick<TaskStrip, 'task'>): string => task.id;
 const byName = (a: TaskStrip, b: TaskStrip): number =>
   (a.environment ?? '').localeCompare(b.environment ?? '') ||
   (b.task.split ?? '').localeCompare(a.task.split ?? '') ||
@@ -36,40 +40,113 @@ const byName = (a: TaskStrip, b: TaskStrip): number =>
 
 function isShown(shown: Shown, strip: TaskStrip, change: Change): boolean {
   const rates = strip.solve.filter((rate) => rate !== null);
-  if (shown === 'gained' || shown === 'lost') return change === shown;
+  if (shown === 'gained' || shown === 'lost') return change.kind === shown;
   if (shown === 'regressed') return strip.regressed_at !== null;
   if (shown === 'never') return rates.length > 0 && rates.every((rate) => rate === 0);
   if (shown === 'mixed') return rates.some((rate) => rate > 0) && rates.some((rate) => rate < 1);
   return true;
 }
 
-const changeMark: Record<Change, [mark: string, className: string]> = {
+const changeMark: Record<Change['kind'], [mark: string, className: string]> = {
   gained: ['+ gained', 'text-good'],
   lost: ['− lost', 'text-bad'],
   same: ['same', 'text-ink-3'],
-  unknown: [UNKNOWN, 'text-ink-3'],
+  single: ['one visit', 'text-ink-3'],
+  none: [UNKNOWN, 'text-ink-3'],
 };
 
-function columnsOf(range: [number, number], change: (strip: TaskStrip) => Change): Column<TaskStrip>[] {
-  const right = { align: 'right' } as const;
+function ChangeCell({ change: { kind, before, after } }: { change: Change }) {
+  const [mark, className] = changeMark[kind];
+  const visit = ({ step, rate }: Visit) => `${formatReward(rate)} at step ${step}`;
+  return (
+    <span className={className} title={before && after ? `${visit(before)}, ${visit(after)}` : undefined}>
+      {mark}{' '}
+      {before && after && (
+        <span className="label tabular-nums">
+          {kind === 'single' ? formatCount(after.step) : `${formatCount(before.step)} → ${formatCount(after.step)}`}
+        </span>
+      )}
+    </span>
+  );
+}
+
+/** A rate with its interval as a bar from 0 to 1. */
+function RateCell({ solve }: { solve: Proportion | null }) {
+  if (solve === null) return <span className="text-ink-3">{UNKNOWN}</span>;
+  const at = (value: number) => `${value * 100}%`;
+  return (
+    <span
+      className="flex items-center gap-2"
+      title={`${formatCount(solve.successes)} of ${plural(solve.scored, 'scored rollout')}; 95 % ${formatReward(solve.low)}–${formatReward(solve.high)}`}
+    >
+      <span className="num w-[34px] flex-none">{formatReward(solve.rate)}</span>
+      <span className="relative h-[10px] min-w-[40px] flex-1 bg-paper-2" aria-hidden="true">
+        <span className="absolute inset-y-[3px] bg-ink-3/50" style={{ left: at(solve.low), right: at(1 - solve.high) }} />
+        <span className="absolute inset-y-0 w-[3px] -translate-x-1/2 bg-good" style={{ left: at(solve.rate) }} />
+      </span>
+      <span className="label w-[62px] flex-none">{difficultyOf(solve)}</span>
+    </span>
+  );
+}
+
+interface Row extends TaskStrip {
+  change: Change;
+  /** Over the window. */
+  rate: Proportion | null;
+}
+
+/** Values of the columns that sort; null comes last. */
+const SORTS: Record<string, (row: Row) => number | null> = {
+  rate: ({ rate }) => rate?.rate ?? null,
+  first: (row) => row.first_solved,
+  flips: (row) => row.flips,
+  regressed: (row) => row.regressed_at,
+  change: ({ change: { before, after } }) => (before && after ? after.rate - before.rate : null),
+};
+
+function sorted(rows: readonly Row[], { id, order }: Sort): Row[] {
+  const value = SORTS[id];
+  if (!value) return order === 'asc' ? [...rows] : rows.toReversed();
+  const sign = order === 'asc' ? 1 : -1;
+  return rows.toSorted((a, b) => {
+    const [x, y] = [value(a), value(b)];
+    if (x === null || y === null) return Number(x === null) - Number(y === null);
+    return sign * (x - y);
+  });
+}
+
+function columnsOf(range: readonly [number, number]): Column<Row>[] {
+  const right = { align: 'right', sortable: true } as const;
+  const step = (value: number | null) => (value === null ? UNKNOWN : formatCount(value));
   return [
     {
       id: 'task',
       head: 'Task',
-      track: 'minmax(110px,0.7fr)',
-      cell: (strip) => <span className="strong">{taskName(strip.task)}</span>,
+      track: 'minmax(96px,0.7fr)',
+      sortable: true,
+      cell: (row) => <span className="strong">{taskName(row.task)}</span>,
       title: ({ task }) => task.key,
     },
     {
-      id: 'env',
-      head: 'Environment',
-      track: 'minmax(120px,0.8fr)',
-      cell: ({ environment }) => <span className="text-ink-2">{environment ?? UNKNOWN}</span>,
+      id: 'rate',
+      head: 'Solve rate',
+      track: 'minmax(180px,1fr)',
+      sortable: true,
+      explain: 'Successes per scored rollout between the two steps, with a 95 % Wilson interval clustered by visit, and the difficulty',
+      cell: ({ rate }) => <RateCell solve={rate} />,
+    },
+    {
+      id: 'change',
+      head: 'Change',
+      track: '124px',
+      sortable: true,
+      explain: 'Change between the scored visits nearest to the two steps',
+      cell: ({ change }) => <ChangeCell change={change} />,
     },
     {
       id: 'strip',
       head: `Solved, step ${range[0]}–${range[1]}`,
-      track: 'minmax(200px,2.4fr)',
+      track: 'minmax(180px,2fr)',
       explain: 'Share of successes in the scored rollouts of each step, as height and colour',
       cell: (strip) => (
         <HeatStrip
@@ -82,46 +159,49 @@ function columnsOf(range: [number, number], change: (strip: TaskStrip) => Change
       ),
     },
     {
-      id: 'first',
-      head: 'First solved',
-      track: '84px',
-      ...right,
-      cell: (strip) => (strip.first_solved === null ? UNKNOWN : formatCount(strip.first_solved)),
+      id: 'now',
+      head: 'Last visit',
+      track: '108px',
+      align: 'right',
+      explain: 'Successes of the scored rollouts at the last step with a rollout of the task',
+      cell: ({ now }) =>
+        now === null ? (
+          UNKNOWN
+        ) : (
+          <>
+            {formatCount(now.successes)}/{formatCount(now.scored)} <span className="label">step {formatCount(now.step)}</span>
+          </>
+        ),
     },
+    { id: 'first', head: 'First solved', track: '84px', ...right, cell: (row) => step(row.first_solved) },
     {
       id: 'flips',
       head: 'Flips',
       track: '56px',
       ...right,
       explain: 'Number of changes between solved and unsolved',
-      cell: (strip) => formatCount(strip.flips),
+      cell: ({ flips }) => formatCount(flips),
     },
     {
       id: 'regressed',
       head: 'Regressed at',
       track: '92px',
       ...right,
-      cell: (strip) => (strip.regressed_at === null ? UNKNOWN : <span className="text-bad">▼ {formatCount(strip.regressed_at)}</span>),
+      cell: (row) => (row.regressed_at === null ? UNKNOWN : <span className="text-bad">▼ {formatCount(row.regressed_at)}</span>),
     },
     {
-      id: 'change',
-      head: 'Change',
-      track: '84px',
-      explain: 'Change between the two chosen steps',
-      cell: (strip) => {
-        const [mark, className] = changeMark[change(strip)];
-        return <span className={className}>{mark}</span>;
-      },
-    },
-    {
-      id: 'now',
-      head: 'Now',
-      track: '96px',
-      ...right,
-      cell: ({ now }) => (now === null ? UNKNOWN : `${now.successes}/${now.scored} · ${formatShare(now.successes, now.scored)}`),
+      id: 'env',
+      head: 'Environment',
+      track: 'minmax(110px,0.8fr)',
+      cell: ({ environment }) => <span className="text-ink-2">{environment ?? UNKNOWN}</span>,
     },
   ];
 }
+
+const readSort = (text: string | undefined): Sort => {
+  const id = (text ?? '').replace(/^-/, '');
+  return id === 'task' || id in SORTS ? { id, order: text!.startsWith('-') ? 'desc' : 'asc' } : { id: 'task', order: 'asc' };
+};
 
 function StepInput({
   label,
@@ -178,23 +258,32 @@ export function TasksPage() {
   }, [tasks]);
   const from = search.from ?? range[0];
   const to = search.to ?? range[1];
-  const change = useMemo(() => new Map(tasks.map((strip) => [strip.task.id, changeBetween(strip, from, to)])), [tasks, from, to]);
   const shown: Shown = search.show !== undefined && search.show in SHOWN ? (search.show as Shown) : 'all';
-  const rows = useMemo(
-    () => tasks.filter((strip) => isShown(shown, strip, change.get(strip.task.id) ?? 'unknown')),
-    [tasks, shown, change],
+  const all = useMemo(
+    () => tasks.map((strip): Row => ({ ...strip, change: changeBetween(strip, from, to), rate: rateWithin(strip, from, to) })),
+    [tasks, from, to],
   );
+  const sort = useMemo(() => readSort(search.sort), [search.sort]);
+  const rows = useMemo(
+    () =>
+      sorted(
+        all.filter((row) => isShown(shown, row, row.change)),
+        sort,
+      ),
+    [all, shown, sort],
+  );
+  const selection = useRowSelection(rows, keyOf, JSON.stringify([snapshot, filter]));
   if (pages.error) return <ErrorState error={pages.error} retry={() => void pages.refetch()} />;
   if (!pages.data) return <SkeletonRows />;
 
+  const columns = columnsOf(range);
   const set = (part: object) => void navigate({ to: '.', search: (old: object) => ({ ...old, ...part }) as never, replace: true });
-  const count = (kind: Shown) => tasks.filter((strip) => isShown(kind, strip, change.get(strip.task.id) ?? 'unknown')).length;
+  const count = (kind: Shown) => all.filter((row) => isShown(kind, row, row.change)).length;
   const open = ({ task }: TaskStrip, newTab: boolean) => {
     const target = { to: '/$org/runs/$run/tasks/$task', params: { org, run: run.name, task: task.id }, search: { ...filter } } as const;
     if (newTab) window.open(`${runPath(org, run.name)}/tasks/${task.id}`, '_blank', 'noopener');
     else void navigate(target);
   };
-  const curriculum = rows.length > 0 && rows.length <= 200 && rows.every(({ task }) => task.index !== null);
   return (
     <div className="flex h-full flex-col">
       <div className="flex flex-none flex-wrap items-center gap-x-4 gap-y-2 border-b border-line px-4 py-2">
@@ -216,22 +305,6 @@ export function TasksPage() {
           <StepInput label="and" value={search.to} fallback={range[1]} onChange={(step) => set({ to: step })} />
         </span>
         <span className="ml-auto flex items-center gap-3">
-          {curriculum && (
-            <button
-              type="button"
-              className="button"
-              title="Opens a query for the rollouts of these tasks, to filter or export them"
-              onClick={() =>
-                void navigate({
-                  to: '/$org/runs/$run/rollouts',
-                  params: { org, run: run.name },
-                  search: { ...filter, q: `task:${rows.map(({ task }) => printText(String(task.index))).join(',')}` },
-                })
-              }
-            >
-              Show their rollouts
-            </button>
-          )}
           <NewsPill news={news} noun="tasks" onShow={reload} />
           <span className="label">
             {formatCount(rows.length)} of {plural(tasks.length, 'task')}
@@ -242,12 +315,15 @@ export function TasksPage() {
       <div className="min-h-0 flex-1">
         <DataTable
           label="Tasks of the run"
-          columns={columnsOf(range, (strip) => change.get(strip.task.id) ?? 'unknown')}
+          columns={columns}
           rows={rows}
           rowKey={keyOf}
+          sort={sort}
+          onSort={({ id, order }) => set({ sort: `${order === 'desc' ? '-' : ''}${id}` })}
+          selection={selection}
           onOpen={open}
           more={hasNextPage && !isFetching ? () => void fetchNextPage() : null}
-          minWidth={940}
+          minWidth={1080}
           empty={
             <p className="p-4 text-ink-2">
               {tasks.length === 0
@@ -257,6 +333,7 @@ export function TasksPage() {
           }
         />
       </div>
+      <QuerySelection selection={selection} noun="task" q={(chosen) => tasksClause(filterClauses(filter), chosen)} all={rows} />
     </div>
   );
 }

@@ -1,21 +1,58 @@
+import { clusteredProportion, type Proportion } from '@palestra/metrics';
 import type { TaskStrip } from '../data/insights.ts';
+
+type Strip = Pick<TaskStrip, 'step' | 'solve' | 'scored'>;
 
 /** A task is solved at a step if at least half of its scored rollouts succeed, as in the API's count of flips. */
 export const solvedAt = (rate: number | null): boolean | null => (rate === null ? null : rate >= 0.5);
 
-/** The solve rate of a task at its last scored step up to `step`; null if there is none. */
-export function rateUpTo(strip: Pick<TaskStrip, 'step' | 'solve'>, step: number): number | null {
-  for (let i = strip.step.length - 1; i >= 0; i -= 1) if (strip.step[i]! <= step && strip.solve[i] !== null) return strip.solve[i]!;
-  return null;
+export interface Visit {
+  step: number;
+  rate: number;
 }
 
-export type Change = 'gained' | 'lost' | 'same' | 'unknown';
+/**
+ * The scored visit of a task nearest to an end of the window `from` to `to`: tasks rotate, so few are visited at every step. Of two equally
+ * near visits the one inside of the window. Null without any.
+ */
+export function visitNear(strip: Strip, end: number, [from, to]: readonly [number, number]): Visit | null {
+  const isOutside = (step: number) => Number(step < from || step > to);
+  const visits = strip.step.flatMap((step, i) => (strip.solve[i] === null ? [] : [{ step, rate: strip.solve[i]! }]));
+  const [nearest] = visits.toSorted((a, b) => Math.abs(a.step - end) - Math.abs(b.step - end) || isOutside(a.step) - isOutside(b.step));
+  return nearest ?? null;
+}
 
-/** The change of a task between two steps, each read at the last scored step up to it. */
-export function changeBetween(strip: Pick<TaskStrip, 'step' | 'solve'>, from: number, to: number): Change {
-  const before = solvedAt(rateUpTo(strip, from));
-  const after = solvedAt(rateUpTo(strip, to));
-  if (before === null || after === null) return 'unknown';
-  if (before === after) return 'same';
-  return after ? 'gained' : 'lost';
+export interface Change {
+  /** `single`: one visit is the nearest to both ends; `none`: the task was never scored. */
+  kind: 'gained' | 'lost' | 'same' | 'single' | 'none';
+  before: Visit | null;
+  after: Visit | null;
+}
+
+/** The change of a task between the visits nearest to the two ends of a window. */
+export function changeBetween(strip: Strip, from: number, to: number): Change {
+  const [before, after] = [visitNear(strip, from, [from, to]), visitNear(strip, to, [from, to])];
+  if (before === null || after === null) return { kind: 'none', before, after };
+  if (before.step === after.step) return { kind: 'single', before, after };
+  const [was, is] = [solvedAt(before.rate), solvedAt(after.rate)];
+  return { kind: was === is ? 'same' : is ? 'gained' : 'lost', before, after };
+}
+
+/** The solve rate over the visits inside of a window, clustered by visit (docs/reference/metrics.md). Null without a score. */
+export function rateWithin(strip: Strip, from: number, to: number): Proportion | null {
+  const visits = strip.step.flatMap((step, i) => {
+    const [rate, scored] = [strip.solve[i] ?? null, strip.scored[i]!];
+    return step < from || step > to || rate === null ? [] : [{ scored, successes: Math.round(rate * scored) }];
+  });
+  return clusteredProportion(visits);
+}
+
+export type Difficulty = 'unsolved' | 'hard' | 'medium' | 'easy' | 'solved';
+
+/** How hard a task is as far as the interval of its solve rate tells (docs/reference/metrics.md). */
+export function difficultyOf({ rate, low, high }: Pick<Proportion, 'rate' | 'low' | 'high'>): Difficulty {
+  if (rate === 0) return 'unsolved';
+  if (rate === 1) return 'solved';
+  if (high < 0.5) return 'hard';
+  return low > 0.5 ? 'easy' : 'medium';
 }

@@ -71,6 +71,18 @@ const strip = {
   step: z.array(z.number()).describe('Steps with a rollout of it, at most the last 500.'),
   solve: z.array(z.number().nullable()).describe('Successes per scored rollout at each.'),
   scored: z.array(z.number()),
+  received: z.array(z.number()).describe('Rollouts of each step, also those that no figure includes: interrupted and without a reward.'),
+  solve_rate: z
+    .object({
+      rate: z.number(),
+      low: z.number(),
+      high: z.number(),
+      successes: z.number(),
+      scored: z.number(),
+      effective: z.number().describe('Independent rollouts with the same precision.'),
+    })
+    .nullable()
+    .describe('Successes per scored rollout over these steps, with a 95 % Wilson interval clustered by step.'),
   first_solved: z.number().nullable().describe('First step with a success.'),
   flips: z.number().describe('Number of changes between solved (at least half of the rollouts) and unsolved.'),
   regressed_at: z.number().nullable().describe('It was solved before this step and is unsolved since.'),
@@ -79,6 +91,9 @@ const strip = {
 export const runTaskListSchema = z.object({ tasks: z.array(z.object(strip)), next: z.string().nullable() });
 export const runTaskSchema = z.object({
   ...strip,
+  reward: z
+    .object({ mean: z.array(z.number().nullable()), low: z.array(z.number().nullable()), high: z.array(z.number().nullable()) })
+    .describe('Mean reward at each step over the scored rollouts, with a 95 % interval (Student’s t; null for fewer than two).'),
   groups: z.array(groupSchema).describe('Newest step first, at most 500.'),
 });
 

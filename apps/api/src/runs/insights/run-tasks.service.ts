@@ -6,7 +6,7 @@ import { codeOf } from '../../store/vocabulary-codes.ts';
 import { presentGroup } from './run-groups.service.ts';
 import { type GroupRecord, selectTaskGroups, selectTaskIds } from './run-groups.sql.ts';
 import type { RunScope } from '../run-scope.ts';
-import { taskStrip } from './task-strip.ts';
+import { taskRewards, taskStrip } from './task-strip.ts';
 
 /** Maximum of points in a task's strip; of longer histories the last ones. */
 const MAX_POINTS = 500;
@@ -34,7 +34,7 @@ export class RunTasksService {
     const isId = /^\d{1,10}$/.test(id) && Number(id) <= 2_147_483_647;
     const groups = isId ? await selectTaskGroups(this.database.pool, run.seq, [Number(id)], phaseCode(phase), MAX_POINTS) : [];
     if (groups.length === 0) throw new PalestraError('task_not_found');
-    return { ...presentTask(groups), groups: groups.map(presentGroup) };
+    return { ...presentTask(groups), reward: taskRewards(groups), groups: groups.map(presentGroup) };
   }
 }
 
