@@ -67,7 +67,7 @@ test('inferred steps have their mark in the status, the groups, a group, a task,
   expect(await page.locator('[data-figures]').innerText()).toMatch(/step\s+~\d/);
   await expectSound(page);
   await visit(page, ofRun('/groups'), 'pass@1');
-  await expect.poll(() => page.getByRole('table', { name: 'Groups' }).getByRole('cell').first().innerText()).toMatch(/^~\d/);
+  await expect.poll(() => page.getByRole('table', { name: 'Groups' }).getByRole('cell').nth(1).innerText()).toMatch(/^~\d/);
   await visit(page, ofRun('/tools?tool=accuse'), 'How often is it called?');
   const chart = page.getByRole('region', { name: 'How often is it called?' });
   await expect.poll(() => chart.first().innerText()).toContain('~step ');
