@@ -50,6 +50,7 @@ export const OWN = new Set([
   'GET /v1/runs',
   'GET /v1/search',
   'GET /v1/annotations',
+  'GET /v1/review-queues',
   'GET /v1/views',
   'POST /v1/views',
   'GET /v1/exports',
@@ -122,6 +123,7 @@ export function scopeOf(route: Route): Scope | null {
     case 'stream':
     case 'search':
     case 'annotations':
+    case 'review-queues':
     case 'views':
     case 'environment-usage':
     case 'diff':
@@ -150,6 +152,7 @@ export function urlOf({ path }: Route, first: Belongings): string {
     runs: first.runId,
     rollouts: first.rolloutId,
     exports: first.exportId,
+    'review-queues': first.queueId,
     'text-sessions': first.textId,
   };
   const { marks: _, ...belongings } = first;
@@ -159,6 +162,7 @@ export function urlOf({ path }: Route, first: Belongings): string {
     path: first.file,
     run: first.runId,
     index: '0',
+    position: '1',
     key: '1',
     task: '1',
     split: 'train',
@@ -199,6 +203,8 @@ export function bodyOf({ method, path }: Route, first: Belongings): object | nul
     annotations: path.startsWith('/v1/runs/')
       ? { rollouts: [first.rolloutId], tag: 'taken over' }
       : { rollout: first.rolloutId, tag: 'taken over' },
+    'review-queues': { name: 'taken over', run: first.runId },
+    '{position}': { choice: 'good' },
     views: { name: 'one more' },
     '{id}': method === 'PUT' ? { name: 'taken over' } : path.startsWith('/v1/members/') ? { role: 'owner' } : {},
     members: { name: 'one more' },

@@ -21,6 +21,7 @@ export interface Belongings {
   rolloutId: string;
   keyId: string;
   exportId: string;
+  queueId: string;
   file: string;
   /** Of all that is above: what must not stand in an answer to another, unless the request itself said it. */
   marks: Record<string, string>;
@@ -154,6 +155,8 @@ async function acquire(palestra: Palestra, upstream: RunningServer, canary: stri
   await asked(palestra, 'POST', '/v1/rollouts', { body: { events: [started, said] } });
   const { runs } = await asked(palestra, 'GET', `/v1/runs?name=run-${canary}`);
 
+  const { id: queueId } = await asked(palestra, 'POST', '/v1/review-queues', { body: { name: canary, run: runs[0].id } });
+
   const wanted = { environments: [`${owner}/${name}`], split: 'train', max_tasks: 1, format: 'jsonl', prompt_format: 'text' };
   const { id: exportId } = await asked(palestra, 'POST', '/v1/exports/tasks', { body: wanted });
   for (;;) {
@@ -168,6 +171,6 @@ async function acquire(palestra: Palestra, upstream: RunningServer, canary: stri
     body: { environmentId: environment.id, files: [{ fileName: file, contentType: 'text/plain' }] },
   });
   await fetch(urls[0].uploadUrl, { method: 'PUT', body: canary, headers: { 'content-type': 'text/plain' } });
-  const ids = { environmentId: environment.id, sid, textId, taskId, runId: runs[0].id, rolloutId, keyId: key.id, exportId };
+  const ids = { environmentId: environment.id, sid, textId, taskId, runId: runs[0].id, rolloutId, keyId: key.id, exportId, queueId };
   return { canary, owner, name, ...ids, file, marks: { canary, name, ...ids, apiKey: palestra.apiKey } };
 }

@@ -11,6 +11,7 @@ import { RunReadsModule } from './runs/run-reads.module.ts';
 import { RunsModule } from './runs/runs.module.ts';
 import { ObservabilityModule } from './sessions/observability.module.ts';
 import { RecordingModule } from './sessions/recording.module.ts';
+import { ReviewsModule } from './reviews/reviews.module.ts';
 import { SessionsModule } from './sessions/sessions.module.ts';
 import { SharesModule } from './shares/shares.module.ts';
 
@@ -29,6 +30,7 @@ export class AppModule {
         RunsModule,
         RunReadsModule,
         AnnotationsModule,
+        ReviewsModule,
         RecordingModule,
         ObservabilityModule,
         ExportsModule,

@@ -13,8 +13,8 @@ export {
   type LensColumns,
   type NarrowRollout,
 } from './rollouts/exported-rollout.ts';
-export { CONTENT_TYPES, FORMATS, narrowFile, preferenceFile, rolloutFile } from './rollouts/formats.ts';
+export { CONTENT_TYPES, FORMATS, labelFile, narrowFile, preferenceFile, rolloutFile } from './rollouts/formats.ts';
 export { redactMessages, redactNarrow } from './rollouts/redact.ts';
 export { type Positioned, ShardedRows, shardName } from './rollouts/shards.ts';
 export { addFigures, type ExportFigures, noFigures, rewardStd } from './rollouts/statistics.ts';
-export { type PairOf, preferencePairs, splitTurns } from './rollouts/training-examples.ts';
+export { type LabelledRollout, type PairOf, preferencePairs, type ReviewOrigin, splitTurns } from './rollouts/training-examples.ts';

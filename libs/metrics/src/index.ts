@@ -19,6 +19,7 @@ export {
   percentileOfHistogram,
   binWidth,
 } from './histogram.ts';
+export { type Agreement, alphaInterval, type AnswerPattern, krippendorffAlpha } from './agreement.ts';
 export { type Interval, passIntervals, type SampleSums, studentInterval, studentIntervalOfSums } from './intervals.ts';
 export type { MetricDefinition } from './lens.ts';
 export { lensRolloutRule, rolloutOfLens } from './lens-rollout.ts';

@@ -72,6 +72,9 @@ export {
   type CompareSort,
   VERDICTS,
   type Verdict,
+  PAIR_CHOICES,
+  type PairChoice,
+  type ReviewMode,
   SESSION_STATES,
   ENDED_SESSION_STATES,
   type SessionState,
@@ -103,6 +106,18 @@ export type {
   BulkAnnotationBody,
   NewBulkAnnotation,
 } from './schemas/annotation.schema.ts';
+export type {
+  CreateReviewQueue,
+  NewReviewQueue,
+  ReviewQueue,
+  ReviewQueueList,
+  ReviewQueueDetail,
+  ReviewItem,
+  NextReview,
+  NextReviewBody,
+  ReviewAnswerBody,
+  NewReviewAnswer,
+} from './schemas/review.schema.ts';
 export type { AuditExportQuery, AuditQuery, AuditEvent, AuditList } from './schemas/audit.schema.ts';
 export type { CompareQuery, ComparedRuns } from './schemas/compare/compare-runs.schema.ts';
 export type { CompareTasksQuery, ComparedTasks } from './schemas/compare/compare-tasks.schema.ts';

@@ -98,6 +98,13 @@ export type CompareSort = (typeof COMPARE_SORTS)[number];
 export const VERDICTS = ['good', 'bad', 'exploit'] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
+/** What a reviewer decides: a label of one rollout, or the better one of two. */
+export const REVIEW_MODES = ['labels', 'pairs'] as const;
+export type ReviewMode = (typeof REVIEW_MODES)[number];
+/** Choices between the two rollouts of a pair. */
+export const PAIR_CHOICES = ['a', 'b', 'tie'] as const;
+export type PairChoice = (typeof PAIR_CHOICES)[number];
+
 /** States of a session. libs/session defines the transitions. */
 export const SESSION_STATES = [
   'reserved',
@@ -139,7 +146,19 @@ export type KeyScope = (typeof KEY_SCOPES)[number];
 export const SPLIT_TYPES = ['train', 'validation', 'test'] as const;
 export type SplitType = (typeof SPLIT_TYPES)[number];
 
-export const ROLLOUT_EXPORT_FORMATS = ['parquet', 'rollouts-parquet', 'jsonl', 'openai', 'hf', 'sft', 'preference', 'curriculum'] as const;
+export const ROLLOUT_EXPORT_FORMATS = [
+  'parquet',
+  'rollouts-parquet',
+  'jsonl',
+  'openai',
+  'hf',
+  'sft',
+  'preference',
+  'preference-parquet',
+  'labels',
+  'labels-parquet',
+  'curriculum',
+] as const;
 export type RolloutExportFormat = (typeof ROLLOUT_EXPORT_FORMATS)[number];
 
 /** Formats of task files. */
@@ -177,6 +196,9 @@ export const AUDIT_ACTIONS = [
   'annotation.bulk',
   'annotation.delete',
   'view.delete',
+  'review_queue.create',
+  'review_queue.close',
+  'review_queue.delete',
   'export.create',
   'export.delete',
   'audit.export',

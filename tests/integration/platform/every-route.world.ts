@@ -85,6 +85,8 @@ export async function furnish(server: TestServer, upstreamUrl: string): Promise<
   const annotation = await made('POST', '/v1/annotations', { rollout, verdict: 'bad' });
   const shared = await made('POST', '/v1/shares', { rollout });
   const view = await made('POST', '/v1/views', { run: RUN, name: 'mine', query: '', lens: 'canonical', state: {} });
+  const queue = await made('POST', '/v1/review-queues', { name: 'mine', run: RUN });
+  await made('POST', `/v1/review-queues/${queue.id}/next`, {});
   const key = await made('POST', '/v1/keys', { name: 'mine' });
   const exported = await made('POST', '/v1/exports', { run: RUN, format: 'jsonl' });
   const { user } = await made('GET', '/v1/me');
@@ -100,6 +102,7 @@ export async function furnish(server: TestServer, upstreamUrl: string): Promise<
     '/v1/annotations/': { id: annotation.id },
     '/v1/shares/': { id: shared.id },
     '/v1/views/': { id: view.id },
+    '/v1/review-queues/': { id: queue.id, position: '1' },
     '/v1/keys/': { id: key.id },
     '/v1/exports/': { id: exported.id, name: files[0].name },
     '/v1/members/': { id: user.id },
@@ -118,7 +121,7 @@ export const idsOf = ({ ids }: House, { route }: Route): Record<string, string> 
     .toSorted(([a], [b]) => b.length - a.length)[0]?.[1] ?? {};
 
 /** Parameters that are no names. */
-export const PLAIN = new Set(['index', 'split', 'variant', 'env']);
+export const PLAIN = new Set(['index', 'position', 'split', 'variant', 'env']);
 /** A name of the same shape that nobody has. */
 export function unlike(value: string): string {
   if (/^[0-9a-f-]{36}$/.test(value)) return randomUUID();
@@ -150,6 +153,8 @@ const BODIES: Record<string, object> = {
   'POST /v1/keys': { name: 'k' },
   'POST /v1/members': { name: 'm' },
   'POST /v1/sessions': { environment: 'local/house', variant: 'abacus', split: 'train', index: 0 },
+  'POST /v1/review-queues': { name: 'theirs', run: RUN },
+  'PUT /v1/review-queues/{id}/items/{position}': { choice: 'good' },
   'POST /v1/shares': { rollout: randomUUID() },
   'POST /v1/text-sessions': { environment: 'local/house', variant: 'abacus', split: 'train', index: 0 },
   'POST /v1/views': { run: RUN, name: 'another', query: '', lens: 'canonical', state: {} },

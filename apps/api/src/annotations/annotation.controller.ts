@@ -75,7 +75,7 @@ export class AnnotationController {
 
   @Audited('annotation.delete')
   @Delete('annotations/:id')
-  @Api({ summary: 'Delete an annotation', response: deletedSchema, errors: ['annotation_not_found'] })
+  @Api({ summary: 'Delete an annotation', response: deletedSchema, errors: ['annotation_not_found', 'annotation_of_review'] })
   async delete(@CurrentCaller() caller: Caller, @Param('id') id: string) {
     await this.annotations.delete(caller, id);
     return { deleted: true };

@@ -64,8 +64,11 @@ export class AnnotationService {
     return { annotations: rows.slice(0, limit).map(present), next: rows.length > limit && last ? encodeCursor([last.at, last.id]) : null };
   }
 
+  /** Throws `annotation_not_found`, and `annotation_of_review` for the answer of a review. */
   async delete(caller: Caller, id: string): Promise<void> {
-    if (!isUuid(id) || !(await deleteAnnotation(this.database.pool, caller.orgId, id))) throw new PalestraError('annotation_not_found');
+    const outcome = isUuid(id) ? await deleteAnnotation(this.database.pool, caller.orgId, id) : 'missing';
+    if (outcome === 'missing') throw new PalestraError('annotation_not_found');
+    if (outcome === 'review') throw new PalestraError('annotation_of_review');
   }
 
   async createView(caller: Caller, body: SavedViewBody) {
@@ -104,7 +107,7 @@ export class AnnotationService {
 
 const invalidField = (key: string, msg: string) =>
   new PalestraError('invalid_body', { detail: [{ type: 'value_error', loc: ['body', key], msg }] });
-const present = ({ created_at, id, rollout, from_index, to_index, verdict, score, tag, note, author }: AnnotationRow) => ({
+const present = ({ created_at, id, rollout, from_index, to_index, verdict, score, tag, note, author, queue }: AnnotationRow) => ({
   id,
   rollout,
   from_index,
@@ -114,6 +117,7 @@ const present = ({ created_at, id, rollout, from_index, to_index, verdict, score
   tag,
   note,
   author,
+  queue,
   created_at: created_at.toISOString(),
 });
 const presentView = ({ created_at, ...view }: ViewRow) => ({ ...view, created_at: created_at.toISOString() });

@@ -7,11 +7,13 @@ export interface AnnotationRow {
   rollout: string;
   from_index: number | null;
   to_index: number | null;
-  verdict: 'good' | 'bad' | 'exploit' | null;
+  /** One of VERDICTS; of a review: a label of its queue, or `chosen`, `rejected`, `tied`. */
+  verdict: string | null;
   score: number | null;
   tag: string | null;
   note: string | null;
   author: string;
+  queue: { id: string; name: string } | null;
   created_at: Date;
 }
 
@@ -30,7 +32,7 @@ export async function insertAnnotation(
      bumped AS (UPDATE runs SET version = version + 1 WHERE seq = $3 AND EXISTS (SELECT FROM held))
      INSERT INTO annotations (org_id, rollout_seq, run_seq, from_index, to_index, verdict, score, tag, note, author)
      SELECT $1, seq, $3, $5, $6, $7, $8, $9, $10, $11 FROM held
-     RETURNING id, $4::text AS rollout, from_index, to_index, verdict, score, tag, note, author, created_at`,
+     RETURNING id, $4::text AS rollout, from_index, to_index, verdict, score, tag, note, author, NULL AS queue, created_at`,
     [
       target.orgId,
       target.seq,
@@ -62,7 +64,8 @@ export async function selectAnnotations(pool: pg.Pool, filter: AnnotationFilter)
   const condition =
     filter.rolloutSeq === null ? 'a.run_seq = ANY($1::int[]) AND $2::bigint IS NULL' : 'a.run_seq = ANY($1::int[]) AND a.rollout_seq = $2';
   const { rows } = await pool.query<AnnotationRow & { at: string }>(
-    `SELECT a.id, h.id AS rollout, a.from_index, a.to_index, a.verdict, a.score, a.tag, a.note, a.author, a.created_at, a.created_at::text AS at
+    `SELECT a.id, h.id AS rollout, a.from_index, a.to_index, a.verdict, a.score, a.tag, a.note, a.author, a.created_at, a.created_at::text AS at,
+       (SELECT json_build_object('id', q.id, 'name', q.name) FROM review_answers w JOIN review_queues q ON q.id = w.queue_id WHERE w.id = a.answer_id) AS queue
      FROM annotations a ${probe('rollout_heads', 'seq = a.rollout_seq', 'h')}
      WHERE ${condition} AND ($3::text IS NULL OR a.tag = $3) AND ($4::timestamptz IS NULL OR (a.created_at, a.id) < ($4, $5::uuid))
      ORDER BY a.created_at DESC, a.id DESC LIMIT $6`,
@@ -71,14 +74,40 @@ export async function selectAnnotations(pool: pg.Pool, filter: AnnotationFilter)
   return rows;
 }
 
-/** Plan: annotations_pkey. */
-export async function deleteAnnotation(pool: pg.Pool, orgId: string, id: string): Promise<boolean> {
-  const { rows } = await pool.query(
-    `WITH gone AS (DELETE FROM annotations WHERE org_id = $1 AND id = $2 RETURNING run_seq), bumped AS (UPDATE runs SET version = version + 1 WHERE seq IN (SELECT run_seq FROM gone))
-     SELECT run_seq FROM gone`,
+/** `review`: it is the answer of a review, which only its queue changes. Plan: annotations_pkey. */
+export async function deleteAnnotation(pool: pg.Pool, orgId: string, id: string): Promise<'deleted' | 'missing' | 'review'> {
+  const { rows } = await pool.query<{ answer_id: string | null }>(
+    `WITH gone AS (DELETE FROM annotations WHERE org_id = $1 AND id = $2 AND answer_id IS NULL RETURNING run_seq),
+       bumped AS (UPDATE runs SET version = version + 1 WHERE seq IN (SELECT run_seq FROM gone))
+     SELECT answer_id FROM annotations WHERE org_id = $1 AND id = $2`,
     [orgId, id],
   );
-  return rows.length > 0;
+  if (!rows[0]) return 'missing';
+  return rows[0].answer_id === null ? 'deleted' : 'review';
+}
+
+/**
+ * Writes the annotations of a queue's answers that have none, of one item or of all: the label as the verdict, or of a pair `chosen` and
+ * `rejected`, or `tied`. Plan: review_answers_pkey, per answer primary keys and annotations_answer_id_idx.
+ */
+export async function insertReviewAnnotations(client: Pick<pg.Pool, 'query'>, queueId: string, position: number | null): Promise<void> {
+  await client.query(
+    `WITH noted AS MATERIALIZED (
+       SELECT a.id, a.org_id, a.comment, a.author, a.answered_at, h.seq, h.run_seq,
+         CASE a.choice || x.side WHEN 'aa' THEN 'chosen' WHEN 'bb' THEN 'chosen' WHEN 'ab' THEN 'rejected' WHEN 'ba' THEN 'rejected' ELSE 'tied' END AS better,
+         i.other_seq IS NOT NULL AS is_pair, a.choice
+       FROM review_answers a JOIN review_items i ON i.queue_id = a.queue_id AND i.position = a.position
+         CROSS JOIN LATERAL (VALUES (i.rollout_seq, 'a'), (i.other_seq, 'b')) x(seq, side)
+         JOIN rollout_heads h ON h.seq = x.seq
+       WHERE a.queue_id = $1 AND ($2::int IS NULL OR a.position = $2) AND a.choice IS NOT NULL AND h.run_seq IS NOT NULL
+         AND NOT EXISTS (SELECT FROM annotations n WHERE n.answer_id = a.id)
+       ORDER BY h.id FOR KEY SHARE OF h),
+     written AS (
+       INSERT INTO annotations (org_id, rollout_seq, run_seq, verdict, note, author, created_at, answer_id)
+       SELECT org_id, seq, run_seq, CASE WHEN is_pair THEN better ELSE choice END, comment, author, answered_at, id FROM noted RETURNING run_seq)
+     UPDATE runs SET version = version + 1 WHERE seq IN (SELECT run_seq FROM written)`,
+    [queueId, position],
+  );
 }
 
 export interface ViewRow {

@@ -23,7 +23,7 @@ export class RolloutExportController {
     summary: 'Write the rollouts of a query to files, in the background',
     body: createRolloutExportSchema,
     response: rolloutExportSchema,
-    errors: ['run_not_found', 'invalid_query', 'capacity_exhausted'],
+    errors: ['run_not_found', 'invalid_query', 'review_queue_not_found', 'capacity_exhausted'],
   })
   create(@CurrentCaller() caller: Caller, @Body({ schema: createRolloutExportSchema }) body: CreateRolloutExport) {
     return this.exports.create(caller, body);

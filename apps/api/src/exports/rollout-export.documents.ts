@@ -26,7 +26,8 @@ export function exportDocuments(row: ExportRow, progress: ExportProgress, files:
   };
   const data = files.map(({ name, rows, size }) => ({ name, rows, size }));
   const figures = request.format === 'curriculum' ? null : progress.figures;
-  const manifest = { ...lineage, rollouts: request.rollouts ?? null, skipped: progress.skipped, figures, files: data };
+  const { rollouts, review } = request;
+  const manifest = { ...lineage, rollouts: rollouts ?? null, review: review ?? null, skipped: progress.skipped, figures, files: data };
   const documents = [{ name: 'manifest.json', body: `${JSON.stringify(manifest, null, 2)}\n`, contentType: 'application/json' }];
   if (request.format === 'hf') {
     documents.push({ name: 'README.md', body: datasetCard(lineage, progress.figures), contentType: 'text/markdown; charset=utf-8' });

@@ -4,6 +4,8 @@ import {
   type ExportedRollout,
   type ExportedRow,
   FORMATS,
+  labelFile,
+  type LabelledRollout,
   narrowFile,
   type NarrowRollout,
   type PairOf,
@@ -54,6 +56,13 @@ export function shardWriter(
     pairs: (rows: AsyncIterable<unknown>) =>
       preferenceFile(
         tap(rows as AsyncIterable<PairOf<ExportedRollout>>, ({ chosen, rejected }) => [chosen, rejected]),
+        format,
+        options,
+      ),
+    labels: (rows: AsyncIterable<unknown>) =>
+      labelFile(
+        tap(rows as AsyncIterable<LabelledRollout<ExportedRollout>>, ({ rollout }) => [rollout]),
+        format,
         options,
       ),
     tasks: (rows: AsyncIterable<unknown>) => curriculumFile(tap(rows as AsyncIterable<CurriculumTask>, () => [])),

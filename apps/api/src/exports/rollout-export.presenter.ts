@@ -14,6 +14,7 @@ export function presentRolloutExport(row: ExportRow, urls: readonly string[]): R
     query: request.canonical_query,
     chosen: request.rollouts?.length ?? null,
     format: request.format,
+    queue: request.review?.queue_id ?? null,
     lens: request.lens,
     redact: request.redact,
     total: row.total === null ? null : Number(row.total),

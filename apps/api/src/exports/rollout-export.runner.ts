@@ -136,7 +136,7 @@ export class RolloutExportRunner implements OnApplicationShutdown {
     while (Date.now() < deadline && (await this.derive.settle(row.request.run_seqs)));
     const { input } = FORMATS[row.request.format];
     const { where, postFilter } = await this.#filter(row.request);
-    if (input === 'pairs' || input === 'tasks' || postFilter) return;
+    if (input === 'pairs' || input === 'labels' || input === 'tasks' || postFilter) return;
     const total = await countMatches(this.#pool, row.request.run_seqs, row.as_of_seq, where);
     if (!(await saveExport(this.database.pool, row.id, progress.lease, { total: String(total) }))) throw new LeaseLost();
   }
@@ -150,6 +150,7 @@ export class RolloutExportRunner implements OnApplicationShutdown {
       asOf: row.as_of_seq,
       redact: request.redact,
       lens: request.lens,
+      queue: request.review ?? null,
     };
     const source = new ExportSource(this.#pool, this.messages, selection, signal);
     const position = storedProgress(row).position;
@@ -157,6 +158,7 @@ export class RolloutExportRunner implements OnApplicationShutdown {
       rollouts: () => source.rollouts(position),
       narrow: () => source.narrow(position),
       pairs: () => source.pairs(position),
+      labels: () => source.labels(position),
       tasks: () => source.tasks(position),
     };
     return readers[FORMATS[request.format].input]();
@@ -226,8 +228,15 @@ function storedProgress({ cursor }: ExportRow): ExportProgress {
 
 /** Metadata in the footers of Parquet files. */
 function lineageOf({ id, request, as_of_seq }: ExportRow): Record<string, string> {
-  const { canonical_query: query, lens, run_name: run } = request;
-  return { 'palestra.export': id, 'palestra.query': query, 'palestra.lens': lens, 'palestra.run': run ?? '', 'palestra.as_of': as_of_seq };
+  const { canonical_query: query, lens, run_name: run, review } = request;
+  return {
+    'palestra.export': id,
+    'palestra.query': query,
+    'palestra.lens': lens,
+    'palestra.run': run ?? '',
+    'palestra.as_of': as_of_seq,
+    ...(review && { 'palestra.queue': review.queue_id }),
+  };
 }
 
 function describe(error: unknown): string {

@@ -1,11 +1,19 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { BlobBody, BlobStore } from '@palestra/blobs';
+import { FORMATS } from '@palestra/exports';
 import { isUuid } from '@palestra/kit';
-import { type CreateRolloutExport, PalestraError, type RolloutExportView } from '@palestra/protocol';
+import {
+  type CreateRolloutExport,
+  PalestraError,
+  type ReviewMode,
+  type RolloutExportFormat,
+  type RolloutExportView,
+} from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
 import { canonicalQuery } from '../rollouts/rollout-query.ts';
+import { type QueueRow, selectQueue } from '../reviews/review-queue.sql.ts';
 import { RunService } from '../runs/run.service.ts';
 import { exportPrefix } from '../store/storage/export-prefix.ts';
 import { declareObjects } from '../store/storage/garbage.sql.ts';
@@ -37,10 +45,15 @@ export class RolloutExportService {
     @Inject(BLOB_STORE) private readonly blobs: BlobStore,
   ) {}
 
-  /** Throws `run_not_found`, `invalid_query`, and `capacity_exhausted` when too many exports wait. */
-  async create(caller: Caller, { run, as_of: asOf, ...request }: CreateRolloutExport): Promise<RolloutExportView> {
+  /**
+   * Throws `run_not_found`, `invalid_query`, `review_queue_not_found`, `invalid_body` for a format that the queue does not have, and
+   * `capacity_exhausted` when too many exports wait.
+   */
+  async create(caller: Caller, { run, queue: queueId, as_of: asOf, ...asked }: CreateRolloutExport): Promise<RolloutExportView> {
     const { pool } = this.database;
-    const runSeq = run === undefined ? null : await this.runs.seqOf(caller, run);
+    const queue = await this.#queue(caller, queueId, asked.format);
+    const request = { ...asked, query: queue?.query ?? asked.query };
+    const runSeq = queue ? queue.run_seq : run === undefined ? null : await this.runs.seqOf(caller, run);
     const found = await selectExportedRuns(pool, caller.orgId, runSeq);
     const runSeqs = found.map(({ seq }) => seq);
     const text = canonicalQuery(request.query);
@@ -59,6 +72,7 @@ export class RolloutExportService {
         run_name: runSeq === null ? null : found[0]!.name,
         run_seqs: runSeqs,
         org_name: caller.orgName,
+        review: queue && { queue_id: queue.id, queue: queue.name, queue_query: queue.query, queue_seed: queue.seed },
       },
       as_of_seq: await latestSeq(pool, asOf ?? null),
       author: caller.userId,
@@ -100,6 +114,20 @@ export class RolloutExportService {
     await this.blobs.deletePrefix(prefix);
   }
 
+  async #queue(caller: Caller, id: string | undefined, format: RolloutExportFormat): Promise<QueueRow | null> {
+    const { input } = FORMATS[format];
+    const refuse = (msg: string) => new PalestraError('invalid_body', { detail: [{ type: 'value_error', loc: ['body', 'queue'], msg }] });
+    if (id === undefined) {
+      if (input === 'labels') throw refuse('This format needs a review queue.');
+      return null;
+    }
+    const queue = await selectQueue(this.database.pool, caller.orgId, id);
+    if (!queue) throw new PalestraError('review_queue_not_found');
+    if (input !== queue.mode)
+      throw refuse(`A queue of ${queue.mode} has no such rows. Formats of ${queue.mode}: ${formatsOf(queue.mode)}.`);
+    return queue;
+  }
+
   async #row(caller: Caller, id: string): Promise<ExportRow | null> {
     return isUuid(id) ? selectExport(this.database.pool, caller.orgId, id) : null;
   }
@@ -113,4 +141,9 @@ export class RolloutExportService {
   }
 }
 
+const formatsOf = (mode: ReviewMode): string =>
+  Object.entries(FORMATS)
+    .filter(([, { input }]) => input === mode)
+    .map(([name]) => name)
+    .join(', ');
 const fileNameOf = (name: string): string => name.split('/').at(-1)!;

@@ -1,12 +1,23 @@
-import type { CurriculumTask, ExportedMessage, ExportedRollout, ExportedRow, PairOf, Positioned } from '@palestra/exports';
+import type {
+  CurriculumTask,
+  ExportedMessage,
+  ExportedRollout,
+  ExportedRow,
+  LabelledRollout,
+  PairOf,
+  Positioned,
+  ReviewOrigin,
+} from '@palestra/exports';
 import { isLearnable, preferencePairs, redactMessages, redactNarrow, splitTurns } from '@palestra/exports';
 import type { Lens } from '@palestra/protocol';
 import { type CompiledQuery, needsTexts } from '@palestra/query';
 import type pg from 'pg';
 import { selectQueryRows, withTexts } from '../rollouts/query-rows.sql.ts';
+import { type ReviewedItem, selectReviewedItems } from '../reviews/review-export.sql.ts';
 import { lensColumns } from './lens-columns.ts';
 import { groupId, narrowRollout } from './narrow-rollout.ts';
 import { readAhead } from './read-ahead.ts';
+import { pairOfReview } from './review-pair.ts';
 import type { ExportMessages, MessageLocation } from './rollout-export.messages.ts';
 import {
   type Condition,
@@ -35,10 +46,12 @@ export interface ExportSelection {
   postFilter: CompiledQuery['postFilter'];
   redact: boolean;
   lens: Lens;
+  /** Its answers in place of runs and query; null: no review. */
+  queue: Omit<ReviewOrigin, 'answers'> | null;
 }
 
-/** Position of a stream: in a run after the row of the keyset, or after a task. */
-export type ExportCursor = { run: number; at: string[] } | { task: number };
+/** Position of a stream: in a run after the row of the keyset, after a task, or after an item of a review. */
+export type ExportCursor = { run: number; at: string[] } | { task: number } | { item: number };
 
 /** A narrow row with the location of its messages. */
 type LocatedRow = ExportedRow & { location: MessageLocation & { bytes: number }; runSeq: number; phaseCode: number };
@@ -79,6 +92,14 @@ export class ExportSource {
   }
 
   async *pairs(from: ExportCursor | null): AsyncGenerator<Positioned<PairOf<ExportedRollout>, ExportCursor>> {
+    if (this.selection.queue !== null) {
+      for await (const { item, rollouts, review } of this.#reviewed(from)) {
+        const [a, b] = rollouts;
+        const pair = a && b && pairOfReview(a, b, review);
+        if (pair) yield { row: pair, cursor: { item } };
+      }
+      return;
+    }
     const pairs = preferencePairs(this.#located('group', from, NARROW_PAGE));
     for await (const batch of batches(pairs, ({ chosen, rejected }) => chosen.location.bytes + rejected.location.bytes)) {
       const messages = await this.#read(batch.flatMap(({ chosen, rejected }) => [chosen.location, rejected.location]));
@@ -88,6 +109,37 @@ export class ExportSource {
         const row = { chosen: this.#withMessages(chosen, good), rejected: this.#withMessages(rejected, bad), group_n };
         yield { row, cursor: afterGroupOf(chosen) };
       }
+    }
+  }
+
+  async *labels(from: ExportCursor | null): AsyncGenerator<Positioned<LabelledRollout<ExportedRollout>, ExportCursor>> {
+    for await (const { item, rollouts, review } of this.#reviewed(from)) {
+      if (rollouts[0]) yield { row: { rollout: rollouts[0], review }, cursor: { item } };
+    }
+  }
+
+  /** Items of the review with their rollouts. A rollout that was erased meanwhile is absent. */
+  async *#reviewed(from: ExportCursor | null) {
+    const { org, queue } = this.selection;
+    let after = from && 'item' in from ? from.item : 0;
+    for (;;) {
+      const page = await selectReviewedItems(this.pool, org.id, queue!.queue_id, after, PAGE);
+      const seqs = page.flatMap(seqsOf);
+      const rows = new Map((await selectDetails(this.pool, seqs)).map((row) => [row.seq, this.#locate(row, 0, undefined)]));
+      const bytesOf = (item: ReviewedItem) => seqsOf(item).reduce((sum, seq) => sum + (rows.get(seq)?.location.bytes ?? 0), 0);
+      for await (const batch of batches(page, bytesOf)) {
+        const found = batch.flatMap(seqsOf).flatMap((seq) => rows.get(seq) ?? []);
+        const messages = await this.#read(found.map(({ location }) => location));
+        for (const item of batch) {
+          const rollouts = seqsOf(item).map((seq) => {
+            const [row, read] = [rows.get(seq), messages.get(seq)];
+            return row && read && this.#withMessages(row, read);
+          });
+          yield { item: item.position, rollouts, review: { ...queue!, answers: item.answers } };
+        }
+      }
+      if (page.length < PAGE) return;
+      after = page.at(-1)!.position;
     }
   }
 
@@ -221,6 +273,8 @@ export class ExportSource {
     return Object.assign(this.#redacted(row), { messages: this.selection.redact ? redactMessages(messages) : messages });
   }
 }
+
+const seqsOf = ({ rollout_seq, other_seq }: ReviewedItem): string[] => (other_seq === null ? [rollout_seq] : [rollout_seq, other_seq]);
 
 const locationOf = ({ seq, id, day, messages, bytes }: DetailRow) => ({ seq, id, day, messages, bytes: Number(bytes) });
 

@@ -1,15 +1,17 @@
-import type { ExportFigures } from '@palestra/exports';
+import type { ExportFigures, ReviewOrigin } from '@palestra/exports';
 import type { CreateRolloutExport } from '@palestra/protocol';
 import type pg from 'pg';
 import type { ExportCursor } from './rollout-export.source.ts';
 
 /** The request in the form in which it runs: names replaced by keys, the query in canonical form. */
-export interface ExportRequest extends Omit<CreateRolloutExport, 'run' | 'as_of'> {
+export interface ExportRequest extends Omit<CreateRolloutExport, 'run' | 'queue' | 'as_of'> {
   canonical_query: string;
   run_name: string | null;
   /** Keys of `run`, or of all runs. */
   run_seqs: number[];
   org_name: string;
+  /** The queue of a review; null, or absent in older requests: rollouts of the query. */
+  review?: Omit<ReviewOrigin, 'answers'> | null;
 }
 
 export interface ExportFile {

@@ -17,7 +17,7 @@ test('any query is quoted for the shell', () => {
 });
 
 test('the estimate of rows names what a row is', () => {
-  expect(FORMAT_NAMES).toHaveLength(8);
+  expect(FORMAT_NAMES).toHaveLength(9);
   expect(estimateRows('jsonl', { total: 1, total_is: 'exact' })).toBe('1 row, one per rollout');
   expect(estimateRows('parquet', { total: 10_000, total_is: 'at_least' })).toBe('over 10000 rows, one per rollout');
   expect(estimateRows('preference', { total: 8, total_is: 'exact' })).toBe('at most one pair per group, from 8 rollouts');

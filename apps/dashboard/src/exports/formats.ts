@@ -7,7 +7,7 @@ interface FormatDescription {
   files: string;
   purpose: string;
   /** What the number of rows depends on. */
-  rows: 'rollouts' | 'pairs' | 'tasks';
+  rows: 'rollouts' | 'pairs' | 'tasks' | 'labels';
 }
 
 /** Every export format of the API; a missing format is a type error. See docs/exports.md. */
@@ -61,6 +61,27 @@ export const EXPORT_FORMATS: Record<RolloutExportFormat, FormatDescription> = {
     purpose: 'prompt, chosen, rejected, margin',
     rows: 'pairs',
   },
+  'preference-parquet': {
+    label: 'Preference pairs, Parquet',
+    row: 'best against worst of a group',
+    files: 'Parquet, zstd',
+    purpose: 'as Preference pairs; messages are a list of structs',
+    rows: 'pairs',
+  },
+  labels: {
+    label: 'Labels of a review',
+    row: 'a reviewed rollout with its labels',
+    files: 'JSON lines',
+    purpose: 'prompt, completion, label, answers with reviewer and time',
+    rows: 'labels',
+  },
+  'labels-parquet': {
+    label: 'Labels of a review, Parquet',
+    row: 'a reviewed rollout with its labels',
+    files: 'Parquet, zstd',
+    purpose: 'as Labels of a review; messages are a list of structs',
+    rows: 'labels',
+  },
   curriculum: {
     label: 'Curriculum',
     row: 'a task with 0 < solve rate < 1',
@@ -69,7 +90,8 @@ export const EXPORT_FORMATS: Record<RolloutExportFormat, FormatDescription> = {
     rows: 'tasks',
   },
 };
-export const FORMAT_NAMES = Object.keys(EXPORT_FORMATS) as RolloutExportFormat[];
+/** Formats of a query. Labels come from a review queue (its page exports them). */
+export const FORMAT_NAMES = (Object.keys(EXPORT_FORMATS) as RolloutExportFormat[]).filter((name) => EXPORT_FORMATS[name].rows !== 'labels');
 
 /** The estimated number of rows, before the export counts them. */
 export function estimateRows(format: RolloutExportFormat, rollouts: { total: number; total_is: 'exact' | 'at_least' } | undefined): string {
@@ -78,6 +100,8 @@ export function estimateRows(format: RolloutExportFormat, rollouts: { total: num
   switch (EXPORT_FORMATS[format].rows) {
     case 'rollouts':
       return `${some} ${rollouts.total === 1 ? 'row' : 'rows'}, one per rollout`;
+    case 'labels':
+      return 'one row per reviewed rollout';
     case 'pairs':
       return `at most one pair per group, from ${some} rollouts`;
     case 'tasks':

@@ -1,4 +1,4 @@
-import type { Annotation, RolloutHeader, RolloutOutline } from '@palestra/protocol';
+import type { NewAnnotation, RolloutHeader, RolloutOutline } from '@palestra/protocol';
 import { useSearch } from '@tanstack/react-router';
 import { useCallback, useMemo, useRef, useState } from 'react';
 import { addAnnotation } from '../data/annotations.ts';
@@ -54,7 +54,7 @@ export function Reader({ header, outline: uploadedOutline }: { header: RolloutHe
     },
     [go, items, openness, toggle],
   );
-  const annotate = (part: Partial<Pick<Annotation, 'verdict' | 'score'>>, name: string) => {
+  const annotate = (part: Partial<Pick<NewAnnotation, 'verdict' | 'score'>>, name: string) => {
     const body = { rollout: id, from_index: null, to_index: null, verdict: null, score: null, tag: null, note: null, ...part };
     addAnnotation(body).then(
       () => notify(`${name} saved`),

@@ -1,12 +1,13 @@
 import type { RolloutExportFormat } from '@palestra/protocol';
 import { chatMessages } from './chat-messages.ts';
 import type { ExportedRollout, ExportedRow } from './exported-rollout.ts';
+import { exampleParquet, LABEL_COLUMNS, PREFERENCE_COLUMNS } from './example-parquet.ts';
 import { rolloutJsonLines } from './rollout-jsonl.ts';
 import { rolloutParquet } from './rollout-parquet.ts';
-import { type PairOf, preferenceExample, sftExample } from './training-examples.ts';
+import { labelExample, type LabelledRollout, type PairOf, preferenceExample, sftExample } from './training-examples.ts';
 
-/** The input: rollouts with messages, rows without messages, pairs of a group, or tasks. */
-export type FormatInput = 'rollouts' | 'narrow' | 'pairs' | 'tasks';
+/** The input: rollouts with messages, rows without messages, pairs of a group, labelled rollouts of a review, or tasks. */
+export type FormatInput = 'rollouts' | 'narrow' | 'pairs' | 'labels' | 'tasks';
 
 interface FormatDescription {
   input: FormatInput;
@@ -21,6 +22,9 @@ export const FORMATS: Record<RolloutExportFormat, FormatDescription> = {
   hf: { input: 'rollouts', extension: 'parquet' },
   sft: { input: 'rollouts', extension: 'jsonl' },
   preference: { input: 'pairs', extension: 'jsonl' },
+  'preference-parquet': { input: 'pairs', extension: 'parquet' },
+  labels: { input: 'labels', extension: 'jsonl' },
+  'labels-parquet': { input: 'labels', extension: 'parquet' },
   curriculum: { input: 'tasks', extension: 'parquet' },
 };
 
@@ -53,14 +57,36 @@ export function narrowFile(rows: Rows<ExportedRow>, { lineage }: FileOptions): A
   return rolloutParquet(rows, { messages: false, lineage });
 }
 
-export function preferenceFile(pairs: Rows<PairOf<ExportedRollout>>, options: FileOptions): AsyncGenerator<Uint8Array> {
-  return jsonLines(pairs, preferenceExample, options);
+export function preferenceFile(
+  pairs: Rows<PairOf<ExportedRollout>>,
+  format: RolloutExportFormat,
+  options: FileOptions,
+): AsyncGenerator<Uint8Array> {
+  if (format === 'preference') return jsonLines(pairs, preferenceExample, options);
+  return exampleParquet(examplesOf(pairs, preferenceExample, options), PREFERENCE_COLUMNS, options.lineage);
+}
+
+export function labelFile(
+  rollouts: Rows<LabelledRollout<ExportedRollout>>,
+  format: RolloutExportFormat,
+  options: FileOptions,
+): AsyncGenerator<Uint8Array> {
+  if (format === 'labels') return jsonLines(rollouts, labelExample, options);
+  return exampleParquet(examplesOf(rollouts, labelExample, options), LABEL_COLUMNS, options.lineage);
 }
 
 async function* jsonLines<Row>(rows: Rows<Row>, exampleOf: (row: Row) => object | null, options: FileOptions): AsyncGenerator<Uint8Array> {
+  for await (const example of examplesOf(rows, exampleOf, options)) yield Buffer.from(`${JSON.stringify(example)}\n`);
+}
+
+async function* examplesOf<Row, Example>(
+  rows: Rows<Row>,
+  exampleOf: (row: Row) => Example | null,
+  options: FileOptions,
+): AsyncGenerator<Example> {
   for await (const row of rows) {
     const example = exampleOf(row);
-    if (example) yield Buffer.from(`${JSON.stringify(example)}\n`);
+    if (example) yield example;
     else options.onSkip();
   }
 }

@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import type { ExportedRollout } from './exported-rollout.ts';
-import { advantageOf, preferenceFile, preferencePairs, rolloutFile } from '../index.ts';
+import { advantageOf, labelFile, preferenceFile, preferencePairs, rolloutFile } from '../index.ts';
 import { each, linesOf, message, options, rollout, transcript } from './rollout-files.fixture.ts';
+
+const ANSWERS = ['good', 'bad', 'good'].map((choice, at) => ({
+  reviewer: `r${at}`,
+  choice,
+  comment: null,
+  at: '2026-01-01T00:00:00.000Z',
+}));
 
 describe('SFT', () => {
   test('only what the model wrote carries loss; a rollout without a word of it is no example', async () => {
@@ -60,7 +67,7 @@ describe('preference pairs', () => {
       ...group('6', [-1, 0, 3]),
       rollout(1, { group_key: null, reward: 9 }),
     ];
-    const pairs: [string | null, number, number, number][] = [];
+    const pairs: [string | null, number, number, number | null][] = [];
     for await (const { chosen, rejected, group_n } of preferencePairs(each(rows)))
       pairs.push([chosen.group_key, chosen.reward!, rejected.reward!, group_n]);
     expect(pairs).toEqual([
@@ -73,13 +80,42 @@ describe('preference pairs', () => {
     const told = options();
     const other = { messages: [message(0, 'user_message', 'another question'), message(1, 'assistant_message', 'yes')] };
     const rows = [...group('1', [0, 1]), ...group('1', [1, 0], [{ run_id: 'run-2' }, { run_id: 'run-2' }]), ...group('2', [0, 1], [other])];
-    const lines = await linesOf(preferenceFile(preferencePairs(each(rows)), told));
+    const lines = await linesOf(preferenceFile(preferencePairs(each(rows)), 'preference', told));
     expect(lines).toHaveLength(2);
     expect(told.skipped.count).toBe(1);
     expect(lines[0]).toMatchObject({ margin: 1, chosen_reward: 1, rejected_reward: 0, group_key: '1', group_n: 2 });
     expect(lines[0].prompt.map(({ role }: any) => role)).toEqual(['system', 'user']);
     expect(lines[0].chosen[0].tool_calls[0].function.arguments).toBe('{"name": "m1"}');
     expect(lines[0].rejected[0].tool_calls[0].function.arguments).toBe('{"name": "m0"}');
+  });
+
+  test('a pair of a review has its lineage, and needs no rewards', async () => {
+    const review = { queue_id: 'q1', queue: 'careful', queue_query: 'step:3', queue_seed: 7, answers: ANSWERS };
+    const [better, worse] = group('1', [null, 1]);
+    const lines = await linesOf(
+      preferenceFile(each([{ chosen: better!, rejected: worse!, group_n: null, review }]), 'preference', options()),
+    );
+    expect(lines[0]).toMatchObject({ margin: null, chosen_reward: null, rejected_reward: 1, group_n: null, ...review });
+  });
+
+  test('a label is the most frequent answer, and none if two are equally frequent', async () => {
+    const review = { queue_id: 'q1', queue: 'careful', queue_query: '', queue_seed: 7, answers: ANSWERS };
+    const tied = { ...review, answers: ANSWERS.slice(0, 2) };
+    const rows = group('1', [0, 1, 1]);
+    const empty = { ...rows[2]!, messages: [] };
+    const told = options();
+    const labelled = [
+      { rollout: rows[0]!, review },
+      { rollout: rows[1]!, review: tied },
+      { rollout: empty, review },
+    ];
+    const lines = await linesOf(labelFile(each(labelled), 'labels', told));
+    expect(lines).toMatchObject([
+      { rollout_id: rows[0]!.rollout_id, label: 'good', label_share: 2 / 3, reward: 0, queue: 'careful', answers: ANSWERS },
+      { rollout_id: rows[1]!.rollout_id, label: null, label_share: null, reward: 1 },
+    ]);
+    expect(lines[0].prompt.map(({ role }: any) => role)).toEqual(['system', 'user']);
+    expect(told.skipped.count).toBe(1);
   });
 
   test('advantages are those of docs/reference/metrics.md#canonical-metrics', () => {

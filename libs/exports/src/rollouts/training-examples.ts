@@ -56,12 +56,39 @@ export function sftExample(rollout: ExportedRollout): SftExample | null {
   };
 }
 
-/** Best and worst of a group. */
+/** Two rollouts of a group, the better one first. */
 export interface PairOf<Row> {
   chosen: Row;
   rejected: Row;
-  /** Number of comparable rollouts in the group. */
-  group_n: number;
+  /** Number of comparable rollouts in the group; null for a pair of a review. */
+  group_n: number | null;
+  /** The reviewers that compared them; absent: their rewards did. */
+  review?: ReviewOrigin;
+}
+
+/** The answers of reviewers and the queue that they come from. */
+export interface ReviewOrigin {
+  queue_id: string;
+  queue: string;
+  /** Query and seed of the sample. */
+  queue_query: string;
+  queue_seed: number;
+  answers: ReviewedAnswer[];
+}
+
+export interface ReviewedAnswer {
+  reviewer: string;
+  /** A label, or of a pair `chosen`, `rejected`, `tied`: what the reviewer says of the chosen rollout. */
+  choice: string;
+  comment: string | null;
+  /** ISO 8601. */
+  at: string;
+}
+
+/** A rollout with the labels that reviewers gave it. */
+export interface LabelledRollout<Row> {
+  rollout: Row;
+  review: ReviewOrigin;
 }
 
 /**
@@ -103,20 +130,21 @@ function pairOf<Row extends NarrowRollout>(group: { best: Row; worst: Row; n: nu
   return { chosen: group.best, rejected: group.worst, group_n: group.n };
 }
 
-export interface PreferenceExample extends ExampleLineage {
+export interface PreferenceExample extends ExampleLineage, Partial<ReviewOrigin> {
   prompt: ChatTurn[];
   chosen: ChatTurn[];
   rejected: ChatTurn[];
-  chosen_reward: number;
-  rejected_reward: number;
-  margin: number;
-  group_n: number;
+  chosen_reward: number | null;
+  rejected_reward: number | null;
+  /** Difference of the rewards; null if one is not scored. Reviewers may prefer the lower reward. */
+  margin: number | null;
+  group_n: number | null;
   chosen_rollout_id: string;
   rejected_rollout_id: string;
 }
 
 /** null if the prompts differ or one completion is empty, because there is nothing to compare. */
-export function preferenceExample({ chosen, rejected, group_n }: PairOf<ExportedRollout>): PreferenceExample | null {
+export function preferenceExample({ chosen, rejected, group_n, review }: PairOf<ExportedRollout>): PreferenceExample | null {
   const [good, bad] = [splitTurns(chosen.messages), splitTurns(rejected.messages)];
   if (good.completion.length === 0 || bad.completion.length === 0) return null;
   if (JSON.stringify(good.prompt) !== JSON.stringify(bad.prompt)) return null;
@@ -124,13 +152,47 @@ export function preferenceExample({ chosen, rejected, group_n }: PairOf<Exported
     prompt: good.prompt,
     chosen: good.completion,
     rejected: bad.completion,
-    chosen_reward: chosen.reward!,
-    rejected_reward: rejected.reward!,
-    margin: chosen.reward! - rejected.reward!,
+    chosen_reward: chosen.reward,
+    rejected_reward: rejected.reward,
+    margin: chosen.reward === null || rejected.reward === null ? null : chosen.reward - rejected.reward,
     group_n,
     chosen_rollout_id: chosen.rollout_id,
     rejected_rollout_id: rejected.rollout_id,
     ...lineageOf(chosen),
+    ...review,
+  };
+}
+
+export interface LabelExample extends ExampleLineage, ReviewOrigin {
+  rollout_id: string;
+  /** The most frequent label; null if two are equally frequent. */
+  label: string | null;
+  /** Share of the answers with that label. */
+  label_share: number | null;
+  prompt: ChatTurn[];
+  completion: ChatTurn[];
+  reward: number | null;
+  stop: string | null;
+}
+
+/** null for a rollout without a message of the model. */
+export function labelExample({ rollout, review }: LabelledRollout<ExportedRollout>): LabelExample | null {
+  const { prompt, completion } = splitTurns(rollout.messages);
+  if (completion.length === 0) return null;
+  const counts = new Map<string, number>();
+  for (const { choice } of review.answers) counts.set(choice, (counts.get(choice) ?? 0) + 1);
+  const [first, second] = [...counts].toSorted(([, a], [, b]) => b - a);
+  const label = first && first[1] !== second?.[1] ? first[0] : null;
+  return {
+    rollout_id: rollout.rollout_id,
+    label,
+    label_share: label === null ? null : first![1] / review.answers.length,
+    prompt,
+    completion,
+    reward: rollout.reward,
+    stop: rollout.stop,
+    ...lineageOf(rollout),
+    ...review,
   };
 }
 

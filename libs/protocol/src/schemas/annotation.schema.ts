@@ -40,11 +40,15 @@ export const annotationSchema = z.object({
   rollout: z.string(),
   from_index: z.number().nullable(),
   to_index: z.number().nullable(),
-  verdict: z.enum(VERDICTS).nullable(),
+  verdict: z
+    .string()
+    .nullable()
+    .describe(`${VERDICTS.join(', ')}; of a review: a label of its queue, or chosen, rejected, tied.`),
   score: z.number().nullable(),
   tag: z.string().nullable(),
   note: z.string().nullable(),
   author: z.string().describe('Name of the author.'),
+  queue: z.object({ id: z.string(), name: z.string() }).nullable().describe('The review queue whose answer it is.'),
   created_at: z.string(),
 });
 

@@ -54,6 +54,16 @@ export {
   signInLinkSchema,
 } from './organisation.schema.ts';
 export { pageQuery, deletedSchema } from './page.schema.ts';
+export {
+  createReviewQueueSchema,
+  reviewQueueSchema,
+  reviewQueueListSchema,
+  reviewQueueDetailSchema,
+  reviewItemSchema,
+  nextReviewBodySchema,
+  nextReviewSchema,
+  reviewAnswerBodySchema,
+} from './review.schema.ts';
 export { createRolloutExportSchema, rolloutExportSchema, rolloutExportListSchema, cancelledExportSchema } from './rollout-export.schema.ts';
 export {
   rolloutHeaderSchema,

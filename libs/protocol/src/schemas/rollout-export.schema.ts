@@ -8,6 +8,12 @@ export const createRolloutExportSchema = z.object({
   rollouts: chosenRolloutsSchema.optional().describe('Ids of chosen rollouts; absent: all rollouts of the query'),
   as_of: arrivalSchema.optional(),
   format: z.enum(ROLLOUT_EXPORT_FORMATS).default('parquet'),
+  queue: z
+    .uuid()
+    .optional()
+    .describe(
+      'A review queue in place of run and query: its preferences (preference, preference-parquet) or its labels (labels, labels-parquet)',
+    ),
   lens: z
     .enum(LENSES)
     .default('canonical')
@@ -33,6 +39,7 @@ export const rolloutExportSchema = z.object({
   query: z.string().describe('In its canonical spelling'),
   chosen: z.number().nullable().describe('Rollouts chosen by id; null: all rollouts of the query'),
   format: z.enum(ROLLOUT_EXPORT_FORMATS),
+  queue: z.string().nullable().describe('Id of the review queue whose answers it has'),
   lens: z.enum(LENSES),
   redact: z.boolean(),
   total: z.number().nullable().describe('Rollouts of the query; null until counted, and for queries with regexes, pairs and tasks'),

@@ -7,7 +7,15 @@ import { deleteEmptyPacks, markPacksOf } from './pack.sql.ts';
 type Queryable = Pick<pg.Pool, 'query'>;
 
 /** Tables whose rows belong to one rollout, by `rollout_seq`. tests/integration/store/sealing.spec.ts fails if one is missing here. */
-const OF_ROLLOUT = ['rollout_starts', 'rollout_meta', 'rollout_transcripts', 'rollout_tools', 'rollout_calls', 'annotations'];
+const OF_ROLLOUT = [
+  'rollout_starts',
+  'rollout_meta',
+  'rollout_transcripts',
+  'rollout_tools',
+  'rollout_calls',
+  'annotations',
+  'review_items',
+];
 /** Tables whose rows belong to one run, by `run_seq`. */
 const OF_RUN = [
   'rollout_groups',
@@ -19,6 +27,7 @@ const OF_RUN = [
   'saved_views',
   'rollout_exports',
   'rollout_search_runs',
+  'review_queues',
 ];
 
 export interface ErasableRollout {
@@ -60,6 +69,7 @@ export async function eraseRollouts(client: Queryable, seqs: readonly string[], 
   for (const table of OF_ROLLOUT) {
     await client.query(`DELETE FROM ${table} WHERE rollout_seq = ANY($1::bigint[])`, [seqs]);
   }
+  await client.query('DELETE FROM review_items WHERE other_seq = ANY($1::bigint[])', [seqs]);
   // Clients choose rollout ids and may upload them again: a link would then show the new rollout.
   await client.query(
     'DELETE FROM share_links l USING rollout_heads h WHERE h.seq = ANY($1::bigint[]) AND l.org_id = h.org_id AND l.rollout_id = h.id',

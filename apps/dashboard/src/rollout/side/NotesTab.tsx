@@ -15,17 +15,20 @@ export const verdictMarks: Record<Verdict, readonly [mark: string, className: st
 };
 const keysOf: Record<Verdict, string> = { good: 'g', bad: 'b', exploit: 'x' };
 
+/** Labels of review queues have no mark. */
+const marksOf = new Map<string, readonly [mark: string, className: string]>(Object.entries(verdictMarks));
+
 const indexOf = (text: string): number | null => (/^\d{1,9}$/.test(text.trim()) ? Number(text) : null);
 
 function AnnotationItem({ annotation, goTo }: { annotation: Annotation; goTo: (() => void) | null }) {
-  const { verdict, score, tag, note, from_index: from, to_index: until } = annotation;
+  const { verdict, score, tag, note, queue, from_index: from, to_index: until } = annotation;
   const remove = useMutation({ mutationFn: () => deleteAnnotation(annotation) });
   return (
     <li className="border-t border-line py-2 text-[12px] first:border-t-0">
       <div className="flex flex-wrap items-center gap-2">
         {verdict && (
-          <span className={`chip ${verdictMarks[verdict][1]}`}>
-            {verdictMarks[verdict][0]} {verdict}
+          <span className={`chip ${marksOf.get(verdict)?.[1] ?? ''}`}>
+            {marksOf.get(verdict)?.[0]} <PlainText text={verdict} />
           </span>
         )}
         {score !== null && <span className="chip">{score} of 5</span>}
@@ -41,15 +44,17 @@ function AnnotationItem({ annotation, goTo }: { annotation: Annotation; goTo: ((
           </button>
         )}
         <span className="flex-1" />
-        <button
-          type="button"
-          className="label hover:text-ink-1"
-          disabled={remove.isPending}
-          onClick={() => remove.mutate()}
-          aria-label={`Delete the annotation of ${annotation.author}`}
-        >
-          Delete
-        </button>
+        {queue === null && (
+          <button
+            type="button"
+            className="label hover:text-ink-1"
+            disabled={remove.isPending}
+            onClick={() => remove.mutate()}
+            aria-label={`Delete the annotation of ${annotation.author}`}
+          >
+            Delete
+          </button>
+        )}
       </div>
       {note && (
         <p className="mt-1 whitespace-pre-wrap break-words">
@@ -58,6 +63,11 @@ function AnnotationItem({ annotation, goTo }: { annotation: Annotation; goTo: ((
       )}
       <p className="label mt-1">
         {annotation.author}, <Age iso={annotation.created_at} />
+        {queue && (
+          <>
+            , review “<PlainText text={queue.name} />”
+          </>
+        )}
       </p>
       {remove.error && <p className="text-bad">Not deleted: {remove.error.message}</p>}
     </li>
