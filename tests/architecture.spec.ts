@@ -39,6 +39,7 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
       provenance: ['json'],
       events: ['json'],
       outcome: ['json', 'provenance', 'events'],
+      failure: ['json', 'events'],
       'fill-rules': ['json', 'provenance'],
       steps: ['provenance', 'fill-rules'],
       ledger: ['json', 'outcome'],

@@ -1,5 +1,13 @@
 export { errorCatalogue, type ErrorCode, PalestraError } from './error-catalogue.ts';
 export { MAX_JSON_DEPTH, JsonBounds } from './json-bounds.ts';
+export {
+  type CauseClass,
+  classOfFingerprint,
+  failureClassCode,
+  fingerprintOfBigint,
+  fingerprintOfHash,
+  fingerprintToBigint,
+} from './failure-fingerprint.ts';
 export type { JsonValue, JsonObject } from './json.ts';
 export { isObject, parseJson, stringifyJson, toPlainNumber, toFiniteNumber } from './lossless.ts';
 export {
@@ -79,6 +87,8 @@ export {
   ENDED_SESSION_STATES,
   type SessionState,
   CALL_FAILURES,
+  CAUSE_KINDS,
+  type CauseKind,
   FAILURE_CLASSES,
   type FailureClass,
   type CallState,

@@ -132,6 +132,13 @@ export const CALL_FAILURES = ['policy', 'environment', 'infrastructure'] as cons
 export const FAILURE_CLASSES = ['ok', ...CALL_FAILURES] as const;
 export type FailureClass = (typeof FAILURE_CLASSES)[number];
 
+/**
+ * What shows why a rollout failed: a tool result that is an error, a call that could not be parsed, the trainer's text, or the stop reason
+ * alone. Stored.
+ */
+export const CAUSE_KINDS = ['call', 'parse', 'reported', 'stop'] as const;
+export type CauseKind = (typeof CAUSE_KINDS)[number];
+
 export const CALL_STATES = ['running', 'result', 'tool_failed', 'refused'] as const;
 export type CallState = (typeof CALL_STATES)[number];
 

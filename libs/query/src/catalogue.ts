@@ -38,9 +38,10 @@ export type InValue = keyof typeof IN_MESSAGE_TYPES;
 
 /**
  * text: a word, a quoted text or a regex. integer, number, duration (milliseconds unless a unit follows): compared, ranges.
- * time: dates and ages. enum, boolean, uuid, bigint (an id that may be longer than a double is exact): equality only.
+ * time: dates and ages. enum, boolean, uuid, bigint (an id that may be longer than a double is exact), failure (a fingerprint or a class):
+ * equality only.
  */
-export type QueryKeyKind = 'text' | 'integer' | 'number' | 'duration' | 'time' | 'enum' | 'boolean' | 'uuid' | 'bigint';
+export type QueryKeyKind = 'text' | 'integer' | 'number' | 'duration' | 'time' | 'enum' | 'boolean' | 'uuid' | 'bigint' | 'failure';
 
 export interface QueryKeyEntry {
   key: string;
@@ -92,6 +93,12 @@ const entries = {
     example: 'received:2026-11-01..2026-11-20',
   },
   stop: choice(STOP_REASONS, 'why it stopped', 'stop:max_turns,max_tokens'),
+  failure: {
+    kind: 'failure',
+    nullable,
+    description: 'cause of its failure: a fingerprint of the Failures page, or whose failure it was (policy, environment, infrastructure)',
+    example: 'failure:infrastructure',
+  },
   state: choice(ROLLOUT_STATES, 'state of the upload', 'state:live'),
   tool: text('name of a tool that was called', 'tool:bash'),
   'tool.error': text('name of a tool of which a call failed', 'tool.error:bash'),

@@ -1,4 +1,4 @@
-import { type ProvenanceField, TRUNCATED_STOPS } from '@palestra/protocol';
+import { classOfFingerprint, type ProvenanceField, TRUNCATED_STOPS } from '@palestra/protocol';
 import type { Clause, CompareValue, FieldClause, Query, RangeValue, RegexValue, TextValue, Value } from './ast.ts';
 import { type HasValue, type IsValue, type RolloutFlag } from './catalogue.ts';
 import { type SearchedTypes, searchedTypes } from './message-types.ts';
@@ -98,6 +98,8 @@ function fieldHolds(clause: FieldClause, value: Value, row: QueryRow, context: C
       return isHolds(textOf(value) as IsValue, row);
     case 'has':
       return hasHolds(textOf(value) as HasValue, row);
+    case 'failure':
+      return equal(row.cause, value, context) || (row.cause !== null && textOf(value) === classOfFingerprint(row.cause));
     case 'received':
       return value.kind === 'compare' || value.kind === 'range' ? inWindow(row.receivedAt, value, context.now) : false;
     default:

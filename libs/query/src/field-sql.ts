@@ -1,4 +1,13 @@
-import { type Phase, type ProvenanceField, PROVENANCES, type RolloutState, type StopReason, TRUNCATED_STOPS } from '@palestra/protocol';
+import {
+  failureClassCode,
+  fingerprintToBigint,
+  type Phase,
+  type ProvenanceField,
+  PROVENANCES,
+  type RolloutState,
+  type StopReason,
+  TRUNCATED_STOPS,
+} from '@palestra/protocol';
 import type { CompareValue, FieldClause, Operand, RangeValue, RegexValue, TextValue, Value } from './ast.ts';
 import { findKey, type HasValue, type IsValue, type QueryKeyKind } from './catalogue.ts';
 import type { Compilation } from './compilation.ts';
@@ -55,6 +64,8 @@ export function fieldSql({ key, values }: FieldClause, positive: boolean, compil
       return phaseSql(values, compilation);
     case 'stop':
       return stopSql(texts(values) as StopReason[], compilation);
+    case 'failure':
+      return failureSql(values, compilation);
     case 'state':
       return isCode(
         compilation.column('state'),
@@ -131,6 +142,18 @@ function phaseSql(values: Value[], compilation: Compilation): string {
   return anyOf([
     ...(codes.length > 0 ? [isCode(column, codes, compilation)] : []),
     ...(phases.includes('unknown') ? [`${column} IS NULL`] : []),
+  ]);
+}
+
+/** The last two bits of a stored fingerprint are its class; 0 is a rollout whose cause is not known yet. */
+function failureSql(values: Value[], compilation: Compilation): string {
+  const column = compilation.column('cause');
+  const classes = texts(values).flatMap((text) => failureClassCode(text) ?? []);
+  const fingerprints = texts(values).flatMap((text) => (failureClassCode(text) === null ? fingerprintToBigint(text) : []));
+  return anyOf([
+    ...(fingerprints.length > 0 ? [`${column} = ANY(${compilation.bind(fingerprints)}::bigint[])`] : []),
+    ...(classes.length > 0 ? [`(${column} & 3)::int = ANY(${compilation.bind(classes)}::int[])`] : []),
+    ...(values.some(({ kind }) => kind === 'null') ? [`${column} IS NULL`] : []),
   ]);
 }
 

@@ -82,6 +82,10 @@ function valueOf(entry: QueryKeyEntry): fc.Arbitrary<Bare> {
     enum: () => fc.constantFrom(...(entry.values ?? [])).map((value) => ({ kind: 'text', text: value })),
     boolean: () => fc.constantFrom('true', 'false').map((value) => ({ kind: 'text', text: value })),
     uuid: () => fc.uuid().map((value) => ({ kind: 'text', text: value })),
+    failure: () =>
+      fc
+        .oneof(fc.constantFrom('policy', 'environment', 'infrastructure'), fc.stringMatching(/^[0-9a-f]{16}$/))
+        .map((value) => ({ kind: 'text', text: value })),
     bigint: () => fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n).map((value) => ({ kind: 'text', text: String(value) })),
   };
   return entry.nullable ? fc.oneof(known[entry.kind](), fc.constant({ kind: 'null' })) : known[entry.kind]();

@@ -32,6 +32,8 @@ export interface QueryRow {
   /** Milliseconds since the epoch. */
   receivedAt: number;
   stop: StopReason;
+  /** Fingerprint of the cause of its failure (libs/rollouts); null: nothing failed. */
+  cause: string | null;
   state: RolloutState;
   flags: readonly RolloutFlag[];
   /** An absent field is unknown. */

@@ -45,6 +45,7 @@ export const defaultSchema: QuerySchema = {
     lat: 'r.latency_ms',
     received: 'r.received_at',
     stop: 'r.stop',
+    cause: 'r.cause',
     state: 'r.state',
     flags: 'r.flags',
     prov: 'r.prov',

@@ -29,6 +29,7 @@ export type FieldName =
   | 'lat'
   | 'received'
   | 'stop'
+  | 'cause'
   | 'state'
   | 'flags'
   | 'prov'

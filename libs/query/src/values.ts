@@ -1,3 +1,4 @@
+import { CALL_FAILURES, failureClassCode } from '@palestra/protocol';
 import type { CompareOperator, Operand, Span, Value } from './ast.ts';
 import type { QueryKeyEntry } from './catalogue.ts';
 import { nearest, QueryError } from './query-error.ts';
@@ -20,6 +21,7 @@ const expected: Record<QueryKeyEntry['kind'], string> = {
   boolean: 'true or false',
   uuid: 'an id',
   bigint: 'a whole number',
+  failure: 'a fingerprint of 16 hexadecimal digits, policy, environment or infrastructure',
 };
 
 export function wrongValue(entry: QueryKeyEntry, raw: string, span: Span, why?: string, suggestion?: string): QueryError {
@@ -70,6 +72,9 @@ function readExact(entry: QueryKeyEntry, raw: string, span: Span): string {
     case 'uuid':
       if (uuidPattern.test(raw)) return lower;
       break;
+    case 'failure':
+      if (failureClassCode(lower) !== null || /^[0-9a-f]{16}$/.test(lower)) return lower;
+      throw wrongValue(entry, raw, span, undefined, nearest(raw, CALL_FAILURES));
     default:
       if (/^-?\d{1,19}$/.test(raw) && isInt64(BigInt(raw))) return BigInt(raw).toString();
   }

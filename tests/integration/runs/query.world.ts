@@ -1,4 +1,4 @@
-import { type Provenance, PROVENANCES, ROLLOUT_STATES, STOP_REASONS } from '@palestra/protocol';
+import { fingerprintToBigint, type Provenance, PROVENANCES, ROLLOUT_STATES, STOP_REASONS } from '@palestra/protocol';
 import { createHash } from 'node:crypto';
 import { type QueryGroup, type QueryMessage, type QueryRow, ROLLOUT_FLAGS } from '@palestra/query';
 import pg from 'pg';
@@ -17,6 +17,8 @@ const uuid = (text: string) =>
     .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
 export const RUNS = { skyrl: uuid('skyrl'), slime: uuid('slime') };
+/** A fingerprint of each class, and one that is negative as a `bigint`. */
+export const CAUSES = ['00000000000000a1', '00000000000000a2', 'f0000000000000a3'] as const;
 const rewards = [0, 1, null, 0.5, 1, 0.25, -1, 1];
 const contents = [
   'Traceback (most recent call last): ValueError at line 3',
@@ -72,6 +74,7 @@ function baseRow(index: number): QueryRow {
     latencyMs: index % 3 === 1 ? null : index * 100,
     receivedAt: NOW - index * 5 * HOUR,
     stop: STOP_REASONS[index % STOP_REASONS.length]!,
+    cause: index % 4 === 0 ? null : CAUSES[index % CAUSES.length]!,
     state: ROLLOUT_STATES[index % ROLLOUT_STATES.length]!,
     flags: ROLLOUT_FLAGS.filter((_, bit) => ((index * 5) >> bit) % 2 === 1),
     prov: { step: level(0), group: level(1), sample: level(2), reward: level(3), stop: level(0), turns: level(1), telemetry: level(2) },
@@ -123,7 +126,7 @@ const DDL = `
   CREATE TABLE groups (run_id uuid, group_key bigint, n int, n_expected int, scored int, c int, sum float8, sumsq float8, min float8, max float8,
     PRIMARY KEY (run_id, group_key));
   CREATE TABLE rollouts (org_id uuid, id uuid, seq bigint PRIMARY KEY, run_id uuid, step int, policy_step int, group_key bigint, sample_idx int,
-    task_id int, env_id int, phase smallint, reward float8, stop smallint, state smallint, turns int, calls int, call_errors int, msgs int,
+    task_id int, env_id int, phase smallint, reward float8, stop smallint, cause bigint, state smallint, turns int, calls int, call_errors int, msgs int,
     tok_out int, tok_tool int, bytes bigint, gaps int, flags int, prov int, started_at timestamptz, received_at timestamptz,
     duration_ms bigint, latency_ms bigint);
   CREATE TABLE rollout_meta (rollout_seq bigint PRIMARY KEY, rollout_name text, source text, model text);
@@ -158,6 +161,7 @@ async function insertRow(insert: Insert, row: QueryRow, seq: number): Promise<vo
     reward: row.reward,
     // Both spellings of "not known".
     stop: row.stop === 'unknown' && seq % 2 === 0 ? null : defaultSchema.stopCodes[row.stop],
+    cause: row.cause === null ? null : fingerprintToBigint(row.cause),
     state: defaultSchema.stateCodes[row.state],
     turns: row.turns,
     calls: row.calls,

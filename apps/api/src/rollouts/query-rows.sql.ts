@@ -1,4 +1,4 @@
-import { type Phase, PHASES, PROVENANCE_FIELDS, PROVENANCES, ROLLOUT_STATES, STOP_REASONS } from '@palestra/protocol';
+import { fingerprintOfBigint, type Phase, PHASES, PROVENANCE_FIELDS, PROVENANCES, ROLLOUT_STATES, STOP_REASONS } from '@palestra/protocol';
 import { type QueryGroup, type QueryRow, ROLLOUT_FLAGS } from '@palestra/query';
 import type pg from 'pg';
 import { wordOf } from '../store/vocabulary-codes.ts';
@@ -27,7 +27,7 @@ SELECT r.seq::text, ${fields.id} AS id, ${fields.name} AS name, ${fields.run_id}
   ${fields.step} AS step, ${fields.policy_step} AS "policyStep", ${fields.reward} AS reward, ${fields.turns} AS turns,
   ${fields.calls} AS calls, ${fields.call_errors} AS "callErrors", ${fields.msgs} AS msgs, ${fields.tok} AS tokens,
   ${fields.bytes}::float8 AS bytes, ${fields.gaps} AS gaps, ${fields.dur} AS "durationMs", ${fields.lat} AS "latencyMs",
-  extract(epoch FROM ${fields.received})::float8 * 1000 AS "receivedAt", ${fields.stop} AS stop, ${fields.state} AS state,
+  extract(epoch FROM ${fields.received})::float8 * 1000 AS "receivedAt", ${fields.stop} AS stop, ${fields.cause}::text AS cause, ${fields.state} AS state,
   ${fields.flags} AS flags, ${fields.prov} AS prov,
   (SELECT json_build_object('n', g.n, 'nExpected', g.n_expected, 'scored', g.scored, 'successes', g.successes, 'sum', g.sum, 'sumsq', g.sum_squares,
       'min', g.min, 'max', g.max)
@@ -50,6 +50,7 @@ function queryRow({ tools, ...row }: Row): QueryRow {
   return {
     ...row,
     phase: wordOf(PHASES, row.phase) ?? ('unknown' satisfies Phase),
+    cause: row.cause === null ? null : fingerprintOfBigint(row.cause),
     stop: wordOf(STOP_REASONS, row.stop) ?? 'unknown',
     state: ROLLOUT_STATES[row.state]!,
     flags: ROLLOUT_FLAGS.filter((flag) => (row.flags & flagBits[flag]) !== 0),

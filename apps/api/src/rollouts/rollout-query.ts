@@ -60,6 +60,7 @@ export const storeSchema: QuerySchema = {
     lat: 'r.latency_ms',
     received: 'r.received_at',
     stop: `COALESCE(r.stop, ${STOP_REASONS.indexOf('unknown')})`,
+    cause: 'r.cause',
     state: `CASE WHEN NOT r.finished AND r.last_at > now() - interval '${LIVE_MS} ms' THEN 0 WHEN r.messages = 0 THEN 3 WHEN r.finished THEN 1
         WHEN r.last_at < now() - interval '${STALE_MS} ms' THEN 2 ELSE 1 END`,
     flags: 'r.flags',

@@ -1,7 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
 import {
+  type FailureCause,
   inferSteps,
   MESSAGE_FLAGS,
+  type MessageSkeleton,
   NORMALISER_VERSION,
   type NormalisedRollout,
   normaliseRollout,
@@ -34,6 +36,7 @@ import {
   writeNarrowRows,
 } from './derive.sql.ts';
 import { Dictionary } from './dictionary.sql.ts';
+import { failureCauses } from './failure-causes.ts';
 import { narrowRow, rulesOf } from './narrow-row.ts';
 import { markDue, selectArrivals, selectDueRuns, clearDue, withInferenceLock, writeInferred } from './infer.sql.ts';
 import { RollupService } from '../figures/rollup.service.ts';
@@ -206,11 +209,12 @@ export class DeriveService {
       selectRunSettings(pool, [...new Set(heads.map((head) => head.run_seq))]),
     ]);
     const maxTurns = new Map([...runs].map(([seq, run]) => [seq, run.max_turns]));
+    const messagesOf = (head: DirtyHead) => messages.get(head.seq) ?? [];
     const rawOf = (head: DirtyHead, prompt: string | null) => ({
       id: head.id,
       start: head.start,
       rolloutInfo: head.rollout_info ?? {},
-      messages: messages.get(head.seq) ?? [],
+      messages: messagesOf(head),
       prompt,
       startedAt: startedAt(head.start),
       receivedAt: head.received_at,
@@ -238,12 +242,11 @@ export class DeriveService {
       const prompt = prompts.get(head.seq) ?? null;
       if (prompt !== null || maxTurns.get(head.run_seq) !== before.get(head.run_seq)) rollouts[at] = normalise(head, prompt);
     });
-    const rows = await this.#narrowRows(
-      heads,
-      rollouts,
-      (head) => rawOf(head, null).messages,
-      (head) => settingsOf(runs.get(head.run_seq)?.settings),
+    const causes = await failureCauses(
+      this.transcripts,
+      heads.map((head, at) => ({ head, rollout: rollouts[at]!, messages: messagesOf(head) })),
     );
+    const rows = await this.#narrowRows(heads, rollouts, messagesOf, causes, (head) => settingsOf(runs.get(head.run_seq)?.settings));
     // The normaliser compares turns with the longest rollout of the run (docs/reference/metrics.md#stop-reason), so that a longer one
     // changes the others.
     const outdated = rollouts.some(({ source }) => source === 'skyrl') ? [...grown] : [];
@@ -263,7 +266,8 @@ export class DeriveService {
   async #narrowRows(
     heads: readonly DirtyHead[],
     rollouts: readonly NormalisedRollout[],
-    messagesOf: (head: DirtyHead) => Parameters<typeof narrowRow>[2],
+    messagesOf: (head: DirtyHead) => readonly MessageSkeleton[],
+    causes: ReadonlyMap<string, FailureCause>,
     settingsOfRun: (head: DirtyHead) => RunSettings,
   ): Promise<NarrowRow[]> {
     const envIds = await this.#dictionary.environments(
@@ -280,6 +284,7 @@ export class DeriveService {
         head,
         rollouts[at]!,
         messagesOf(head),
+        causes.get(head.seq) ?? null,
         { envId: envIds[at]!, taskId: taskIdAt.get(at) ?? null, rulesId: ruleIds[at]! },
         { settings: settingsOfRun(head), gapGraceMs: this.config.gapGraceMs },
       ),

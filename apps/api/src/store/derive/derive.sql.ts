@@ -154,6 +154,11 @@ export interface NarrowRow {
   group_size: number | null;
   stop: number | null;
   failure: number | null;
+  /** Fingerprint of the cause of its failure, and the index of the message that shows it. */
+  cause: string | null;
+  cause_index: number | null;
+  cause_kind: number | null;
+  cause_tool: string | null;
   turns: number | null;
   tool_turns: number | null;
   messages: number;
@@ -187,7 +192,7 @@ export interface NarrowRow {
 }
 
 const NARROW = `seq, id, revision, run_seq, env_id, task_id, task_index, step, policy_step, group_key, sample_idx, phase, reward, partial_reward, reward_positive, max_reward,
-  last_reward, reward_reported, reward_steps, group_size, stop, failure, turns, tool_turns, messages, calls, call_errors, tokens_out, tokens_tool, bytes, gaps, flags, provenance,
+  last_reward, reward_reported, reward_steps, group_size, stop, failure, cause, cause_index, cause_kind, cause_tool, turns, tool_turns, messages, calls, call_errors, tokens_out, tokens_tool, bytes, gaps, flags, provenance,
   normaliser, finished, split, received_at, last_at`;
 /** An inferred value stays until the normaliser reports one: for a step that still needs inference ... */
 const STAYS = 'excluded.step IS NULL AND r.provenance & $2 = $3';
@@ -220,12 +225,12 @@ const TELEMETRY_RULE = `CASE WHEN ${MATCHED} THEN m.telemetry_rule ELSE excluded
 const WRITE = `
 WITH sent AS MATERIALIZED (
   SELECT f.seq, f.id, f.revision, f.run_seq, f.env_id, f.task_id, f.task_index, f.step, f.policy_step, f.group_key, f.sample_idx, f.phase, f.reward, f.partial_reward,
-    f.reward_positive, f.max_reward, f.last_reward, f.reward_reported, f.reward_steps, f.group_size, f.stop, f.failure, f.turns, f.tool_turns, f.messages, f.calls, f.call_errors, f.tokens_out,
+    f.reward_positive, f.max_reward, f.last_reward, f.reward_reported, f.reward_steps, f.group_size, f.stop, f.failure, f.cause, f.cause_index, f.cause_kind, f.cause_tool, f.turns, f.tool_turns, f.messages, f.calls, f.call_errors, f.tokens_out,
     f.tokens_tool, f.bytes, f.gaps, f.flags, f.provenance, f.normaliser, f.finished, f.split, to_timestamp(f.received_at / 1000) AS received_at,
     to_timestamp(f.last_at / 1000) AS last_at, f.rollout_name, f.source, f.model, f.author, f.stop_raw, f.sid, f.rules_id, f.telemetry_rule, f.tools, f.infer, f.gaps_in
   FROM jsonb_to_recordset($1::jsonb) AS f(seq bigint, id uuid, revision int, run_seq int, env_id int, task_id int, task_index int, step int, policy_step int,
     group_key bigint, sample_idx int, phase smallint, reward float8, partial_reward float8, reward_positive float8, max_reward float8, last_reward float8, reward_reported float8,
-    reward_steps smallint, group_size smallint, stop smallint, failure smallint, turns int, tool_turns int, messages int, calls int, call_errors int, tokens_out int, tokens_tool int, bytes bigint,
+    reward_steps smallint, group_size smallint, stop smallint, failure smallint, cause bigint, cause_index int, cause_kind smallint, cause_tool text, turns int, tool_turns int, messages int, calls int, call_errors int, tokens_out int, tokens_tool int, bytes bigint,
     gaps int, flags int, provenance int, normaliser smallint, finished boolean, split text, received_at float8, last_at float8, rollout_name text,
     source text, model text, author text, stop_raw text, sid text, rules_id int, telemetry_rule text, tools jsonb, infer boolean, gaps_in float8)
 ), held AS MATERIALIZED (

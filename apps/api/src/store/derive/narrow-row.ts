@@ -1,6 +1,15 @@
-import { type JsonObject, PHASES, PROVENANCE_FIELDS, STOP_REASONS, UNSCORED_FAILURES } from '@palestra/protocol';
+import {
+  CAUSE_KINDS,
+  fingerprintToBigint,
+  type JsonObject,
+  PHASES,
+  PROVENANCE_FIELDS,
+  STOP_REASONS,
+  UNSCORED_FAILURES,
+} from '@palestra/protocol';
 import {
   cutText,
+  type FailureCause,
   groupKeyOf,
   MESSAGE_FLAGS,
   type MessageSkeleton,
@@ -46,6 +55,7 @@ export function narrowRow(
   head: DirtyHead,
   rollout: NormalisedRollout,
   messages: readonly MessageSkeleton[],
+  cause: FailureCause | null,
   names: DictionaryIds,
   { settings, gapGraceMs }: { settings: RunSettings; gapGraceMs: number },
 ): NarrowRow {
@@ -78,6 +88,10 @@ export function narrowRow(
     group_size: rollout.groupSize === null ? null : Math.min(rollout.groupSize, 32_767),
     stop: codeOf(STOP_REASONS, rollout.stop),
     failure: codeOf(UNSCORED_FAILURES, head.failure_class),
+    cause: cause === null ? null : fingerprintToBigint(cause.fingerprint),
+    cause_index: cause?.index ?? null,
+    cause_kind: codeOf(CAUSE_KINDS, cause?.kind),
+    cause_tool: cause?.tool ?? null,
     turns: rollout.turns,
     tool_turns: rollout.toolTurns,
     messages: rollout.messageCount,

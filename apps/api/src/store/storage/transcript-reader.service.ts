@@ -1,12 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { BlobError } from '@palestra/blobs';
 import { TimeSlice } from '@palestra/kit';
-import type { MessageSkeleton } from '@palestra/rollouts';
+import type { ErrorMessage, MessageSkeleton } from '@palestra/rollouts';
 import { compareMessages, type TranscriptMessage } from '@palestra/rollouts/transcript';
 import { Database } from '../../platform/database/database.ts';
+import { mapLimit } from './map-limit.ts';
 import { messageOf, TranscriptObjects } from './transcript-objects.service.ts';
 import {
+  ERROR_FLAGS,
+  type ErrorLocation,
   type KeyedSkeleton,
+  selectLiveErrors,
   selectLiveMessages,
   selectLiveMessagesOfMany,
   selectLivePrompts,
@@ -24,6 +28,11 @@ export interface TranscriptLocation {
   day: string;
   sealed: boolean;
 }
+
+/** Sealed rollouts that are read side by side. */
+const SEALED_READS = 8;
+/** Messages that share an index. */
+const MAX_REPEATS = 4;
 
 /** A rollout is seldom sealed or erased. One that changes during each attempt is a defect. */
 const MAX_ATTEMPTS = 5;
@@ -121,6 +130,24 @@ export class TranscriptReader {
     for (const location of locations) {
       if (pointers.has(location.seq)) found.set(location.seq, await this.#promptOf(location));
     }
+    return found;
+  }
+
+  /** The messages that say what failed, by `seq`; long contents are cut (libs/rollouts). */
+  async errors(locations: readonly ErrorLocation[]): Promise<Map<string, ErrorMessage>> {
+    const { pool } = this.database;
+    const found = await selectLiveErrors(pool, locations);
+    // In this order, so that a rollout that is sealed in between appears in both.
+    const pointers = await selectPointers(
+      pool,
+      locations.map(({ seq }) => seq),
+    );
+    const sealed = locations.filter(({ seq }) => pointers.has(seq));
+    await mapLimit(sealed, SEALED_READS, async (location) => {
+      const rows = await this.messages({ ...location, sealed: true }, { from: location.index, limit: MAX_REPEATS });
+      const row = rows.find(({ index, flags }) => index === location.index && (flags & ERROR_FLAGS) !== 0);
+      if (row) found.set(location.seq, { content: row.content, metadata: row.metadata });
+    });
     return found;
   }
 

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { MessageSkeleton } from '@palestra/rollouts';
+import { type ErrorMessage, MESSAGE_FLAGS, type MessageSkeleton, READ_PART } from '@palestra/rollouts';
 import { chunksOf, type TranscriptChunk } from '@palestra/rollouts/transcript';
 import type { StoredMessageRow, TranscriptLocation } from './transcript-reader.service.ts';
 
@@ -93,6 +93,34 @@ export async function selectLiveSkeletons(pool: pg.Pool, locations: readonly Tra
 
 function skeletonOf([eventId, index, type, name, callId, reward, isFinished, flags, bytes, sentAt]: SkeletonTuple): KeyedSkeleton {
   return { eventId, index, type: type as MessageSkeleton['type'], name, callId, reward, isFinished, flags, bytes, sentAt };
+}
+
+/** A message that is an error, by its index. */
+export interface ErrorLocation extends TranscriptLocation {
+  index: number;
+}
+
+/** Messages that say what failed. */
+export const ERROR_FLAGS = MESSAGE_FLAGS.error | MESSAGE_FLAGS.parseError;
+
+/** Content of these messages, of unsealed rollouts, by `seq`. Plan: as `selectLiveSkeletons`. */
+export async function selectLiveErrors(pool: pg.Pool, locations: readonly ErrorLocation[]): Promise<Map<string, ErrorMessage>> {
+  const { rows } = await pool.query<ErrorMessage & { seq: string }>({
+    name: 'transcript-live-errors',
+    text: `SELECT h.seq::text, m.content, m.metadata FROM unnest($1::bigint[], $2::date[], $3::int[]) AS h(seq, day, index)
+      CROSS JOIN LATERAL (
+        SELECT CASE WHEN char_length(content) > $4 THEN left(content, $5) || E'\\n' || right(content, $4 - $5) ELSE content END AS content, metadata
+        FROM rollout_messages WHERE day = h.day AND rollout_seq = h.seq AND index = h.index AND flags & $6 <> 0 ORDER BY event_id LIMIT 1) m`,
+    values: [
+      locations.map(({ seq }) => seq),
+      locations.map(({ day }) => day),
+      locations.map(({ index }) => index),
+      READ_PART.characters,
+      READ_PART.head,
+      ERROR_FLAGS,
+    ],
+  });
+  return new Map(rows.map(({ seq, content, metadata }) => [seq, { content, metadata }]));
 }
 
 /** First system and first user message of unsealed rollouts. Plan: as above. */
