@@ -145,7 +145,7 @@ test('the list of runs keeps its order while figures follow; a pill tells of new
   await expect.poll(async () => (await names()).length).toBe(2);
   const read = await names();
   const older = table.locator('[data-row]', { hasText: read[1] });
-  const column = (await table.locator('[role=columnheader]').allInnerTexts()).indexOf('rollouts');
+  const column = (await table.locator('[role=columnheader]').allInnerTexts()).indexOf('Rollouts');
   const rollouts = () => older.locator('[role=cell]').nth(column).innerText();
   await expect.poll(rollouts).toBe('1');
   await sendEvents(palestra, [...scored(read[1]!).events, ...scored(read[1]!).events]);

@@ -17,26 +17,26 @@ const queryText = ({ query, chosen }: RolloutExportView): string =>
   chosen === null ? query || 'all rollouts' : plural(chosen, 'chosen rollout');
 
 const columns: Column<RolloutExportView>[] = [
-  { id: 'state', head: 'state', track: '92px', cell: (job) => <JobState job={job} /> },
-  { id: 'run', head: 'run', track: 'minmax(100px,1fr)', title: (job) => job.run ?? undefined, cell: (job) => job.run ?? 'all runs' },
+  { id: 'state', head: 'State', track: '92px', cell: (job) => <JobState job={job} /> },
+  { id: 'run', head: 'Run', track: 'minmax(100px,1fr)', title: (job) => job.run ?? undefined, cell: (job) => job.run ?? 'all runs' },
   {
     id: 'query',
-    head: 'query',
+    head: 'Query',
     track: 'minmax(110px,2fr)',
     title: queryText,
     cell: (job) => <span className="mono text-ink-2">{queryText(job)}</span>,
   },
-  { id: 'format', head: 'format', track: '116px', cell: (job) => EXPORT_FORMATS[job.format].label },
+  { id: 'format', head: 'Format', track: '116px', cell: (job) => EXPORT_FORMATS[job.format].label },
   {
     id: 'rows',
-    head: 'rows',
+    head: 'Rows',
     track: 'minmax(100px,0.8fr)',
     cell: (job) => (isInProgress(job) ? <JobProgress job={job} /> : plural(job.written, 'row')),
   },
-  { id: 'bytes', head: 'size', track: '76px', align: 'right', cell: (job) => (job.bytes > 0 ? formatBytes(job.bytes) : UNKNOWN) },
+  { id: 'bytes', head: 'Size', track: '76px', align: 'right', cell: (job) => (job.bytes > 0 ? formatBytes(job.bytes) : UNKNOWN) },
   {
     id: 'asked',
-    head: 'created',
+    head: 'Created',
     track: '86px',
     align: 'right',
     title: (job) => formatAbsolute(job.created_at),

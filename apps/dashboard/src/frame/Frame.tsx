@@ -58,10 +58,13 @@ function Rail({ org }: { org: string | undefined }) {
   const theme = useTheme();
   const folded = useFoldedRail();
   return (
-    <div className="flex min-w-0 flex-col border-r border-line bg-paper-1 px-2 max-[760px]:flex-row max-[760px]:items-center max-[760px]:gap-2 max-[760px]:overflow-x-auto max-[760px]:border-b max-[760px]:border-r-0">
+    <div className="flex min-w-0 flex-col border-r border-line bg-paper-1 px-2 max-[760px]:flex-row max-[760px]:items-center max-[760px]:gap-2 max-[760px]:overflow-hidden max-[760px]:border-b max-[760px]:border-r-0">
       <Brand />
       <PaletteButton />
-      <nav aria-label="Main" className="flex flex-col gap-px whitespace-nowrap max-[760px]:flex-row">
+      <nav
+        aria-label="Main"
+        className="flex flex-col gap-px whitespace-nowrap max-[760px]:min-w-0 max-[760px]:flex-1 max-[760px]:flex-row max-[760px]:justify-between max-[760px]:overflow-x-auto"
+      >
         {org ? (
           <Link
             to="/$org/runs"

@@ -53,7 +53,7 @@ export function LatestGroups() {
       </div>
       <div role="table" aria-labelledby="latest-groups">
         <div role="row" className={`grid border-y border-line px-1 ${columns}`}>
-          {['task', 'environment', 'step', 'samples', 'mean', 'std', 'variance'].map((head, i) => (
+          {['Task', 'Environment', 'Step', 'Samples', 'Mean', 'Std', 'Variance'].map((head, i) => (
             <span key={head} role="columnheader" className={`head-cell ${[2, 4, 5].includes(i) ? 'justify-end' : ''}`}>
               {head}
             </span>

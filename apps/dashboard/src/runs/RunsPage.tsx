@@ -47,15 +47,16 @@ export function RunsPage() {
     [setSelected],
   );
   const wide = useMedia('(min-width: 1500px)');
-  const columns = useMemo(
-    () => runColumns({ has: (run) => selected.some(({ ref }) => ref === refOf(run)), toggle }, wide),
-    [selected, toggle, wide],
-  );
   const read = useMemo(() => uniqueRuns(pages.data?.pages ?? []), [pages.data]);
   const total = pages.data?.pages.at(-1)?.total;
   const first = pages.isPlaceholderData ? undefined : pages.data?.pages[0];
   const now = useQuery(runsNowQuery(request, snapshot, first, pages.dataUpdatedAt)).data;
   const { runs, fresh } = useMemo(() => runsWithNews(read, total ?? 0, now), [read, total, now]);
+  const tagged = runs.some(({ tags }) => tags.length > 0);
+  const columns = useMemo(
+    () => runColumns({ has: (run) => selected.some(({ ref }) => ref === refOf(run)), toggle }, wide, tagged),
+    [selected, toggle, wide, tagged],
+  );
   const behind = runs.filter(({ pending }) => pending !== null);
   useKeys({ x: () => focused && toggle(focused), '/': () => search.current?.focus() });
 

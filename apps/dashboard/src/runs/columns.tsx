@@ -48,18 +48,15 @@ interface Selection {
 
 const typeOf = ({ phases }: ListedRun): string => phases.filter((phase) => phase !== 'unknown').join(' + ') || UNKNOWN;
 
-/** A column for wide screens. On narrow screens the title of the model has the source. */
-const source: Column<ListedRun> = {
-  id: 'source',
-  head: 'source',
-  explain: 'Trainer that uploaded the newest rollout',
-  track: 'minmax(64px,0.7fr)',
-  title: (run) => run.origin?.source ?? undefined,
-  cell: (run) => <span className="text-ink-3">{run.origin?.source ?? UNKNOWN}</span>,
-};
+/** Columns for wide windows. Elsewhere the titles of the model and the name have the source and the owner. */
+const WIDE = new Set(['source', 'tokens', 'owner']);
 
-/** The columns of the list of runs. */
-export function runColumns(selected: Selection, wide: boolean): Column<ListedRun>[] {
+/** The columns of the list of runs, in a window that is wide or not, with tags if any run has some. */
+export function runColumns(selected: Selection, wide: boolean, tagged: boolean): Column<ListedRun>[] {
+  return allColumns(selected).filter(({ id }) => (wide || !WIDE.has(id)) && (tagged || id !== 'tags'));
+}
+
+function allColumns(selected: Selection): Column<ListedRun>[] {
   return [
     {
       id: 'selected',
@@ -77,7 +74,7 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
     },
     {
       id: 'state',
-      head: 'event',
+      head: 'Newest',
       explain: 'Time of the newest event; a filled dot means live',
       track: '70px',
       cell: (run) => (
@@ -90,9 +87,10 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
     },
     {
       id: 'name',
-      head: 'run',
-      track: 'minmax(124px,2.2fr)',
-      title: (run) => `${run.name}\nsince ${formatAbsolute(run.created_at)}`,
+      head: 'Run',
+      track: 'minmax(184px,2.6fr)',
+      phone: 'minmax(0,1fr)',
+      title: (run) => [run.name, `since ${formatAbsolute(run.created_at)}`, ownerTitle(run)].filter(Boolean).join('\n'),
       cell: (run) => (
         <Link to="/$org/runs/$run" params={{ org: run.org, run: run.name }} search={{}} className="strong hover:text-accent" tabIndex={-1}>
           <PlainText text={run.name} />
@@ -101,26 +99,33 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
     },
     {
       id: 'environments',
-      head: 'envs',
+      head: 'Environments',
       explain: 'Environments of the rollouts',
-      track: 'minmax(78px,1.3fr)',
+      track: 'minmax(96px,1.3fr)',
       title: (run) => run.environments.join(', '),
       cell: (run) => <span className="text-ink-2">{run.environments.map((name) => name.split('/').at(-1)).join(', ') || UNKNOWN}</span>,
     },
     {
       id: 'type',
-      head: 'type',
+      head: 'Type',
       explain: 'Training, evaluation, or both',
       track: '44px',
       title: typeOf,
       cell: (run) => <span className="text-ink-3">{typeOf(run)}</span>,
     },
-    ...(wide ? [source] : []),
+    {
+      id: 'source',
+      head: 'Source',
+      explain: 'Trainer that uploaded the newest rollout',
+      track: 'minmax(64px,0.7fr)',
+      title: (run) => run.origin?.source ?? undefined,
+      cell: (run) => <span className="text-ink-3">{run.origin?.source ?? UNKNOWN}</span>,
+    },
     {
       id: 'model',
-      head: 'model',
+      head: 'Model',
       explain: 'Model and trainer of the newest rollout',
-      track: 'minmax(48px,1.2fr)',
+      track: 'minmax(72px,1.2fr)',
       title: (run) => [run.origin?.model, run.origin?.source && `uploaded by ${run.origin.source}`].filter(Boolean).join('\n'),
       cell: (run) => (
         <span className="text-ink-3">
@@ -130,7 +135,7 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
     },
     {
       id: 'step',
-      head: 'step',
+      head: 'Step',
       track: '50px',
       align: 'right',
       cell: (run) => (
@@ -139,12 +144,13 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
         </WithProvenance>
       ),
     },
-    { id: 'rollouts', head: 'rollouts', track: '64px', align: 'right', cell: (run) => formatCount(run.num_rollouts) },
+    { id: 'rollouts', head: 'Rollouts', track: '64px', align: 'right', cell: (run) => formatCount(run.num_rollouts) },
     {
       id: 'reward',
-      head: 'mean reward',
+      head: 'Mean reward',
       explain: `Mean reward by step, and ${newest}`,
       track: '180px',
+      phone: '162px',
       title: (run) =>
         `${leftOutOf(run)}; mean of the whole run ${formatReward(run.avg_rollout_reward)}, ${formatCount(run.num_scored)} of ${formatCount(run.num_rollouts)} rollouts`,
       cell: (run) => (
@@ -159,7 +165,8 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
       id: 'delta',
       head: 'Δ 10',
       explain: 'Mean reward of the newest 10 steps minus that of the 10 steps before',
-      track: '72px',
+      track: '66px',
+      phone: '60px',
       align: 'right',
       cell: (run) => <Delta value={run.recent?.reward_delta} />,
     },
@@ -184,7 +191,7 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
     },
     {
       id: 'zero',
-      head: 'zero var.',
+      head: 'Zero var.',
       explain: `Share of groups with equal rewards, ${newest}`,
       track: '67px',
       align: 'right',
@@ -192,7 +199,7 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
     },
     {
       id: 'errors',
-      head: 'left out',
+      head: 'Left out',
       explain: `Rollouts without a reward, which the figures leave out, ${newest}`,
       track: '68px',
       title: (run) =>
@@ -206,7 +213,7 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
     },
     {
       id: 'tokens',
-      head: '≈ tokens',
+      head: '≈ Tokens',
       explain: `Mean tokens of the model and the tools per rollout, ${newest}`,
       track: '58px',
       align: 'right',
@@ -214,7 +221,7 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
     },
     {
       id: 'owner',
-      head: 'owner',
+      head: 'Owner',
       explain:
         'User and API key of the session of the newest rollout. Without a session: the agent that its upload names. Palestra does not store who uploaded a rollout.',
       track: 'minmax(54px,0.9fr)',
@@ -227,7 +234,7 @@ export function runColumns(selected: Selection, wide: boolean): Column<ListedRun
     },
     {
       id: 'tags',
-      head: 'tags',
+      head: 'Tags',
       track: 'minmax(36px,0.8fr)',
       title: (run) => run.tags.join(', '),
       cell: (run) => (

@@ -11,6 +11,7 @@ import {
   type Ref,
 } from 'react';
 import { useKeys } from '../frame/keyboard.ts';
+import { useMedia } from '../frame/media.ts';
 import { useRowHeight } from '../theme/density.ts';
 
 export interface Column<Row> {
@@ -18,6 +19,8 @@ export interface Column<Row> {
   head: ReactNode;
   /** A grid track: `88px`, `minmax(120px,2fr)`. */
   track: string;
+  /** The track in a window as narrow as a phone, where only columns with one are shown. */
+  phone?: string;
   align?: 'right';
   /** Explains the head on hover. */
   explain?: string;
@@ -81,7 +84,7 @@ const PREFETCH_ROWS = 30;
 export function DataTable<Row>(props: Props<Row>) {
   const {
     label,
-    columns,
+    columns: given,
     rows,
     rowKey,
     total,
@@ -93,10 +96,13 @@ export function DataTable<Row>(props: Props<Row>) {
     more,
     selection,
     rowHeight: fixedHeight,
-    minWidth = 0,
+    minWidth: width = 0,
     handle,
     empty,
   } = props;
+  const isPhone = useMedia('(max-width: 560px)') && given.some(({ phone }) => phone !== undefined);
+  const columns = isPhone ? given.flatMap((column) => (column.phone ? { ...column, track: column.phone } : [])) : given;
+  const minWidth = isPhone ? 0 : width;
   const density = useRowHeight();
   const rowHeight = fixedHeight ?? density;
   const scroller = useRef<HTMLDivElement>(null);
