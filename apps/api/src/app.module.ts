@@ -1,6 +1,7 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { AccountsModule } from './accounts/accounts.module.ts';
 import { AnnotationsModule } from './annotations/annotations.module.ts';
+import { DemoModule } from './demo/demo.module.ts';
 import { EnvironmentsModule } from './environments/environments.module.ts';
 import { ExportsModule } from './exports/exports.module.ts';
 import { FilesModule } from './files/files.module.ts';
@@ -35,6 +36,7 @@ export class AppModule {
         ObservabilityModule,
         ExportsModule,
         SharesModule,
+        DemoModule,
         HealthModule,
       ],
     };

@@ -1,22 +1,8 @@
-import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { announcement } from './announcement.ts';
 import { ConfigError, readConfig } from './platform/config.ts';
 import { limitHeapGrowth } from './platform/gc-tuning.ts';
-import { type RunningServer, startServer } from './server.ts';
-
-const CLI = path.resolve(import.meta.dirname, '../../cli/dist/main.js');
-
-/** Records a short demo run, so that the first page of a new user shows real rollouts. Returns a function that stops it. */
-function playDemo({ url, apiKey }: RunningServer, onEnd: () => void): () => void {
-  const demo = spawn(process.execPath, [CLI, 'demo'], {
-    stdio: ['ignore', 'inherit', 'inherit'],
-    env: { ...process.env, OPENREWARD_URL: url, OPENREWARD_API_URL: url, OPENREWARD_SESSION_URL: url, OPENREWARD_API_KEY: apiKey },
-  });
-  demo.on('error', (error) => process.stderr.write(`palestra: the demo did not start: ${error.message}\n`));
-  demo.on('exit', onEnd);
-  return () => void demo.kill();
-}
+import { startServer } from './server.ts';
 
 async function main(): Promise<void> {
   limitHeapGrowth();
@@ -31,13 +17,12 @@ async function main(): Promise<void> {
   const server = await startServer(config);
   // stdout is for people and for scripts that copy the export lines; logs go to stderr.
   process.stdout.write(await announcement(server, config.dataDir, process.stdout.isTTY));
-  let stopDemo = () => {};
-  if (config.demo && server.fresh && config.bundledEnvironments) stopDemo = playDemo(server, () => (stopDemo = () => {}));
+  if (config.demo && config.bundledEnvironments && !stopping.signal.aborted)
+    await server.playDemo().catch((error: Error) => process.stderr.write(`palestra: the demo did not start: ${error.message}\n`));
   if (!stopping.signal.aborted) await new Promise((resolve) => stopping.signal.addEventListener('abort', resolve, { once: true }));
   process.stdout.write('Stopping ...\n');
   // A second signal ends the process at once.
   process.once('SIGINT', () => process.exit(130));
-  stopDemo();
   await server.close();
 }
 

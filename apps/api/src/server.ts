@@ -6,6 +6,7 @@ import { createApp } from './app.ts';
 import { AccountService } from './accounts/account.service.ts';
 import { FIRST_ORG } from './accounts/owner.ts';
 import { newApiKey } from './accounts/secret-token.ts';
+import { DemoService } from './demo/demo.service.ts';
 import { HealthService } from './health/health.service.ts';
 import { migrateJobs } from './jobs/job-schema.ts';
 import type { Config } from './platform/config.ts';
@@ -42,8 +43,8 @@ export interface RunningServer {
   orgName: string;
   /** Signs one browser in. */
   signInUrl: string;
-  /** There is no run yet. */
-  fresh: boolean;
+  /** Starts the demo, or continues it after an interruption, unless it is complete, removed, or there are other runs. */
+  playDemo(): Promise<void>;
   database: Database;
   close(): Promise<void>;
 }
@@ -87,14 +88,14 @@ export async function startServer(config: Config): Promise<RunningServer> {
     const { owner, apiKey } = await ensureFirstKey(accounts, config);
     app.get(HealthService).operatorKey = apiKey;
     const token = await accounts.createSignInToken({ ...owner, keyId: null, scopes: [...KEY_SCOPES] }, null);
-    const fresh = await hasNoRuns(database);
     const url = await listen(app, config);
     // The service has clients from here on: the next lines must not fail while PostgreSQL restarts.
     origin.url ||= url;
     await app.get(SessionServer).announce(config.replicaUrl ?? url);
     // It adds no migrations and connects with the rights of the service.
     worker?.start({ ...config, databaseUrl, databaseMigrationUrl: null, workerPort: null });
-    return { url, apiKey, orgName: FIRST_ORG, signInUrl: `${origin.url}/login?token=${token}`, fresh, database, close };
+    const playDemo = () => app.get(DemoService).play(url, owner);
+    return { url, apiKey, orgName: FIRST_ORG, signInUrl: `${origin.url}/login?token=${token}`, playDemo, database, close };
   } catch (error) {
     await close();
     throw error;
@@ -110,12 +111,6 @@ async function ensureFirstKey(accounts: AccountService, config: Config) {
   const apiKey = await replaceSecret(config.dataDir, 'api-key', newApiKey());
   await accounts.ensureFirstOwner(apiKey);
   return { owner, apiKey };
-}
-
-/** Whether no run exists yet, so that the demo may start. */
-async function hasNoRuns(database: Database): Promise<boolean> {
-  const { rows } = await database.pool.query<{ empty: boolean }>('SELECT NOT EXISTS (SELECT 1 FROM runs) AS empty');
-  return rows[0]!.empty;
 }
 
 async function startLocalDatabase(config: Config, shutdown: ShutdownList, logger: Logger, draining: AbortSignal): Promise<RunningPostgres> {

@@ -1,4 +1,4 @@
-import { PalestraClient } from '@palestra/client';
+import { type ClientOptions, PalestraClient } from '@palestra/client';
 import { readSettings, UsageError } from './server-settings.ts';
 
 export { UsageError };
@@ -18,9 +18,12 @@ export async function withInterrupt<T>(use: (signal: AbortSignal) => Promise<T>)
 }
 
 /** Runs `use` with a client and closes it afterwards. Ctrl-C aborts every request. */
-export function withClient<T>(use: (client: PalestraClient, signal: AbortSignal) => Promise<T>): Promise<T> {
+export function withClient<T>(
+  use: (client: PalestraClient, signal: AbortSignal) => Promise<T>,
+  options: Pick<ClientOptions, 'uploads'> = {},
+): Promise<T> {
   return withInterrupt(async (signal) => {
-    const client = new PalestraClient({ ...readSettings(process.env), signal });
+    const client = new PalestraClient({ ...readSettings(process.env), ...options, signal });
     try {
       return await use(client, signal);
     } finally {

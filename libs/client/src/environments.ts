@@ -60,7 +60,8 @@ export class Environments {
     /** Default: true. A public environment is visible to every organisation of the service. */
     isPrivate?: boolean;
     url?: string;
-    server?: EnvironmentServer;
+    /** `bundled`: it runs like the bundled environment of this name. */
+    server?: EnvironmentServer | { kind: 'bundled'; name: string };
   }): Promise<EnvironmentView> {
     const { name, namespace, url, description = '', readme, isPrivate = true, server } = options;
     const body = { name, namespace, description, isPrivate, readme, source: server ?? { kind: 'remote', url } };

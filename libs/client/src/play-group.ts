@@ -1,6 +1,6 @@
 import type { JsonObject, OutputBlock, StopReason, ToolOutput, ToolSpec } from '@palestra/protocol';
 import type { PalestraClient } from './client.ts';
-import { ToolCallError } from './errors.ts';
+import { ToolCallError, ToolFailedError } from './errors.ts';
 import type { Rollout, RolloutStart } from './rollouts.ts';
 import type { Session } from './session.ts';
 
@@ -26,6 +26,7 @@ export interface PolicyTurn {
 export type Policy = (turn: PolicyTurn) => PolicyAction | Promise<PolicyAction>;
 
 export interface GroupOptions {
+  /** `owner/name`; `owner/name@3` plays its version 3. */
   environment: string;
   variant?: string;
   split: string;
@@ -71,10 +72,12 @@ async function playSample(client: PalestraClient, options: GroupOptions, sample:
   const episode = new Episode(client, options, sample);
   try {
     return await episode.play();
-  } catch (error) {
+  } catch (thrown) {
+    const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+    await episode.recordFailure(error);
     return {
       scored: false,
-      error: error instanceof Error ? error : new Error(String(error)),
+      error,
       turns: episode.turns,
       rolloutId: episode.rollout?.id ?? null,
     };
@@ -89,6 +92,8 @@ class Episode {
   readonly #sample: number;
   readonly #results: string[] = [];
   readonly #startedAt = Date.now();
+  /** The call without a result. */
+  #openCall: string | null = null;
   session: Session | null = null;
   rollout: Rollout | null = null;
   turns = 0;
@@ -105,8 +110,9 @@ class Episode {
     const [prompt, { tools }] = await Promise.all([this.session.prompt().then(textOf), this.session.taskTools()]);
     if (record) {
       const rolloutInfo = { ...record.rolloutInfo, task_index: index };
-      const metadata = { ...record.metadata, repetition_id: this.#sample };
-      this.rollout = await this.#client.rollouts.start({ environment, variant, split, ...record, rolloutInfo, metadata });
+      const metadata = { ...record.metadata, repetition_id: this.#sample, session_id: this.session.sid };
+      const name = environment.replace(/@\d+$/, '');
+      this.rollout = await this.#client.rollouts.start({ environment: name, variant, split, ...record, rolloutInfo, metadata });
     }
     await this.rollout?.log({ type: 'user_message', content: prompt });
     let reward: number | null = null;
@@ -132,12 +138,25 @@ class Episode {
     return { scored: true, reward: reward ?? 0, turns: this.turns, stop, rolloutId: this.rollout?.id ?? null };
   }
 
+  /** Ends the rollout without a score. */
+  async recordFailure(error: Error): Promise<void> {
+    if (this.#options.signal?.aborted) return;
+    const [stop, failureClass] = error instanceof ToolFailedError ? ['env_error', 'environment'] : ['infra_error', 'infrastructure'];
+    if (this.#openCall !== null) {
+      const metadata = { error: error.message, failure_class: failureClass };
+      await this.rollout?.log({ type: 'tool_result', callId: this.#openCall, content: `Error: ${error.message}`, metadata });
+    }
+    await this.rollout?.update({ task_index: this.#options.index, duration_ms: Date.now() - this.#startedAt, stop_reason: stop });
+  }
+
   /** Returns null if the environment refused the call; the policy gets the refusal as result. */
   async #call(call: { name: string; arguments: JsonObject }): Promise<ToolOutput | null> {
     const callId = `call_${this.turns}`;
     await this.rollout?.log({ type: 'tool_call', name: call.name, callId, content: JSON.stringify(call.arguments) });
+    this.#openCall = callId;
     try {
       const output = await this.session!.call(call.name, call.arguments);
+      this.#openCall = null;
       const text = textOf(output.blocks);
       this.#results.push(text);
       await this.rollout?.log({
@@ -151,6 +170,7 @@ class Episode {
       return output;
     } catch (error) {
       if (!(error instanceof ToolCallError)) throw error;
+      this.#openCall = null;
       const text = `Error: ${error.message}`;
       this.#results.push(text);
       await this.rollout?.log({ type: 'tool_result', callId, content: text, metadata: { error: error.reason } });

@@ -1,8 +1,8 @@
-import type { ComparedRuns, RolloutList, RolloutView, RunList, RunView } from '@palestra/protocol';
+import type { ComparedRuns, RolloutList, RolloutView, RunChangeBody, RunList, RunView } from '@palestra/protocol';
 import type { Connection } from './connection.ts';
 import { type ListOptions, query } from './environments.ts';
 
-/** Reads runs and rollouts. */
+/** Runs and their rollouts. */
 export class Runs {
   readonly #connection: Connection;
 
@@ -18,6 +18,11 @@ export class Runs {
     return (await this.#connection.json({ path: `/v1/runs/${encodeURIComponent(runId)}` })) as RunView;
   }
 
+  /** Changes settings, tags or retention. */
+  async change(runId: string, change: RunChangeBody): Promise<RunView> {
+    return (await this.#connection.json({ method: 'PATCH', path: `/v1/runs/${encodeURIComponent(runId)}`, body: change })) as RunView;
+  }
+
   /** Compares two to four runs, by name or id, with the first one. `steps`: `common` (default), `all`, or a range like `10..20`. */
   async compare(
     runs: readonly string[],
@@ -30,6 +35,11 @@ export class Runs {
 
   async rollouts(runId: string, options: { limit?: number; offset?: number } = {}): Promise<RolloutList> {
     return (await this.#connection.json({ path: `/v1/runs/${encodeURIComponent(runId)}/rollouts${query(options)}` })) as RolloutList;
+  }
+
+  /** Erases a rollout. */
+  async deleteRollout(rolloutId: string): Promise<void> {
+    await this.#connection.json({ method: 'DELETE', path: `/v1/rollouts/${encodeURIComponent(rolloutId)}` });
   }
 
   /** A rollout with all messages. */

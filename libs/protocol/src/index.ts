@@ -104,6 +104,9 @@ export {
   STREAM_EVENTS,
   type StreamEvent,
   type AuditAction,
+  DEMO_ENVIRONMENT,
+  DEMO_RUNS,
+  DEMO_TAG,
 } from './vocabularies.ts';
 export type { MeView, BrowserSession, BrowserSessionList } from './schemas/account.schema.ts';
 export type {

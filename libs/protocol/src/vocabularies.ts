@@ -176,6 +176,11 @@ export type TaskFileFormat = (typeof TASK_FILE_FORMATS)[number];
 export const STREAM_EVENTS = ['run', 'counters', 'dirty', 'reset', 'advisory', 'rollout'] as const;
 export type StreamEvent = (typeof STREAM_EVENTS)[number];
 
+/** The demo of an empty server: the names of its runs, their tag, and the name of its environment in the namespace of its organisation. */
+export const DEMO_RUNS = ['demo-learner', 'demo-baseline'] as const;
+export const DEMO_TAG = 'demo';
+export const DEMO_ENVIRONMENT = 'demo-ctf';
+
 /** Actions that the audit log records. */
 export const AUDIT_ACTIONS = [
   'sign_in',
@@ -199,6 +204,7 @@ export const AUDIT_ACTIONS = [
   'share.create',
   'share.delete',
   'run.delete',
+  'demo.delete',
   'rollout.delete',
   'annotation.bulk',
   'annotation.delete',

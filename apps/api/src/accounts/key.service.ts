@@ -85,6 +85,21 @@ export class KeyService {
     return presentKey(revoked);
   }
 
+  /** The stored ones among these keys. */
+  findByKey(keys: readonly string[]): Promise<ApiKeyModel[]> {
+    return this.database.prisma.apiKey.findMany({ where: { hash: { in: keys.map(hashToken) } } });
+  }
+
+  /** Revokes a key of the service itself. Idempotent. */
+  async retire(hash: ApiKeyModel['hash']): Promise<void> {
+    const revoked = await this.database.prisma.apiKey.updateMany({ where: { hash, revokedAt: null }, data: { revokedAt: new Date() } });
+    if (revoked.count === 0) return;
+    const row = await this.database.prisma.apiKey.findUniqueOrThrow({ where: { hash }, include: WITH_USER });
+    await this.audit.recordFor({ orgId: row.orgId, userId: null, keyId: null }, { action: 'key.revoke', ...auditedKey(row) }, null);
+    this.authenticator.forget();
+    await this.credentials.check();
+  }
+
   #revoke(caller: Caller, id: string): Promise<KeyRow> {
     return this.database.prisma.$transaction(async (transaction) => {
       const revoked = await transaction.apiKey.update({ where: { id }, data: { revokedAt: new Date() }, include: WITH_USER });

@@ -88,6 +88,11 @@ export class BackendPool implements OnApplicationShutdown {
     return source.kind === 'bundled' ? this.bundled.declaredPolicy(source.name) : {};
   }
 
+  /** Null if this server does not run it. */
+  bundledBackend(name: string): Backend | null {
+    return this.bundled.isHosted(name) ? this.bundled.backend(name) : null;
+  }
+
   /** A backend for the check of a server that is not registered. The caller closes it. */
   probe(source: ServerSource): Backend {
     return createBackend(source, this.#context, { silenceMs: this.config.silenceTimeoutMs });

@@ -28,6 +28,6 @@ import { TaskSetsService } from './task-sets/task-sets.service.ts';
     TaskSetsService,
     { provide: ENVIRONMENT_DIRECTORY, useExisting: RegistryDirectory },
   ],
-  exports: [BundledEnvironments, ENVIRONMENT_DIRECTORY, EnvironmentAccess],
+  exports: [BundledEnvironments, ENVIRONMENT_DIRECTORY, EnvironmentAccess, EnvironmentsService],
 })
 export class EnvironmentsModule {}

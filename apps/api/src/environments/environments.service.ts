@@ -24,7 +24,7 @@ import { discover, DiscoveryService, withDeadline } from './discovery.service.ts
 import { EnvironmentAccess, mayManage } from './environment.access.ts';
 import { RegistryDirectory } from './environment-directory.ts';
 import { presentEnvironment, presentVersion } from './environment.presenter.ts';
-import { type EnvironmentRecord, type ServerSource, storedDiscovery, type VersionRecord } from './environment.record.ts';
+import { type EnvironmentRecord, type EnvironmentSource, storedDiscovery, type VersionRecord } from './environment.record.ts';
 import { EnvironmentRepository } from './environment.repository.ts';
 import { TaskSetRepository, withTaskSet } from './task-sets/task-set.repository.ts';
 
@@ -199,8 +199,18 @@ export class EnvironmentsService {
     return this.discovery.of(this.#version(environment), this.#backend(environment));
   }
 
+  #discoverBundled(name: string): Promise<EnvironmentDiscoveryView> {
+    const backend = this.backends.bundledBackend(name);
+    if (backend === null)
+      throw new PalestraError('invalid_request', {
+        detail: `source.name: this server runs no bundled environment ${JSON.stringify(name)}.`,
+      });
+    return withDeadline((signal) => discover(backend, signal), VALIDATION_DEADLINE_MS);
+  }
+
   /** Runs the discovery of a new server. Throws the reason if it fails. */
-  async #validate(source: ServerSource): Promise<EnvironmentDiscoveryView> {
+  async #validate(source: EnvironmentSource): Promise<EnvironmentDiscoveryView> {
+    if (source.kind === 'bundled') return this.#discoverBundled(source.name);
     const backend = this.backends.probe(source);
     try {
       return await withDeadline((signal) => discover(backend, signal), VALIDATION_DEADLINE_MS);

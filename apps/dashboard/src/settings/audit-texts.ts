@@ -45,6 +45,7 @@ const TEXTS: Record<string, string> = {
   'share.create': 'Shared a rollout',
   'share.delete': 'Revoked a shared link',
   'run.delete': 'Deleted a run',
+  'demo.delete': 'Removed the demo',
   'rollout.delete': 'Deleted a rollout',
   'annotation.bulk': 'Annotated many rollouts',
   'annotation.delete': 'Deleted an annotation',

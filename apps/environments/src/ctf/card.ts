@@ -16,4 +16,5 @@ Tools: \`ls\`, \`cat\`, \`decode\`, \`scan\`, \`login\`, \`submit\`.
 **Reward.** 0.1 for the first login to each machine, the rest of 1.0 for the flag. The third wrong flag ends the episode.
 
 **Tasks.** \`{"id": "train-0", "level": 1, "seed": 0}\`: 300 for training, 50 for validation, 50 for test, levels in turn.
+A task of your own may have \`"faults": {"decode": "error", "scan": "hang"}\`: these tools answer with an error, or never.
 `;

@@ -1,4 +1,4 @@
-import { defineEnvironment, tool } from '@palestra/environment-kit';
+import { defineEnvironment, type Session, tool, type ToolResult, type ToolReturn } from '@palestra/environment-kit';
 import { z } from 'zod';
 import { readme } from './card.ts';
 import { METHODS } from './ciphers.ts';
@@ -10,9 +10,30 @@ const SPLITS: Record<string, { firstSeed: number; count: number }> = {
   validation: { firstSeed: 1_000_000, count: 50 },
   test: { firstSeed: 2_000_000, count: 50 },
 };
-const taskSchema = z.object({ id: z.string().optional(), level: z.int().min(1).max(LEVELS), seed: z.int() });
+const taskSchema = z.object({
+  id: z.string().optional(),
+  level: z.int().min(1).max(LEVELS),
+  seed: z.int(),
+  /** Tools that answer with an error, or never, in this task. */
+  faults: z.record(z.string(), z.enum(['error', 'hang'])).optional(),
+});
+type Task = z.infer<typeof taskSchema>;
 
-export const ctf = defineEnvironment<z.infer<typeof taskSchema>, Player>({
+/** Runs the tool unless the task has a fault for it. */
+const play =
+  <Input>(name: string, run: (input: Input, player: Player) => ToolResult) =>
+  (input: Input, { task, state, signal }: Session<Task, Player>): ToolReturn | Promise<ToolReturn> => {
+    switch (task.faults?.[name]) {
+      case 'error':
+        return { content: `Error: ${name}: cannot load libcipher.so.2: no such file`, metadata: { error: 'library_missing' } };
+      case 'hang':
+        return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }));
+      default:
+        return run(input, state);
+    }
+  };
+
+export const ctf = defineEnvironment<Task, Player>({
   name: 'ctf',
   description: 'Capture the flag in a small machine room: hidden files, encoded and encrypted notes, a toy network.',
   readme,
@@ -35,32 +56,32 @@ Look around with ls and cat (ls shows hidden files only with all), decode what w
     ls: tool({
       description: 'Lists a directory of the machine you are on.',
       input: z.object({ path: z.string().default('/'), all: z.boolean().default(false).describe('Also hidden entries') }),
-      run: ({ path, all }, { state }) => state.list(path, all),
+      run: play('ls', ({ path, all }, player) => player.list(path, all)),
     }),
     cat: tool({
       description: 'Shows a file of the machine you are on.',
       input: z.object({ path: z.string() }),
-      run: ({ path }, { state }) => state.read(path),
+      run: play('cat', ({ path }, player) => player.read(path)),
     }),
     decode: tool({
       description: 'Undoes an encoding of a text; vigenere needs a key of letters.',
       input: z.object({ text: z.string().max(10_000), method: z.enum(METHODS), key: z.string().max(100).default('') }),
-      run: ({ text, method, key }, { state }) => state.decode(text, method, key),
+      run: play('decode', ({ text, method, key }, player) => player.decode(text, method, key)),
     }),
     scan: tool({
       description: 'Shows the machines that can be reached from the one you are on.',
-      run: (_, { state }) => state.scan(),
+      run: play('scan', (_, player) => player.scan()),
     }),
     login: tool({
       description: 'Moves you to another machine.',
       input: z.object({ host: z.string(), password: z.string().default('') }),
-      run: ({ host, password }, { state }) => state.login(host, password),
+      run: play('login', ({ host, password }, player) => player.login(host, password)),
     }),
     submit: tool({
       description: 'Submits the flag.',
       input: z.object({ flag: z.string() }),
       mode: 'exclusive',
-      run: ({ flag }, { state }) => state.submit(flag),
+      run: play('submit', ({ flag }, player) => player.submit(flag)),
     }),
   },
 });

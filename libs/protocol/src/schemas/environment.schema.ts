@@ -26,6 +26,9 @@ const serverUrl = z
   });
 const argument = z.string().max(10_000).refine(storable, NUL);
 
+const SOURCE_ERROR =
+  'source must be {"kind":"remote","url"} for an ORS server, {"kind":"openenv","url"}, {"kind":"mcp","url"} or {"kind":"mcp","command":[...]}';
+
 /** Address of an environment that its owner runs. */
 const serverSource = z.union(
   [
@@ -38,10 +41,7 @@ const serverSource = z.union(
     /** An MCP server on standard input and output: program and arguments. This service runs it if PALESTRA_ALLOW_COMMANDS=1. */
     z.strictObject({ kind: z.literal('mcp'), command: z.array(argument).min(1).max(100) }),
   ],
-  {
-    error:
-      'source must be {"kind":"remote","url"} for an ORS server, {"kind":"openenv","url"}, {"kind":"mcp","url"} or {"kind":"mcp","command":[...]}',
-  },
+  { error: SOURCE_ERROR },
 );
 
 export const createEnvironmentSchema = z.object({
@@ -52,7 +52,12 @@ export const createEnvironmentSchema = z.object({
   isPrivate: z.boolean().default(true).describe('Only the organisation can see and play it'),
   isHarbor: z.boolean().default(false),
   readme: readme.optional(),
-  source: serverSource.optional(),
+  source: z
+    .union([z.strictObject({ kind: z.literal('bundled'), name: z.string().max(64) }), serverSource], {
+      error: `${SOURCE_ERROR}, or {"kind":"bundled","name"} for a bundled environment`,
+    })
+    .optional()
+    .describe('Where it runs. `bundled`: like `palestra/NAME`, with a name, settings and tasks of its owner.'),
 });
 export type CreateEnvironment = z.infer<typeof createEnvironmentSchema>;
 

@@ -94,6 +94,10 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
     );
   }
 
+  isHosted(name: string): boolean {
+    return this.#hosted.has(name);
+  }
+
   declaredPolicy(name: string): Partial<SessionPolicy> {
     return this.#declared.get(name) ?? {};
   }

@@ -64,6 +64,29 @@ export async function eraseEndedLedgers(pool: Pick<pg.Pool, 'query'>, limit: num
   return (await pool.query(ENDED, [limit])).rowCount ?? 0;
 }
 
+/**
+ * Deletes the ended sessions that rollouts of these runs name, and those of these keys, with their calls. Plan: per run an Index Scan using
+ * rollout_heads_run_seq_idx, per rollout two primary keys; per key an Index Scan using sessions_org_id_created_at_sid_idx.
+ */
+export async function eraseSessionsOfRuns(
+  pool: pg.Pool,
+  orgId: string,
+  runSeqs: readonly number[],
+  keyIds: readonly string[],
+): Promise<void> {
+  await pool.query(
+    `WITH named AS (
+       SELECT COALESCE(m.sid, b.start #>> '{metadata,session_id}') AS sid FROM rollout_heads h
+       LEFT JOIN rollout_meta m ON m.rollout_seq = h.seq LEFT JOIN rollout_starts b ON b.rollout_seq = h.seq WHERE h.run_seq = ANY($2::int[])
+     ), gone AS MATERIALIZED (
+       SELECT sid FROM sessions WHERE org_id = $1 AND ended_at IS NOT NULL AND (sid IN (SELECT sid FROM named) OR key_id = ANY($3::text[]))
+       ORDER BY sid FOR NO KEY UPDATE
+     ), ${deletions}
+     DELETE FROM sessions WHERE sid = ANY(ARRAY(SELECT sid FROM gone))`,
+    [orgId, runSeqs, keyIds],
+  );
+}
+
 /** Deletes sessions and their calls after the retention of their organisation. Returns their number, at most `limit`. */
 export async function eraseExpiredSessions(pool: pg.Pool, limit: number): Promise<number> {
   return (await pool.query(EXPIRED, [limit])).rowCount ?? 0;
