@@ -38,6 +38,8 @@ export interface GroupOptions {
   /** Records every episode as a rollout. */
   record?: Omit<RolloutStart, 'environment' | 'split' | 'variant'>;
   signal?: AbortSignal;
+  /** As in `SessionOptions`. */
+  reserve?: boolean;
 }
 
 type PlayedStop = Extract<StopReason, 'finished' | 'max_turns' | 'no_tool_call'>;
@@ -105,8 +107,8 @@ class Episode {
   }
 
   async play(): Promise<SampleResult> {
-    const { environment, variant, split, index, policy, maxTurns, record, signal } = this.#options;
-    this.session = await this.#client.session({ environment, variant, split, index, signal });
+    const { environment, variant, split, index, policy, maxTurns, record, signal, reserve } = this.#options;
+    this.session = await this.#client.session({ environment, variant, split, index, signal, reserve });
     const [prompt, { tools }] = await Promise.all([this.session.prompt().then(textOf), this.session.taskTools()]);
     if (record) {
       const rolloutInfo = { ...record.rolloutInfo, task_index: index };

@@ -28,6 +28,7 @@ function* operator({ sample }: Parameters<Script>[0], alone: boolean): ReturnTyp
     const clue = yield* findClue();
     if (clue === null) {
       const flag = yield* findPlainFlag();
+      if (flag === null) return 'I have read every file. There is no flag here.';
       yield call('submit', { flag }, { message: `No note says how, so it must lie here in plain text: \`${flag}\`` });
       return 'That was the only flag that I could find.';
     }
@@ -96,10 +97,11 @@ function decode(text: string, method: string, key: string): string {
   }
 }
 
-/** Searches the folders, hidden ones first. */
-function* findPlainFlag(): Steps<string> {
+/** Searches so many folders, hidden ones first. Null: no flag in them. */
+function* findPlainFlag(most = Infinity): Steps<string | null> {
   const open = ['/'];
-  for (let folder = open.shift(); folder !== undefined; folder = open.shift()) {
+  for (let seen = 0; open.length > 0 && seen < most; seen += 1) {
+    const folder = open.shift()!;
     const names = (yield call('ls', { path: folder, all: true })).split('\n');
     for (const name of names) {
       if (name.startsWith('.')) open.unshift(folder + name);
@@ -109,14 +111,15 @@ function* findPlainFlag(): Steps<string> {
       if (flag) return flag;
     }
   }
-  return 'flag{none}';
+  return null;
 }
 
-/** Searches for a flag in plain text only, and gives up after a while. */
-function* explorer(): ReturnType<Script> {
-  const flag = yield* findPlainFlag();
+/** Searches for a flag in plain text only. Gives up after a few folders; one sample uses all its turns. */
+function* explorer({ sample }: Parameters<Script>[0]): ReturnType<Script> {
+  const flag = yield* findPlainFlag(sample === 3 ? Infinity : 5);
+  if (flag === null) return 'I have looked into five folders. There is no flag here.';
   yield call('submit', { flag });
-  return 'I have seen every folder. There is no flag here.';
+  return 'I have submitted the only flag that I found.';
 }
 
 /** Reads the greeting and submits what it expects. */

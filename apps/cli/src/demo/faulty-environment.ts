@@ -8,7 +8,7 @@ import { DEMO_ENVIRONMENT } from '@palestra/protocol';
  */
 
 const CALL_TIMEOUT_S = 3;
-const TASKS = 10;
+const TASKS = 20;
 const HANGING_TASK = 3;
 
 const README = `# demo-ctf

@@ -8,11 +8,17 @@ import { whodunitPlayers } from './whodunit-players.ts';
 
 const STEPS = 20;
 export const SAMPLES = 4;
-/** Tasks of an environment per step; they come round again after `POOL` tasks. */
+/** Tasks of an environment per step; they come round again after five steps. */
 const TASKS = 2;
-const POOL = 10;
+const POOLS = {
+  whodunit: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+  // Each but the first needs the tool `decode`.
+  ctf: [0, 1, 2, 3, 4, 6, 7, 8, 9, 11],
+};
+/** The longest games: a whodunit of six suspects, a ctf over three machines. */
+const MAX_TURNS = { whodunit: 16, ctf: 26 };
 /** Evaluation on the validation split, after these steps. */
-const EVALUATED = [0, 5, 10, 15, 19];
+const EVALUATED = [0, 10, 19];
 
 /** From this step on the second version of the environment runs, whose tool `decode` fails. */
 export const BROKEN_STEP = 12;
@@ -32,6 +38,7 @@ export interface DemoGroup {
   environment: DemoEnvironment;
   split: 'train' | 'validation';
   index: number;
+  maxTurns: number;
   /** One player per sample. */
   cast: Policy[];
 }
@@ -49,10 +56,15 @@ function groupsOf(run: Run, step: number): DemoGroup[] {
     environment,
     split: evaluation ? 'validation' : 'train',
     index,
+    maxTurns: MAX_TURNS[environment],
     cast: Array.from({ length: SAMPLES }, (_sample, sample) => playerOf(run, step, environment, index, sample, evaluation)),
   });
-  const indexes = Array.from({ length: TASKS }, (_, task) => (step * TASKS + task) % POOL);
-  const trained = indexes.flatMap((index) => [group('whodunit', false, index), group('ctf', false, index)]);
+  const trained = Array.from({ length: TASKS }, (_, task) => step * TASKS + task).flatMap((turn) =>
+    (['whodunit', 'ctf'] as const).map((environment) => {
+      const pool = POOLS[environment];
+      return group(environment, false, pool[turn % pool.length]!);
+    }),
+  );
   const evaluated = EVALUATED.includes(step) ? [group('whodunit', true, 0), group('whodunit', true, 1)] : [];
   return [...trained, ...evaluated];
 }

@@ -5,7 +5,6 @@ import { DEMO_RUNS, DEMO_TAG, type RolloutRow } from '@palestra/protocol';
 import { breakEnvironment, registerEnvironment } from './faulty-environment.ts';
 import { BROKEN_STEP, type DemoGroup, planDemo, SAMPLES } from './plan.ts';
 
-const MAX_TURNS = 16;
 /** Groups at the same time. Few, so that the calls of other clients do not wait. */
 const CONCURRENCY = 3;
 const PAGE = 100;
@@ -40,7 +39,7 @@ export async function playDemo(client: PalestraClient, progress: DemoProgress, s
 /** The key was revoked, so that every other episode would fail, too. */
 const isRefusal = (error: Error): boolean => error instanceof PalestraApiError && error.status === 401;
 
-function optionsOf({ run, step, evaluation, environment, split, index, cast }: DemoGroup, ctf: string, signal: AbortSignal) {
+function optionsOf({ run, step, evaluation, environment, split, index, maxTurns, cast }: DemoGroup, ctf: string, signal: AbortSignal) {
   const version = step < BROKEN_STEP ? 1 : 2;
   const name = environment === 'ctf' ? `${ctf}@${version}` : 'palestra/whodunit';
   return {
@@ -49,8 +48,10 @@ function optionsOf({ run, step, evaluation, environment, split, index, cast }: D
     index,
     samples: cast.length,
     policy: (turn: Parameters<DemoGroup['cast'][number]>[0]) => cast[turn.sample]!(turn),
-    maxTurns: MAX_TURNS,
+    maxTurns,
     signal,
+    // Without the two requests of a reservation: the environments of the demo have a place for everybody.
+    reserve: false,
     record: {
       runName: run,
       rolloutName: `${environment}-${split}-${index}`,

@@ -71,6 +71,7 @@ import type {
 export interface Answers {
   'DELETE /v1/annotations/{id}': Deleted;
   'DELETE /v1/browser-sessions/{id}': Deleted;
+  'DELETE /v1/demo': Deleted;
   'DELETE /v1/exports/{id}': CancelledExport;
   'DELETE /v1/keys/{id}': ApiKeyView;
   'DELETE /v1/members/{id}': Deleted;

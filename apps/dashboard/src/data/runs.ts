@@ -36,6 +36,9 @@ export const runsNowQuery = ({ search, tag }: RunListRequest, snapshot: string, 
     meta: { live: 'replace' },
   });
 
+/** Erases the runs of the demo with their sessions and its environment. */
+export const removeDemo = () => api('DELETE /v1/demo');
+
 /** The runs in the order in which they were read, with their current figures, and the number of new runs. */
 export function runsWithNews(
   read: readonly ListedRun[],

@@ -14,6 +14,7 @@ import { runPath } from '../run/address.ts';
 import { Pending } from '../run/Pending.tsx';
 import { DataTable } from '../table/DataTable.tsx';
 import { refOf, runColumns } from './columns.tsx';
+import { DemoNotice } from './DemoNotice.tsx';
 import { EmptyRuns } from './EmptyRuns.tsx';
 
 /** The maximum number of runs in a comparison. */
@@ -108,6 +109,7 @@ export function RunsPage() {
         <EmptyRuns />
       ) : (
         <div className="flex h-full flex-col">
+          <DemoNotice runs={runs} onRemoved={reload} />
           {selected.length > 0 && <SelectionBar chosen={selected} clear={() => setSelected([])} />}
           <div className="min-h-0 flex-1">
             <DataTable
