@@ -48,6 +48,7 @@ export const OWN = new Set([
   'GET /v1/audit/export',
   'GET /v1/shares',
   'GET /v1/runs',
+  'DELETE /v1/demo',
   'GET /v1/search',
   'GET /v1/annotations',
   'GET /v1/review-queues',

@@ -24,7 +24,10 @@ function positive(text: string): number {
 function buildProgram(): Command {
   const program = new Command('palestra').description('Environments, sessions and rollouts of a Palestra server').version('0.1.0');
   program.command('up').description('start a server (like npm start)').action(up);
-  program.command('demo').description('play two runs with scripted policies and upload them, as the first start of a server does').action(demo);
+  program
+    .command('demo')
+    .description('play two runs with scripted policies and upload them, as the first start of a server does')
+    .action(demo);
   program.command('doctor').description('check the server, the API key and the isolation of programs of models').action(doctor);
   program
     .command('prepare-tasks')

@@ -131,13 +131,31 @@ test('uploads are retried after 503 until all events are stored', async () => {
 });
 
 test('an episode that fails by the infrastructure is unscored and has no reward of 0', async () => {
-  const client = await clientOf((path, _body, response) => {
+  const events: Record<string, unknown>[] = [];
+  const client = await clientOf((path, body, response) => {
+    if (path === '/v1/rollouts') events.push(...(body['events'] as Record<string, unknown>[]));
     if (path === '/create_session') response.end('event: task_id\r\ndata: s\r\n\r\nevent: end\r\ndata: \r\n\r\n');
     else if (path === '/prompt') json(response, []);
     else if (path === '/call') response.end('event: task_id\r\ndata: t\r\n\r\nevent: error\r\ndata: boom\r\n\r\n');
     else json(response, { tools: [] });
   });
   const policy = () => ({ toolCall: { name: 'x', arguments: {} } });
-  const group = await playGroup(client, { environment: 'a/b', split: 'train', index: 0, samples: 2, policy, maxTurns: 3 });
+  const group = await playGroup(client, {
+    environment: 'a/b@2',
+    split: 'train',
+    index: 0,
+    samples: 2,
+    policy,
+    maxTurns: 3,
+    record: { runName: 'r' },
+  });
   expect(group).toMatchObject({ meanReward: null, unscored: 2, samples: [{ scored: false }, { scored: false }] });
+  await client.rollouts.flush();
+  expect(events).toContainEqual(
+    expect.objectContaining({ eventType: 'rollout', environment: 'a/b', metadata: { repetition_id: 1, session_id: 's' } }),
+  );
+  const ended = events.filter(({ rollout_info: info }) => (info as { stop_reason?: string } | undefined)?.stop_reason === 'env_error');
+  expect(ended).toHaveLength(2);
+  expect(events.filter(({ type }) => type === 'tool_result')).toMatchObject([{ content: 'Error: boom' }, { content: 'Error: boom' }]);
+  expect(events.every(({ reward }) => reward === undefined)).toBe(true);
 });

@@ -38,8 +38,6 @@ export interface GroupOptions {
   /** Records every episode as a rollout. */
   record?: Omit<RolloutStart, 'environment' | 'split' | 'variant'>;
   signal?: AbortSignal;
-  /** As in `SessionOptions`. */
-  reserve?: boolean;
 }
 
 type PlayedStop = Extract<StopReason, 'finished' | 'max_turns' | 'no_tool_call'>;
@@ -107,8 +105,8 @@ class Episode {
   }
 
   async play(): Promise<SampleResult> {
-    const { environment, variant, split, index, policy, maxTurns, record, signal, reserve } = this.#options;
-    this.session = await this.#client.session({ environment, variant, split, index, signal, reserve });
+    const { environment, variant, split, index, policy, maxTurns, record, signal } = this.#options;
+    this.session = await this.#client.session({ environment, variant, split, index, signal });
     const [prompt, { tools }] = await Promise.all([this.session.prompt().then(textOf), this.session.taskTools()]);
     if (record) {
       const rolloutInfo = { ...record.rolloutInfo, task_index: index };
@@ -143,9 +141,10 @@ class Episode {
   /** Ends the rollout without a score. */
   async recordFailure(error: Error): Promise<void> {
     if (this.#options.signal?.aborted) return;
-    const [stop, failureClass] = error instanceof ToolFailedError ? ['env_error', 'environment'] : ['infra_error', 'infrastructure'];
+    // The server corrects this by its ledger: a call that timed out also ends as a failed tool.
+    const stop = error instanceof ToolFailedError ? 'env_error' : 'infra_error';
     if (this.#openCall !== null) {
-      const metadata = { error: error.message, failure_class: failureClass };
+      const metadata = { error: error.message };
       await this.rollout?.log({ type: 'tool_result', callId: this.#openCall, content: `Error: ${error.message}`, metadata });
     }
     await this.rollout?.update({ task_index: this.#options.index, duration_ms: Date.now() - this.#startedAt, stop_reason: stop });

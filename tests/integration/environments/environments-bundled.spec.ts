@@ -47,6 +47,13 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 describe('bundled environments', () => {
+  test('cannot be the source of another environment where they are not hosted', async () => {
+    const { status, body } = await server.request('POST', '/v1/environments', {
+      body: { name: 'mine', source: { kind: 'bundled', name: 'ctf' } },
+    });
+    expect({ status, body }).toMatchObject({ status: 400, body: { detail: expect.stringContaining('"ctf"') } });
+  });
+
   test('are registered once, are public, and cannot be changed', async () => {
     const { body } = await server.request('GET', '/v1/environments?owner=palestra');
     expect(body.environments.map((environment: { name: string }) => environment.name)).toEqual(bundledNames);

@@ -125,7 +125,8 @@ function* explorer({ sample }: Parameters<Script>[0]): ReturnType<Script> {
 /** Reads the greeting and submits what it expects. */
 function* guesser({ sample }: Parameters<Script>[0]): ReturnType<Script> {
   yield call('cat', { path: '/etc/motd' });
-  for (const word of ['welcome', 'secret', 'password']) yield call('submit', { flag: `flag{${word}-${sample}}` }, { message: `Maybe \`${word}\`?` });
+  for (const word of ['welcome', 'secret', 'password'])
+    yield call('submit', { flag: `flag{${word}-${sample}}` }, { message: `Maybe \`${word}\`?` });
   return 'I am out of guesses.';
 }
 

@@ -50,8 +50,6 @@ function optionsOf({ run, step, evaluation, environment, split, index, maxTurns,
     policy: (turn: Parameters<DemoGroup['cast'][number]>[0]) => cast[turn.sample]!(turn),
     maxTurns,
     signal,
-    // Without the two requests of a reservation: the environments of the demo have a place for everybody.
-    reserve: false,
     record: {
       runName: run,
       rolloutName: `${environment}-${split}-${index}`,

@@ -29,7 +29,9 @@ function detective({ prompt, turn, results }: PolicyTurn) {
 
 /** A table of the suspects in Markdown. */
 function verdict({ suspects, liars }: Case, evidence: Evidence, left: string[]): string {
-  const rows = suspects.map((name) => `| ${name} | ${liars.includes(name) ? 'always' : 'if guilty'} | ${left.includes(name) ? '**yes**' : 'no'} |`);
+  const rows = suspects.map(
+    (name) => `| ${name} | ${liars.includes(name) ? 'always' : 'if guilty'} | ${left.includes(name) ? '**yes**' : 'no'} |`,
+  );
   return `### It can only have been ${left[0]}
 
 - room: the ${evidence.bloody}, by the blood

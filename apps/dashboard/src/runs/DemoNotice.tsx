@@ -24,8 +24,8 @@ export function DemoNotice({ runs, onRemoved }: { runs: readonly ListedRun[]; on
       className="flex min-h-[40px] flex-none flex-wrap items-center gap-x-3 gap-y-1 border-b border-line bg-paper-1 px-3 py-[6px]"
     >
       <p className="text-ink-2">
-        <span className="text-ink-1">{demo.length === 1 ? 'This run is a demonstration.' : 'These runs are a demonstration.'}</span> Scripted
-        policies play bundled environments; one tool breaks at step 12.
+        <span className="text-ink-1">{demo.length === 1 ? 'This run is a demonstration.' : 'These runs are a demonstration.'}</span>{' '}
+        Scripted policies play bundled environments; one tool breaks at step 12.
       </p>
       <span className="ml-auto flex items-center gap-3">
         <span role="status" className="text-bad">

@@ -86,6 +86,21 @@ describe('ctf', () => {
     expect(total()).toBe(0);
   });
 
+  test('a task may have tools that answer with an error, or never', async () => {
+    const spec = { level: 1, seed: 0, faults: { decode: 'error', scan: 'hang' } };
+    await host.create({ sid: 'faulty', env: null, task: { kind: 'spec', spec }, toolsetName: null, secrets: {} });
+    const { text } = await host.call('faulty', 'decode', { text: 'x', method: 'hex' });
+    expect(JSON.parse(text).output).toMatchObject({
+      blocks: [{ text: expect.stringMatching(/^Error: decode: /) }],
+      reward: null,
+      finished: false,
+      metadata: { error: 'library_missing' },
+    });
+    const hanging = host.call('faulty', 'scan', {}).catch((error: Error) => error);
+    await host.delete('faulty');
+    expect(await hanging).toBeInstanceOf(Error);
+  });
+
   test.each([1, 2, 3, 4, 5])('level %i can be solved with the tools', async (level) => {
     for (let seed = 0; seed < 40; seed += 1) {
       const { play, total } = await open(level, seed);
