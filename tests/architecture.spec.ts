@@ -74,7 +74,6 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
       shares: ['platform', 'accounts', 'rollouts'],
       reviews: ['platform', 'accounts', 'annotations', 'store', 'rollouts', 'runs'],
       exports: ['platform', 'accounts', 'jobs', 'environments', 'store', 'rollouts', 'runs', 'reviews'],
-      exports: ['platform', 'accounts', 'jobs', 'environments', 'store', 'rollouts', 'runs'],
       demo: ['platform', 'accounts', 'environments', 'store', 'runs'],
       health: ['platform', 'accounts', 'jobs', 'environments'],
     },

@@ -96,7 +96,7 @@ describe('ctf', () => {
       finished: false,
       metadata: { error: 'library_missing' },
     });
-    const hanging = host.call('faulty', 'scan', {}).catch((error: Error) => error);
+    const hanging = Promise.resolve(host.call('faulty', 'scan', {})).catch((error: Error) => error);
     await host.delete('faulty');
     expect(await hanging).toBeInstanceOf(Error);
   });
