@@ -87,6 +87,15 @@ describe('the process of the jobs', () => {
     expect(palestra.output()).toContain('the worker ended; it restarts');
   });
 
+  test('is replaced when it hangs', async () => {
+    const before = workerOf(palestra.pid())!;
+    process.kill(before, 'SIGSTOP');
+    await expect
+      .poll(worker, { timeout: 120_000 })
+      .toEqual({ state: 'running', restarts: 2, detail: 'was killed: it did not answer for 30 s' });
+    expect(isRunning(before)).toBe(false);
+  });
+
   test('ignores the signals of a terminal, and stops after the API', async () => {
     const tree = treeOf(palestra.pid());
     // As Ctrl-C does, which reaches the API process and its worker.

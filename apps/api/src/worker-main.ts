@@ -1,4 +1,4 @@
-import type { WorkerRequest, WorkerResponse } from './platform/worker-process.ts';
+import { ALIVE_MS, type WorkerRequest, type WorkerResponse } from './platform/worker-process.ts';
 import type { RunningWorker } from './worker.ts';
 
 /** The worker beside an API process (platform/worker-process.ts), which starts and stops it by messages. */
@@ -12,6 +12,7 @@ process.once('disconnect', () => process.exit(1));
 
 let worker: RunningWorker | undefined;
 const respond = (response: WorkerResponse) => process.send!(response, () => {});
+setInterval(() => respond({ type: 'alive' }), ALIVE_MS);
 
 async function handle(request: WorkerRequest): Promise<void> {
   if (request.type === 'start') {

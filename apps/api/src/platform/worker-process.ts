@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
+import { on } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from 'pino';
@@ -12,9 +12,13 @@ const PAUSE_MS = { first: 250, longest: 30_000 };
 const STEADY_MS = 60_000;
 const STOP_MS = 30_000;
 const SCRAPE_MS = 1_000;
+/** The worker says that it is alive this often ... */
+export const ALIVE_MS = 5_000;
+/** ... and is killed after this time without a word: one endless computation would stop all jobs. */
+const SILENT_MS = 30_000;
 
 export type WorkerRequest = { type: 'start'; config: Config } | { type: 'metrics' } | { type: 'stop' };
-export type WorkerResponse = { type: 'running' } | { type: 'metrics'; text: string };
+export type WorkerResponse = { type: 'alive' } | { type: 'running' } | { type: 'metrics'; text: string };
 
 export interface WorkerStatus {
   state: 'starting' | 'running' | 'stopped';
@@ -92,21 +96,29 @@ export class WorkerProcess {
       child.on('error', (error) => resolve(error.message));
       child.once('exit', (code, signal) => resolve(`ended with ${signal ?? code}`));
     });
+    let silent = false;
+    const timer = setTimeout(() => {
+      silent = true;
+      child.kill('SIGKILL');
+    }, SILENT_MS);
     child.on('message', ({ type }: WorkerResponse) => {
+      timer.refresh();
       if (type === 'running') this.#status = { ...this.#status, state: 'running' };
     });
     child.send({ type: 'start', config } satisfies WorkerRequest, () => {});
     const detail = await ended;
+    clearTimeout(timer);
     this.#child = null;
-    return detail;
+    return silent ? `was killed: it did not answer for ${SILENT_MS / 1000} s` : detail;
   }
 }
 
 async function scrape(child: ChildProcess): Promise<string> {
   child.send({ type: 'metrics' } satisfies WorkerRequest, () => {});
   try {
-    const [response] = (await once(child, 'message', { signal: AbortSignal.timeout(SCRAPE_MS) })) as [WorkerResponse];
-    return response.type === 'metrics' ? response.text : '';
+    for await (const [response] of on(child, 'message', { signal: AbortSignal.timeout(SCRAPE_MS) }) as AsyncIterable<[WorkerResponse]>)
+      if (response.type === 'metrics') return response.text;
+    return '';
   } catch {
     return '';
   }
