@@ -54,6 +54,12 @@ export const OWN = new Set([
   'GET /v1/review-queues',
   'GET /v1/views',
   'POST /v1/views',
+  'GET /v1/alerts',
+  'POST /v1/alerts',
+  'GET /v1/alert-events',
+  'POST /v1/alert-events/read',
+  'GET /v1/webhooks',
+  'POST /v1/webhooks',
   'GET /v1/exports',
   'POST /v1/exports',
   'POST /v1/traces',
@@ -126,6 +132,9 @@ export function scopeOf(route: Route): Scope | null {
     case 'annotations':
     case 'review-queues':
     case 'views':
+    case 'alerts':
+    case 'alert-events':
+    case 'webhooks':
     case 'environment-usage':
     case 'diff':
     case 'compare':
@@ -207,10 +216,20 @@ export function bodyOf({ method, path }: Route, first: Belongings): object | nul
     'review-queues': { name: 'taken over', run: first.runId },
     '{position}': { choice: 'good' },
     views: { name: 'one more' },
-    '{id}': method === 'PUT' ? { name: 'taken over' } : path.startsWith('/v1/members/') ? { role: 'owner' } : {},
+    '{id}': path.startsWith('/v1/alerts/')
+      ? { name: 'taken over', condition: { kind: 'silence', minutes: 5 } }
+      : method === 'PUT'
+        ? { name: 'taken over' }
+        : path.startsWith('/v1/members/')
+          ? { role: 'owner' }
+          : {},
     members: { name: 'one more' },
     organisations: { name: 'one-more' },
     shares: { rollout: first.rolloutId },
+    alerts: { name: 'one more', condition: { kind: 'silence', minutes: 5 } },
+    preview: { run: first.runId, condition: { kind: 'silence', minutes: 5 } },
+    read: { until: randomUUID() },
+    webhooks: { name: 'one more', url: 'http://127.0.0.1:9' },
     keys: { name: 'one more', scopes: ['rollouts'] },
     login: { key: 'or_nobody_has_this_key' },
     rollouts: { events: [{ ...message, type: 'assistant_message', content: 'taken over', isFinished: false, metadata: {} }] },

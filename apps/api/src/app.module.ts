@@ -1,5 +1,6 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { AccountsModule } from './accounts/accounts.module.ts';
+import { AlertsModule } from './alerts/alerts.module.ts';
 import { AnnotationsModule } from './annotations/annotations.module.ts';
 import { DemoModule } from './demo/demo.module.ts';
 import { EnvironmentsModule } from './environments/environments.module.ts';
@@ -37,6 +38,7 @@ export class AppModule {
         ExportsModule,
         SharesModule,
         DemoModule,
+        AlertsModule,
         HealthModule,
       ],
     };

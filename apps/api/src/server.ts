@@ -93,7 +93,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
     origin.url ||= url;
     await app.get(SessionServer).announce(config.replicaUrl ?? url);
     // It adds no migrations and connects with the rights of the service.
-    worker?.start({ ...config, databaseUrl, databaseMigrationUrl: null, workerPort: null });
+    worker?.start({ ...config, publicUrl: origin.url, databaseUrl, databaseMigrationUrl: null, workerPort: null });
     const playDemo = () => app.get(DemoService).play(url, owner);
     return { url, apiKey, orgName: FIRST_ORG, signInUrl: `${origin.url}/login?token=${token}`, playDemo, database, close };
   } catch (error) {

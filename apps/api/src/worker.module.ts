@@ -1,4 +1,5 @@
 import { type DynamicModule, Module } from '@nestjs/common';
+import { AlertStoreModule } from './alerts/alert-store.module.ts';
 import { ExportStoreModule } from './exports/export-store.module.ts';
 import { JobsModule } from './jobs/jobs.module.ts';
 import { type PlatformDependencies, PlatformModule } from './platform/platform.module.ts';
@@ -8,6 +9,9 @@ import { StoreModule } from './store/store.module.ts';
 @Module({})
 export class WorkerModule {
   static with(dependencies: PlatformDependencies): DynamicModule {
-    return { module: WorkerModule, imports: [PlatformModule.with(dependencies), JobsModule, StoreModule, ExportStoreModule] };
+    return {
+      module: WorkerModule,
+      imports: [PlatformModule.with(dependencies), JobsModule, StoreModule, ExportStoreModule, AlertStoreModule],
+    };
   }
 }

@@ -1,4 +1,5 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
+import { type AlertTab, readAlertTab } from './alerts/tabs.ts';
 import type { SessionSearch } from './sessions/Filters.tsx';
 import { searchIndex, searchList, searchText } from './search.ts';
 import { queryClient } from './data/client.ts';
@@ -214,6 +215,17 @@ const checker = createRoute({
   component: lazyRouteComponent(() => import('./checker/CheckerPage.tsx'), 'CheckerPage'),
 });
 
+const alerts = createRoute({
+  ...root,
+  path: '/alerts',
+  /** `alert`, `webhook`: ids. */
+  validateSearch: (search): { tab?: AlertTab; alert?: string; webhook?: string } => ({
+    tab: readAlertTab(search['tab']),
+    alert: searchText(search['alert']),
+    webhook: searchText(search['webhook']),
+  }),
+  component: lazyRouteComponent(() => import('./alerts/AlertsPage.tsx'), 'AlertsPage'),
+});
 const sessions = createRoute({
   ...root,
   path: '/sessions',
@@ -234,7 +246,7 @@ const session = createRoute({
 });
 
 const pagesOfRun = run.addChildren([overview, explorer, groups, group, tasks, task, tools, failures, config]);
-const pages = [home, bareRuns, bareRun, runs, pagesOfRun, rollout, compare, exports_, sessions, session];
+const pages = [home, bareRuns, bareRun, runs, pagesOfRun, rollout, compare, exports_, alerts, sessions, session];
 const otherPages = [environments, environment, playground, apiKeys, settings, checker];
 
 export const router = createRouter({

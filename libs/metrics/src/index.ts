@@ -20,7 +20,7 @@ export {
   binWidth,
 } from './histogram.ts';
 export { type Agreement, alphaInterval, type AnswerPattern, krippendorffAlpha } from './agreement.ts';
-export { type Interval, passIntervals, type SampleSums, studentInterval, studentIntervalOfSums } from './intervals.ts';
+export { type Interval, passIntervals, type SampleSums, studentInterval, studentIntervalOfSums, wilsonInterval } from './intervals.ts';
 export type { MetricDefinition } from './lens.ts';
 export { lensRolloutRule, rolloutOfLens } from './lens-rollout.ts';
 export { mostCommonSize, passAtK as passAtKOfGroup, passSizes, powersOfTwo } from './pass.ts';

@@ -124,3 +124,19 @@ function classesInterval(values: readonly number[], counts: Uint32Array, size: n
   });
   return middle(means);
 }
+
+/** Two-sided 95 % quantile of the standard normal distribution. */
+const Z = 1.959_963_984_540_054;
+
+/**
+ * 95 % score interval of a share of `hits` in `count` (Wilson 1927; Brown, Cai and DasGupta 2001, which recommends it for small counts); null
+ * without a count.
+ */
+export function wilsonInterval(hits: number, count: number): Interval | null {
+  if (count === 0) return null;
+  const share = hits / count;
+  const scale = 1 + Z ** 2 / count;
+  const centre = (share + Z ** 2 / (2 * count)) / scale;
+  const half = (Z / scale) * Math.sqrt((share * (1 - share)) / count + Z ** 2 / (4 * count ** 2));
+  return { low: Math.max(0, centre - half), high: Math.min(1, centre + half) };
+}

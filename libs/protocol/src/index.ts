@@ -78,6 +78,8 @@ export {
   COMPARE_SORTS,
   type CompareMetric,
   type CompareSort,
+  ALERT_METRICS,
+  type AlertMetric,
   VERDICTS,
   type Verdict,
   PAIR_CHOICES,
@@ -109,6 +111,38 @@ export {
   DEMO_TAG,
 } from './vocabularies.ts';
 export type { MeView, BrowserSession, BrowserSessionList } from './schemas/account.schema.ts';
+export type {
+  Alert,
+  AlertBody,
+  AlertCondition,
+  AlertEvent,
+  AlertEventList,
+  AlertEventQuery,
+  AlertEvidence,
+  AlertList,
+  AlertPreview,
+  AlertPreviewBody,
+  BaselineCondition,
+  CountCondition,
+  MetricCondition,
+  NewAlert,
+  NewAlertPreview,
+  ReadAlertEvents,
+  RunAlerts,
+  SilenceCondition,
+  UnreadAlertEvents,
+} from './schemas/alerts/alert.schema.ts';
+export type {
+  ChangeWebhook,
+  CreateWebhook,
+  Delivery,
+  DeliveryList,
+  DeliveryQuery,
+  QueuedDelivery,
+  Webhook,
+  WebhookList,
+  WebhookSecret,
+} from './schemas/alerts/webhook.schema.ts';
 export type {
   AnnotationBody,
   AnnotationQuery,

@@ -94,6 +94,10 @@ export type CompareMetric = (typeof COMPARE_METRICS)[number];
 export const COMPARE_SORTS = ['size', 'delta', 'first', 'other'] as const;
 export type CompareSort = (typeof COMPARE_SORTS)[number];
 
+/** Figures of a step that an alert compares with a value (docs/reference/alerts.md). */
+export const ALERT_METRICS = ['reward_mean', 'success', 'tool_error', 'stop_share', 'failed', 'truncated'] as const;
+export type AlertMetric = (typeof ALERT_METRICS)[number];
+
 /** Verdicts of people on a rollout. */
 export const VERDICTS = ['good', 'bad', 'exploit'] as const;
 export type Verdict = (typeof VERDICTS)[number];
@@ -212,6 +216,13 @@ export const AUDIT_ACTIONS = [
   'review_queue.create',
   'review_queue.close',
   'review_queue.delete',
+  'alert.create',
+  'alert.change',
+  'alert.delete',
+  'webhook.create',
+  'webhook.change',
+  'webhook.rotate',
+  'webhook.delete',
   'export.create',
   'export.delete',
   'audit.export',

@@ -88,6 +88,9 @@ export async function furnish(server: TestServer, upstreamUrl: string): Promise<
   const queue = await made('POST', '/v1/review-queues', { name: 'mine', run: RUN });
   await made('POST', `/v1/review-queues/${queue.id}/next`, {});
   const key = await made('POST', '/v1/keys', { name: 'mine' });
+  const alert = await made('POST', '/v1/alerts', { name: 'mine', condition: { kind: 'silence', minutes: 60 } });
+  const webhook = await made('POST', '/v1/webhooks', { name: 'mine', url: 'http://127.0.0.1:1/' });
+  const delivery = await made('POST', `/v1/webhooks/${webhook.id}/test`);
   const exported = await made('POST', '/v1/exports', { run: RUN, format: 'jsonl' });
   const { user } = await made('GET', '/v1/me');
   await vi.waitUntil(async () => (await made('GET', `/v1/exports/${exported.id}`)).state === 'complete', 20_000);
@@ -104,6 +107,8 @@ export async function furnish(server: TestServer, upstreamUrl: string): Promise<
     '/v1/views/': { id: view.id },
     '/v1/review-queues/': { id: queue.id, position: '1' },
     '/v1/keys/': { id: key.id },
+    '/v1/alerts/': { id: alert.id },
+    '/v1/webhooks/': { id: webhook.id, delivery: delivery.id },
     '/v1/exports/': { id: exported.id, name: files[0].name },
     '/v1/members/': { id: user.id },
     '/v1/files/': { environmentId: environment.id, path: 'a.txt' },
@@ -134,6 +139,11 @@ const BODIES: Record<string, object> = {
   'POST /v1/sessions/{sid}/rollout': { run: 'theirs', rollout: 'x' },
   'POST /v1/environments/{owner}/{name}/versions': { source: { kind: 'remote', url: 'http://127.0.0.1:1' } },
   'PUT /v1/views/{id}': { run: RUN, name: 'x', query: '', lens: 'canonical', state: {} },
+  'PUT /v1/alerts/{id}': { name: 'x', condition: { kind: 'silence', minutes: 60 } },
+  'POST /v1/alerts': { name: 'x', condition: { kind: 'silence', minutes: 60 } },
+  'POST /v1/alerts/preview': { run: RUN, condition: { kind: 'silence', minutes: 60 } },
+  'POST /v1/alert-events/read': { until: randomUUID() },
+  'POST /v1/webhooks': { name: 'x', url: 'http://127.0.0.1:1/' },
   'PATCH /v1/members/{id}': { role: 'member' },
   'PATCH /v1/runs/{id}': { tags: ['theirs'] },
   'POST /{env}/call': { name: 'count', input: {} },

@@ -136,6 +136,8 @@ const FILTERED = [
   'model:never',
 ];
 const READS: Record<string, string[]> = {
+  '/v1/alert-events': ['/v1/alert-events', '/v1/alert-events?run={name}'],
+  '/v1/alerts': ['/v1/alerts'],
   '/v1/annotations': [
     '/v1/annotations',
     '/v1/annotations?tag=rare',
@@ -175,6 +177,7 @@ const READS: Record<string, string[]> = {
     `{run}/rollouts?${q(`in:assistant ${TEXTS.rare}`)}`,
   ],
   '/v1/runs/{id}/rollouts/count': ['{run}/rollouts/count', `{run}/rollouts/count?${q('step:3')}`, `{run}/rollouts/count?${q('tag:rare')}`],
+  '/v1/runs/{run}/alerts': ['{run}/alerts'],
   '/v1/runs/{run}/config': ['{run}/config'],
   '/v1/runs/{run}/facets': ['{run}/facets', `{run}/facets?${q('step:3')}`, ...words.map((word) => `{run}/facets?${q(word)}`)],
   '/v1/runs/{run}/failures': ['{run}/failures', '{run}/failures?steps=1..3'],
@@ -211,7 +214,7 @@ const READS: Record<string, string[]> = {
 };
 /** Routes that read no table of rollouts, or one object by its key. */
 const OTHERS =
-  /^\/(health|list_environments|mcp\/|messages$|metrics$|openenv\/|prompt$|splits$|task_tools$|tools$|version$|\{env\}\/|v1\/(audit|billing|browser-sessions|environments|files|github|health|keys|me|members|namespace|organisation|sessions|shared|shares|slots|text-sessions|exports\/)|v1\/rollouts\/\{id\}\/objects)/;
+  /^\/(health|list_environments|mcp\/|messages$|metrics$|openenv\/|prompt$|splits$|task_tools$|tools$|version$|\{env\}\/|v1\/(alerts\/|audit|billing|browser-sessions|environments|files|github|health|keys|me|members|namespace|organisation|sessions|shared|shares|slots|text-sessions|webhooks|exports\/)|v1\/rollouts\/\{id\}\/objects)/;
 
 const concrete = (url: string, key: 'huge' | 'small') =>
   url

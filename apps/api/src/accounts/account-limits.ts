@@ -38,6 +38,19 @@ export async function assertRoomForMember(transaction: Transaction, limits: Limi
   if (count >= limits.members.org) throw limitError('members', 'org', limits.members.org);
 }
 
+/** Throws `limit_reached` when the organisation has the maximum of alerts. */
+export async function assertRoomForAlert(transaction: Transaction, limits: Limits, orgId: string): Promise<void> {
+  await lock(transaction, orgId);
+  if ((await transaction.alert.count({ where: { orgId } })) >= limits.alerts.org) throw limitError('alerts', 'org', limits.alerts.org);
+}
+
+/** Throws `limit_reached` when the organisation has the maximum of webhooks. */
+export async function assertRoomForWebhook(transaction: Transaction, limits: Limits, orgId: string): Promise<void> {
+  await lock(transaction, orgId);
+  if ((await transaction.webhook.count({ where: { orgId } })) >= limits.webhooks.org)
+    throw limitError('webhooks', 'org', limits.webhooks.org);
+}
+
 /**
  * Throws `limit_reached` when the organisation's tenant has created the maximum of organisations. A tenant is an organisation that the
  * operator's organisation created, with all organisations created from it, so that new owners in these do not raise the limit.

@@ -29,6 +29,8 @@ export const LIMITS = {
   uploads: { key: 64, org: 128, noun: 'uploads', text: 'uploads in flight, per replica; more wait for a moment' },
   keys: { org: 1_000, noun: 'API keys', text: 'API keys that work, or did within the last day' },
   members: { org: 1_000, noun: 'members', text: 'members' },
+  alerts: { org: 100, noun: 'alerts', text: 'alerts' },
+  webhooks: { org: 20, noun: 'webhooks', text: 'webhooks' },
   organisations: { org: 50, noun: 'organisations', text: 'organisations that its owners created, with those created from these' },
 } as const satisfies Record<string, Limit>;
 

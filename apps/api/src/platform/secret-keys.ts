@@ -1,7 +1,10 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
 import { type Config } from './config.ts';
 import { randomSecret, readOrCreateSecret, replaceSecret } from './local-secrets.ts';
 
 const FILE = 'server-secret';
+type StoreKeys = (keys: string[]) => Promise<unknown>;
 
 /**
  * Key material of this service, never stored in the database. The current key encrypts and signs; earlier keys only decrypt and verify.
@@ -18,7 +21,7 @@ export class SecretKeys {
   constructor(
     current: string,
     previous: string[] = [],
-    private readonly store: ((keys: string[]) => Promise<unknown>) | null = null,
+    private readonly store: StoreKeys | null = null,
   ) {
     this.#current = current;
     this.#previous = previous.filter((key) => key !== current);
@@ -64,8 +67,17 @@ export class SecretKeys {
 export async function openSecretKeys(config: Pick<Config, 'secretKey' | 'previousSecretKeys' | 'dataDir'>): Promise<SecretKeys> {
   if (config.secretKey !== null) return new SecretKeys(config.secretKey, config.previousSecretKeys);
   const { value } = await readOrCreateSecret(config.dataDir, FILE, randomSecret);
-  const [current = '', ...previous] = value.split(/\s+/);
-  return new SecretKeys(current, [...previous, ...config.previousSecretKeys], (keys) =>
-    replaceSecret(config.dataDir, FILE, keys.join('\n')),
-  );
+  return keysOf(value, config, (keys) => replaceSecret(config.dataDir, FILE, keys.join('\n')));
+}
+
+/** The keys that a service with this configuration uses now, for a process beside it. Creates none: without keys it opens nothing. */
+export async function readSecretKeys(config: Pick<Config, 'secretKey' | 'previousSecretKeys' | 'dataDir'>): Promise<SecretKeys> {
+  if (config.secretKey !== null) return new SecretKeys(config.secretKey, config.previousSecretKeys);
+  const stored = await readFile(path.join(config.dataDir, FILE), 'utf8').catch(() => randomSecret());
+  return keysOf(stored.trim(), config, null);
+}
+
+function keysOf(text: string, { previousSecretKeys }: Pick<Config, 'previousSecretKeys'>, store: StoreKeys | null): SecretKeys {
+  const [current = '', ...previous] = text.split(/\s+/);
+  return new SecretKeys(current, [...previous, ...previousSecretKeys], store);
 }

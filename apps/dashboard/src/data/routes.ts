@@ -1,4 +1,8 @@
 import type {
+  Alert,
+  AlertEventList,
+  AlertList,
+  AlertPreview,
   Annotation,
   AnnotationList,
   ApiKeyView,
@@ -8,6 +12,7 @@ import type {
   CancelledExport,
   ChangeMember,
   ChangeOrganisation,
+  ChangeWebhook,
   ComparedRuns,
   ComparedTasks,
   CreatedKey,
@@ -15,7 +20,9 @@ import type {
   CreatedOrganisation,
   CreatedShare,
   CreateOrganisation,
+  CreateWebhook,
   Deleted,
+  DeliveryList,
   EnvironmentRuns,
   EnvironmentUsage,
   EnvironmentVersionList,
@@ -27,6 +34,8 @@ import type {
   Member,
   MemberList,
   MessagePage,
+  NewAlert,
+  NewAlertPreview,
   NewAnnotation,
   NewBulkAnnotation,
   NewKey,
@@ -35,6 +44,8 @@ import type {
   NewShare,
   OpenShare,
   Organisation,
+  QueuedDelivery,
+  ReadAlertEvents,
   RolloutBeside,
   RolloutCalls,
   RolloutDiff,
@@ -45,6 +56,7 @@ import type {
   RolloutCount,
   RolloutList,
   RolloutOutline,
+  RunAlerts,
   RunChangeBody,
   RunConfig,
   RunFacets,
@@ -65,10 +77,15 @@ import type {
   ToolCheck,
   ToolList,
   ToolSteps,
+  UnreadAlertEvents,
+  Webhook,
+  WebhookList,
+  WebhookSecret,
 } from '@palestra/protocol';
 
 /** Routes that `api()` calls, with the types of their 200 answers. `tests/dashboard-routes.spec.ts` compares them with docs/openapi.json. */
 export interface Answers {
+  'DELETE /v1/alerts/{id}': Deleted;
   'DELETE /v1/annotations/{id}': Deleted;
   'DELETE /v1/browser-sessions/{id}': Deleted;
   'DELETE /v1/demo': Deleted;
@@ -78,6 +95,9 @@ export interface Answers {
   'DELETE /v1/runs/{id}': Deleted;
   'DELETE /v1/shares/{id}': Deleted;
   'DELETE /v1/views/{id}': Deleted;
+  'DELETE /v1/webhooks/{id}': Deleted;
+  'GET /v1/alert-events': AlertEventList;
+  'GET /v1/alerts': AlertList;
   'GET /v1/annotations': AnnotationList;
   'GET /v1/audit': AuditList;
   'GET /v1/browser-sessions': BrowserSessionList;
@@ -99,6 +119,7 @@ export interface Answers {
   'GET /v1/runs': RunList;
   'GET /v1/runs/{id}/rollouts': RolloutList;
   'GET /v1/runs/{id}/rollouts/count': RolloutCount;
+  'GET /v1/runs/{run}/alerts': RunAlerts;
   'GET /v1/runs/{run}/config': RunConfig;
   'GET /v1/runs/{run}/facets': RunFacets;
   'GET /v1/runs/{run}/failures': FailureList;
@@ -117,9 +138,15 @@ export interface Answers {
   'GET /v1/shared': OpenShare;
   'GET /v1/shares': ShareList;
   'GET /v1/views': SavedViewList;
+  'GET /v1/webhooks': WebhookList;
+  'GET /v1/webhooks/{id}/deliveries': DeliveryList;
   'PATCH /v1/members/{id}': Member;
   'PATCH /v1/organisation': Organisation;
   'PATCH /v1/runs/{id}': RunView;
+  'PATCH /v1/webhooks/{id}': Webhook;
+  'POST /v1/alert-events/read': UnreadAlertEvents;
+  'POST /v1/alerts': Alert;
+  'POST /v1/alerts/preview': AlertPreview;
   'POST /v1/annotations': Annotation;
   'POST /v1/exports': RolloutExportView;
   'POST /v1/keys': CreatedKey;
@@ -130,6 +157,11 @@ export interface Answers {
   'POST /v1/sessions/{sid}/rollout': KeptSession;
   'POST /v1/shares': CreatedShare;
   'POST /v1/views': SavedView;
+  'POST /v1/webhooks': WebhookSecret;
+  'POST /v1/webhooks/{id}/deliveries/{delivery}/redeliver': QueuedDelivery;
+  'POST /v1/webhooks/{id}/secret': WebhookSecret;
+  'POST /v1/webhooks/{id}/test': QueuedDelivery;
+  'PUT /v1/alerts/{id}': Alert;
   'PUT /v1/views/{id}': SavedView;
 }
 
@@ -138,6 +170,10 @@ export interface Bodies {
   'PATCH /v1/members/{id}': ChangeMember;
   'PATCH /v1/organisation': ChangeOrganisation;
   'PATCH /v1/runs/{id}': RunChangeBody;
+  'PATCH /v1/webhooks/{id}': ChangeWebhook;
+  'POST /v1/alert-events/read': ReadAlertEvents;
+  'POST /v1/alerts': NewAlert;
+  'POST /v1/alerts/preview': NewAlertPreview;
   'POST /v1/annotations': NewAnnotation;
   'POST /v1/exports': RolloutExportBody;
   'POST /v1/keys': NewKey;
@@ -147,5 +183,7 @@ export interface Bodies {
   'POST /v1/sessions/{sid}/rollout': KeepSessionBody;
   'POST /v1/shares': NewShare;
   'POST /v1/views': NewSavedView;
+  'POST /v1/webhooks': CreateWebhook;
+  'PUT /v1/alerts/{id}': NewAlert;
   'PUT /v1/views/{id}': NewSavedView;
 }

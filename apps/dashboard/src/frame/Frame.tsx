@@ -7,6 +7,7 @@ import { openedShareQuery } from '../data/shares.ts';
 import { feed } from '../data/live/useFeed.ts';
 import { foldRail, useFoldedRail } from '../theme/rail.ts';
 import { switchTheme, useTheme } from '../theme/theme.ts';
+import { AlertBell } from './AlertBell.tsx';
 import { GuestFrame, NotShared } from './GuestFrame.tsx';
 import { HelpDialog } from './HelpDialog.tsx';
 import { TopBarSlot } from './page.tsx';
@@ -19,6 +20,7 @@ const icons = {
   environments: 'M2.5 5 8 2l5.5 3v6L8 14l-5.5-3zM2.5 5 8 8l5.5-3M8 8v6',
   exports: 'M8 2v7.5M5 7l3 3 3-3M2.5 11v2.5h11V11',
   settings: 'M2.5 4.5h7M12.5 4.5h1M2.5 11.5h1M6.5 11.5h7M9.5 3v3h3V3zM3.5 10v3h3v-3z',
+  alerts: 'M8 2a4 4 0 0 0-4 4v3l-1.5 2.5h11L12 9V6a4 4 0 0 0-4-4zM6.5 13.5a1.6 1.6 0 0 0 3 0',
   keys: 'M9.5 9.5a3.5 3.5 0 1 0-3-3L2 11v3h3v-2h2v-1.5z',
   fold: 'M9.5 4 5.5 8l4 4',
   unfold: 'M6.5 4l4 4-4 4',
@@ -59,7 +61,12 @@ function Rail({ org }: { org: string | undefined }) {
   const folded = useFoldedRail();
   return (
     <div className="flex min-w-0 flex-col border-r border-line bg-paper-1 px-2 max-[760px]:flex-row max-[760px]:items-center max-[760px]:gap-2 max-[760px]:overflow-hidden max-[760px]:border-b max-[760px]:border-r-0">
-      <Brand />
+      <div
+        className={`flex flex-none items-center justify-between gap-1 ${folded ? 'min-[761px]:flex-col min-[761px]:gap-0 min-[761px]:pb-1' : ''}`}
+      >
+        <Brand />
+        {org !== undefined && <AlertBell />}
+      </div>
       <PaletteButton />
       <nav
         aria-label="Main"
@@ -101,6 +108,16 @@ function Rail({ org }: { org: string | undefined }) {
         </Link>
         <Link to="/exports" className={railLink} title={folded ? 'Exports' : undefined} activeProps={{ 'aria-current': 'page' }}>
           <Icon name="exports" /> <span className="rail-words">Exports</span>
+        </Link>
+        <Link
+          to="/alerts"
+          search={{}}
+          className={railLink}
+          title={folded ? 'Alerts' : undefined}
+          activeOptions={{ includeSearch: false }}
+          activeProps={{ 'aria-current': 'page' }}
+        >
+          <Icon name="alerts" /> <span className="rail-words">Alerts</span>
         </Link>
         <Link to="/keys" className={railLink} title={folded ? 'API keys' : undefined} activeProps={{ 'aria-current': 'page' }}>
           <Icon name="keys" /> <span className="rail-words">API keys</span>

@@ -1,8 +1,20 @@
 import type { ReactNode } from 'react';
 import { CopyButton } from './CopyButton.tsx';
 
-/** A new key or link. The server shows it once and stores only its hash. */
-export function ShownOnce({ title, text, children }: { title: ReactNode; text: string; children?: ReactNode }) {
+const HASHED = 'Copy it now. It is shown only once, because the server stores only its hash.';
+
+/** A new key, link or secret, which the server shows once. `note`: what the reader must know; default: that only its hash is stored. */
+export function ShownOnce({
+  title,
+  text,
+  note = HASHED,
+  children,
+}: {
+  title: ReactNode;
+  text: string;
+  note?: string;
+  children?: ReactNode;
+}) {
   return (
     <div role="status" className="flex min-w-0 flex-col gap-2 rounded-[4px] border border-line bg-paper-1 p-3">
       <span className="strong">{title}</span>
@@ -12,7 +24,7 @@ export function ShownOnce({ title, text, children }: { title: ReactNode; text: s
         </code>
         <CopyButton text={text} />
       </span>
-      <span className="label">Copy it now. It is shown only once, because the server stores only its hash.</span>
+      <span className="label">{note}</span>
       {children}
     </div>
   );

@@ -8,6 +8,7 @@ import { useRun } from '../run/context.ts';
 import { Advisories } from './Advisories.tsx';
 import { chartAxis, pointName } from './axis.ts';
 import { curvesOf } from './curves.ts';
+import { FiringAlerts } from './FiringAlerts.tsx';
 import { EnvironmentPanels } from './EnvironmentPanels.tsx';
 import { Kpis } from './Kpis.tsx';
 import { LatestGroups } from './LatestGroups.tsx';
@@ -63,6 +64,7 @@ export function OverviewPage() {
         <Toolbar x={x} axisName={axis.name} summary={summary.data} />
         {summary.data ? (
           <>
+            <FiringAlerts />
             <Advisories advisories={summary.data.advisories} />
             <Kpis summary={summary.data} />
           </>

@@ -22,6 +22,7 @@ const pages = [
   ['/sessions', 'Sessions'],
   ['/environments', 'Environments'],
   ['/exports', 'Exports'],
+  ['/alerts', 'Alerts'],
   ['/check', 'Check an event'],
   ['/keys', 'API keys'],
   ['/settings', 'Settings'],

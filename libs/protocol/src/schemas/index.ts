@@ -1,6 +1,29 @@
 /** The schemas of `/v1`. Only the API needs them, to validate and to document. Other modules import the types: `@palestra/protocol`. */
 export { meSchema, namespaceQuerySchema, namespaceSchema, signInBodySchema, browserSessionListSchema } from './account.schema.ts';
 export {
+  alertBodySchema,
+  alertListSchema,
+  alertSchema,
+  alertConditionSchema,
+  alertEventQuerySchema,
+  alertEventListSchema,
+  readAlertEventsSchema,
+  runAlertsSchema,
+  unreadAlertEventsSchema,
+  alertPreviewBodySchema,
+  alertPreviewSchema,
+} from './alerts/alert.schema.ts';
+export {
+  createWebhookSchema,
+  changeWebhookSchema,
+  webhookSchema,
+  webhookListSchema,
+  webhookSecretSchema,
+  deliveryQuerySchema,
+  deliveryListSchema,
+  queuedDeliverySchema,
+} from './alerts/webhook.schema.ts';
+export {
   annotationBodySchema,
   annotationSchema,
   annotationQuerySchema,

@@ -28,6 +28,8 @@ const OF_RUN = [
   'rollout_exports',
   'rollout_search_runs',
   'review_queues',
+  'alert_states',
+  'alert_events',
 ];
 
 export interface ErasableRollout {

@@ -1,0 +1,165 @@
+import { randomUUID } from 'node:crypto';
+import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
+import { groupBy } from '@palestra/metrics';
+import type { Logger } from 'pino';
+import { JobQueue } from '../jobs/job-queue.service.ts';
+import { Database } from '../platform/database/database.ts';
+import { inTransaction } from '../platform/database/transaction.ts';
+import { LOGGER } from '../platform/tokens.ts';
+import { selectPending } from '../store/derive/derive.sql.ts';
+import { AlertFigures, type StepRange } from './alert-figures.service.ts';
+import { advance, type Judgement } from './alert-state.ts';
+import {
+  type AlertedRun,
+  deleteOldEvents,
+  endStatesOfOverRuns,
+  insertEvent,
+  selectAlertedOrganisations,
+  selectAlerts,
+  selectLiveRuns,
+  selectRunById,
+  selectStates,
+  type StoredAlert,
+  type StoredState,
+  storeState,
+} from './alert.sql.ts';
+import { countRecent } from './run-arrivals.sql.ts';
+import { matchesName } from './run-name-pattern.ts';
+import { judgeCount, judgeSilence } from './time-judgements.ts';
+import { AlertMessages } from './alert-messages.ts';
+
+const EVERY_MS = 10_000;
+const HOUR_MS = 3_600_000;
+/** Judgements of one organisation in one round: 600 per minute. The others follow, those that waited longest first. */
+const MAX_JUDGEMENTS = 100;
+const KEEP_EVENTS_DAYS = 90;
+const BATCH = 1_000;
+
+interface Pair {
+  alert: StoredAlert;
+  run: AlertedRun;
+  state: StoredState | null;
+}
+
+/** Judges alerts in the background. A condition on steps is judged when the figures of its run changed, one on time in each round. */
+@Injectable()
+export class AlertEvaluator implements OnModuleInit {
+  /** Where the next round begins, so that a round that reaches its deadline does not starve the same organisations. */
+  #first = 0;
+
+  constructor(
+    private readonly jobs: JobQueue,
+    private readonly database: Database,
+    private readonly figures: AlertFigures,
+    private readonly messages: AlertMessages,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {}
+
+  onModuleInit(): void {
+    this.jobs.handle('evaluate-alerts', { everyMs: EVERY_MS, deadlineMs: 60_000 }, (_payload, signal) => this.round(signal));
+    this.jobs.handle('forget-alert-events', { everyMs: HOUR_MS, deadlineMs: HOUR_MS }, async (_payload, signal) => {
+      while (!signal.aborted && (await deleteOldEvents(this.database.pool, KEEP_EVENTS_DAYS, BATCH)) === BATCH);
+    });
+  }
+
+  /** Judges what is due in every organisation. */
+  async round(signal: AbortSignal): Promise<void> {
+    const organisations = await selectAlertedOrganisations(this.database.pool);
+    const start = this.#first % Math.max(1, organisations.length);
+    for (const orgId of [...organisations.slice(start), ...organisations.slice(0, start)]) {
+      if (signal.aborted) return;
+      this.#first += 1;
+      await this.#ofOrganisation(orgId, signal);
+    }
+  }
+
+  async #ofOrganisation(orgId: string, signal: AbortSignal): Promise<void> {
+    const { pool } = this.database;
+    await endStatesOfOverRuns(pool, orgId);
+    const [alerts, runs] = await Promise.all([selectAlerts(pool, orgId), selectLiveRuns(pool, orgId)]);
+    const due = await this.#due(alerts, runs);
+    const pending = await selectPending(pool, [...new Set(due.map(({ run }) => run.seq))]);
+    for (const pair of due) {
+      if (signal.aborted) return;
+      try {
+        await this.#judge(pair, pending.has(pair.run.seq));
+      } catch (error) {
+        this.logger.warn({ err: error, alert: pair.alert.id, run: pair.run.id }, 'an alert was not judged; the next round repeats it');
+      }
+    }
+  }
+
+  async #due(alerts: readonly StoredAlert[], runs: readonly AlertedRun[]): Promise<Pair[]> {
+    const ids = alerts.map(({ id }) => id);
+    const states = await selectStates(
+      this.database.pool,
+      ids,
+      runs.map(({ seq }) => seq),
+    );
+    const byAlert = groupBy(states, (state) => state.alert_id);
+    const pairs = alerts.flatMap((alert) => {
+      const known = new Map((byAlert.get(alert.id) ?? []).map((state) => [state.run_seq, state]));
+      return runs
+        .filter(({ name }) => matchesName(alert.runs, name))
+        .map((run): Pair => ({ alert, run, state: known.get(run.seq) ?? null }))
+        .filter(isDue);
+    });
+    const age = ({ state }: Pair) => state?.checked_at.getTime() ?? 0;
+    const chosen = pairs.toSorted((one, other) => age(one) - age(other)).slice(0, MAX_JUDGEMENTS);
+    // Alerts of one run share its figures.
+    return chosen.toSorted((one, other) => one.run.seq - other.run.seq);
+  }
+
+  async #judge(pair: Pair, isPending: boolean): Promise<void> {
+    const { alert, run, state } = pair;
+    const judgements = await this.#judgements(pair, isPending);
+    const { firing, changes } = advance(state?.firing ?? false, judgements);
+    const last = judgements.at(-1);
+    const next = {
+      firing,
+      changed: changes.length > 0,
+      // While rollouts wait, the same version is judged again.
+      version: isPending ? '-1' : run.version,
+      step: last?.step ?? state?.step ?? null,
+      evidence: last?.evidence ?? null,
+    };
+    await inTransaction(this.database.pool, async (client) => {
+      if (!(await storeState(client, alert, run.seq, state?.checked_at ?? null, next))) return;
+      for (const { kind, judgement } of changes) {
+        const event = { id: randomUUID(), kind, evidence: judgement.evidence };
+        const at = await insertEvent(client, { ...event, orgId: alert.org_id, alertId: alert.id, runSeq: run.seq, muted: alert.muted });
+        if (!alert.muted && alert.webhook_id !== null) await this.messages.add(client, alert, run, { ...event, at });
+      }
+    });
+  }
+
+  async #judgements({ alert, run, state }: Pair, isPending: boolean): Promise<Judgement[]> {
+    const { condition } = alert;
+    // A run that existed before the alert is judged by its newest step first: its history is no news.
+    const isNew = run.created_at >= alert.since;
+    const range: StepRange = { from: state?.step ?? (isNew ? 0 : null), withoutNewest: isPending };
+    switch (condition.kind) {
+      case 'metric':
+        return (await this.figures.metric(run, condition, range)).judgements;
+      case 'baseline': {
+        const baseline = await selectRunById(this.database.pool, alert.org_id, condition.run);
+        if (baseline === null || baseline.seq === run.seq) return [];
+        return (await this.figures.baseline(run, condition, baseline, range)).judgements;
+      }
+      case 'count':
+        return [judgeCount(condition, await countRecent(this.database.pool, run.seq, condition.q, condition.minutes), null)];
+      case 'silence':
+        return [judgeSilence(condition, run.now.getTime() - run.updated_at.getTime(), null)];
+    }
+  }
+}
+
+/** A run that was silent before the alert began to watch it is no news. */
+function isDue({ alert, run, state }: Pair): boolean {
+  const { condition } = alert;
+  if (condition.kind === 'metric' || condition.kind === 'baseline') return state?.version !== run.version;
+  const windowMs = condition.minutes * 60_000;
+  const isRecent = run.updated_at.getTime() > alert.since.getTime() - windowMs;
+  if (condition.kind === 'silence') return isRecent;
+  return state?.firing === true || run.now.getTime() - run.updated_at.getTime() < windowMs;
+}

@@ -1,0 +1,15 @@
+import { Module } from '@nestjs/common';
+import { StepFiguresService } from '../store/figures/step-figures.service.ts';
+import { StoreModule } from '../store/store.module.ts';
+import { AlertEvaluator } from './alert-evaluator.ts';
+import { AlertFigures } from './alert-figures.service.ts';
+import { AlertMessages } from './alert-messages.ts';
+import { WebhookSender } from './webhook-sender.ts';
+
+/** Judges alerts and sends webhooks, without routes: shared by the API process and workers. */
+@Module({
+  imports: [StoreModule],
+  providers: [StepFiguresService, AlertFigures, AlertMessages, AlertEvaluator, WebhookSender],
+  exports: [AlertFigures, AlertMessages],
+})
+export class AlertStoreModule {}

@@ -1,0 +1,50 @@
+import { formatReward } from '@palestra/kit/reward-text';
+import type { AlertCondition, MetricCondition } from '@palestra/protocol';
+
+/** `34.5 %` */
+const percent = (share: number): string => `${Math.round(share * 1000) / 10} %`;
+
+/** A value of the metric. */
+export const formatValue = ({ metric }: Pick<MetricCondition, 'metric'>, value: number): string =>
+  metric === 'reward_mean' ? formatReward(value) : percent(value);
+
+const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
+
+/** What the condition compares, as the subject of a sentence. */
+export function subjectOf({ metric, tool, stop }: MetricCondition): string {
+  switch (metric) {
+    case 'reward_mean':
+      return 'Mean reward';
+    case 'success':
+      return 'Success rate';
+    case 'tool_error':
+      return tool === null ? 'Tool errors' : `Tool errors of ${tool}`;
+    case 'stop_share':
+      return `Share of rollouts that stopped with ${stop}`;
+    case 'failed':
+      return 'Share of rollouts that the environment or the infrastructure failed';
+    case 'truncated':
+      return 'Share of truncated rollouts';
+  }
+}
+
+/** The noun of `n`. */
+export const countedOf = ({ metric }: MetricCondition, n: number): string => plural(n, metric === 'tool_error' ? 'result' : 'rollout');
+
+/** `baseline`: name of the baseline run. */
+export function conditionText(condition: AlertCondition, baseline: string | null = null): string {
+  switch (condition.kind) {
+    case 'metric': {
+      const over = condition.steps === 1 ? 'at a step' : `over ${condition.steps} steps`;
+      return `${subjectOf(condition)} ${condition.op} ${formatValue(condition, condition.value)} ${over}`;
+    }
+    case 'baseline': {
+      const more = condition.margin === 0 ? '' : ` by more than ${formatReward(condition.margin)}`;
+      return `Mean reward below ${baseline ?? 'a run that was deleted'}${more} at the same step`;
+    }
+    case 'count':
+      return `More than ${plural(condition.value, 'rollout')} of ${condition.q} within ${condition.minutes} min`;
+    case 'silence':
+      return `No rollout for ${condition.minutes} min`;
+  }
+}

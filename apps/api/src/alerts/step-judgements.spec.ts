@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest';
+import type { MetricCondition } from '@palestra/protocol';
+import { judgeSteps, type StepPoint } from './step-judgements.ts';
+
+const condition = (change: Partial<MetricCondition> = {}): MetricCondition => ({
+  kind: 'metric',
+  metric: 'tool_error',
+  tool: 'accuse',
+  stop: null,
+  op: 'above',
+  value: 0.1,
+  steps: 1,
+  phase: null,
+  min_n: 20,
+  ...change,
+});
+const share = (step: number, sum: number, count: number): StepPoint => ({ step, sum, count, squares: null });
+
+test('a share is judged at each step with enough results, and the evidence says which rollouts show it', () => {
+  const { judgements, skipped } = judgeSteps(condition(), [share(10, 2, 40), share(11, 4, 10), share(12, 40, 116), share(13, 4, 40)]);
+  expect(skipped).toBe(1);
+  expect(judgements.map(({ step, holds }) => [step, holds])).toEqual([
+    [10, false],
+    [12, true],
+    // Equal is not above.
+    [13, false],
+  ]);
+  expect(judgements[1]!.evidence).toEqual({
+    text: 'Tool errors of accuse: 34.5 % at step 12 (95 % interval 26.5 % to 43.5 %, 116 results).',
+    value: 40 / 116,
+    threshold: 0.1,
+    n: 116,
+    low: expect.closeTo(0.2646, 3),
+    high: expect.closeTo(0.4349, 3),
+    from_step: 12,
+    step: 12,
+    q: 'step:12 tool.error:accuse',
+    baseline: null,
+  });
+});
+
+test('several steps are merged by their counts, as the pages merge them', () => {
+  const points = [share(1, 0, 90), share(2, 9, 10), share(5, 2, 10)];
+  const { judgements } = judgeSteps(condition({ steps: 2, min_n: 1 }), points);
+  expect(judgements.map(({ step, evidence }) => [evidence.from_step, step, evidence.value])).toEqual([
+    [1, 1, 0],
+    [1, 2, 0.09],
+    [2, 5, 0.55],
+  ]);
+  expect(judgements[2]!.evidence.q).toBe('step:2..5 tool.error:accuse');
+  // Steps before `from` count and are not judged again.
+  expect(judgeSteps(condition({ steps: 2, min_n: 1 }), points, 5).judgements).toEqual([judgements[2]]);
+});
+
+test('rewards have the interval of Student over rollouts', () => {
+  // 0 and 1, twenty times each: mean .5, deviation .50637.
+  const { judgements } = judgeSteps(condition({ metric: 'reward_mean', tool: null, op: 'below', value: 0.6 }), [
+    { step: 3, count: 40, sum: 20, squares: 20 },
+  ]);
+  expect(judgements[0]).toMatchObject({ holds: true, evidence: { value: 0.5, n: 40, q: 'step:3 is:scored' } });
+  expect(judgements[0]!.evidence.low).toBeCloseTo(0.338_06, 4);
+  expect(judgements[0]!.evidence.text).toBe('Mean reward: .500 at step 3 (95 % interval .338 to .662, 40 rollouts).');
+});
+
+test('a step without figures is never judged', () => {
+  expect(judgeSteps(condition({ min_n: 1, op: 'below', value: 1 }), [share(0, 0, 0)])).toEqual({ judgements: [], skipped: 1 });
+});
+
+test('a tool name cannot become another clause of the query', () => {
+  const { judgements } = judgeSteps(condition({ tool: 'a reward:1', min_n: 1 }), [share(1, 1, 1)]);
+  expect(judgements[0]!.evidence.q).toBe('step:1 tool.error:"a reward:1"');
+});

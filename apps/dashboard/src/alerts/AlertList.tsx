@@ -1,0 +1,159 @@
+import type { Alert, Webhook } from '@palestra/protocol';
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { Link, useSearch } from '@tanstack/react-router';
+import { useState } from 'react';
+import { alertsQuery, deleteAlert, saveAlert, webhooksQuery } from '../data/alerts.ts';
+import { meQuery } from '../data/queries.ts';
+import { Age } from '../frame/Age.tsx';
+import { ConfirmDialog } from '../frame/ConfirmDialog.tsx';
+import { Loaded } from '../frame/Loaded.tsx';
+import { AlertDialog } from './AlertDialog.tsx';
+import { formOf } from './form-state.ts';
+
+/** Each alert with its condition and the runs in which it fires. */
+export function AlertList() {
+  const alerts = useQuery(alertsQuery);
+  const webhooks = useQuery(webhooksQuery);
+  const { alert: chosen } = useSearch({ from: '/alerts' });
+  const [changing, setChanging] = useState<Alert | null>(null);
+  const [deleting, setDeleting] = useState<Alert | null>(null);
+  return (
+    <Loaded query={alerts}>
+      {(rows) => (
+        <>
+          {rows.length === 0 && <NoAlerts />}
+          <ul aria-label="Alerts">
+            {rows.map((alert) => (
+              <AlertRow
+                key={alert.id}
+                alert={alert}
+                webhook={webhooks.data?.find(({ id }) => id === alert.webhook)}
+                current={alert.id === chosen}
+                onChange={() => setChanging(alert)}
+                onDelete={() => setDeleting(alert)}
+              />
+            ))}
+          </ul>
+          {changing && <AlertDialog id={changing.id} initial={formOf(changing)} onClose={() => setChanging(null)} />}
+          {deleting && (
+            <ConfirmDialog
+              title={`Delete ${deleting.name}?`}
+              action="Delete alert"
+              onConfirm={() => deleteAlert(deleting.id)}
+              onClose={() => setDeleting(null)}
+            >
+              <p>Its history is deleted too. You cannot undo this. To keep the history, mute the alert.</p>
+            </ConfirmDialog>
+          )}
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+function NoAlerts() {
+  return (
+    <div className="max-w-[64ch] px-4 py-6 text-ink-2">
+      <p className="strong mb-1 text-ink-1">No alerts yet</p>
+      <p>
+        An alert watches a figure of your runs, for example tool errors above 10 % or no rollout for ten minutes. It notifies you here and,
+        if you want, by a signed webhook. Choose “New alert”, or “alert” beside a chart.
+      </p>
+    </div>
+  );
+}
+
+interface RowProps {
+  alert: Alert;
+  webhook: Webhook | undefined;
+  current: boolean;
+  onChange: () => void;
+  onDelete: () => void;
+}
+
+function AlertRow({ alert, webhook, current, onChange, onDelete }: RowProps) {
+  const { id, name, runs, condition, condition_text: text, muted, firing, author } = alert;
+  const mute = useMutation({ mutationFn: () => saveAlert(id, { name, runs, condition, webhook: alert.webhook, muted: !muted }) });
+  return (
+    <li className={`grid grid-cols-[minmax(0,1fr)_auto] gap-x-4 gap-y-1 border-b border-line px-4 py-3 ${current ? 'bg-accent-wash' : ''}`}>
+      <div className="min-w-0">
+        <p className="flex flex-wrap items-baseline gap-x-3">
+          <span className="strong">{name}</span>
+          <State muted={muted} firing={firing.length} />
+        </p>
+        <p className="text-ink-2">
+          {text}
+          <span className="text-ink-3">
+            {' '}
+            · {runs === null ? 'every run' : runs} · {webhook ? `webhook ${webhook.name}` : 'only in these pages'} · by {author}
+          </span>
+        </p>
+      </div>
+      <div className="flex items-start gap-3 max-[560px]:col-span-2">
+        <Link to="/alerts" search={{ tab: 'history', alert: id }} className="link" aria-label={`History of ${name}`}>
+          History
+        </Link>
+        <button type="button" className="link" aria-label={`Change ${name}`} onClick={onChange}>
+          Change
+        </button>
+        <button
+          type="button"
+          className="link"
+          aria-label={`${muted ? 'Unmute' : 'Mute'} ${name}`}
+          disabled={mute.isPending}
+          onClick={() => mute.mutate()}
+        >
+          {muted ? 'Unmute' : 'Mute'}
+        </button>
+        <button type="button" className="link" aria-label={`Delete ${name}`} onClick={onDelete}>
+          Delete
+        </button>
+      </div>
+      {firing.length > 0 && <FiringRuns firing={firing} />}
+    </li>
+  );
+}
+
+function State({ muted, firing }: { muted: boolean; firing: number }) {
+  return (
+    <>
+      {firing > 0 && (
+        <span className="text-bad">
+          <span aria-hidden="true">▲</span> firing in {firing === 1 ? 'one run' : `${firing} runs`}
+        </span>
+      )}
+      {muted && <span className="chip">muted</span>}
+      {firing === 0 && !muted && <span className="text-ink-3">not firing</span>}
+    </>
+  );
+}
+
+function FiringRuns({ firing }: Pick<Alert, 'firing'>) {
+  const org = useQuery(meQuery).data?.org.name ?? '';
+  return (
+    <ul className="col-span-2 flex flex-col gap-1" aria-label="Runs in which it fires">
+      {firing.map(({ run, since, evidence }) => (
+        <li key={run.id} className="flex flex-wrap items-baseline gap-x-3">
+          <Link to="/$org/runs/$run" params={{ org, run: run.name }} search={{}} className="link">
+            {run.name}
+          </Link>
+          <span>{evidence.text}</span>
+          {evidence.q !== null && (
+            <Link
+              to="/$org/runs/$run/rollouts"
+              params={{ org, run: run.name }}
+              search={{ q: evidence.q }}
+              className="link"
+              title={evidence.q}
+            >
+              Show the rollouts
+            </Link>
+          )}
+          <span className="label">
+            <Age iso={since} />
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,47 @@
+import { Link, useSearch } from '@tanstack/react-router';
+import { useState } from 'react';
+import { Crumb, TopBar } from '../frame/page.tsx';
+import { AlertDialog } from './AlertDialog.tsx';
+import { AlertList } from './AlertList.tsx';
+import { newForm } from './form-state.ts';
+import { HistoryTab } from './HistoryTab.tsx';
+import { ALERT_TABS } from './tabs.ts';
+import { WebhooksTab } from './WebhooksTab.tsx';
+
+const pages = { list: AlertList, history: HistoryTab, webhooks: WebhooksTab };
+
+/** Alerts of the organisation, their history, and the receivers of webhooks. */
+export function AlertsPage() {
+  const { tab = 'list' } = useSearch({ from: '/alerts' });
+  const [creating, setCreating] = useState(false);
+  const Page = pages[tab];
+  return (
+    <>
+      <TopBar title="Alerts" crumbs={<Crumb>Alerts</Crumb>}>
+        <button type="button" className="button primary" onClick={() => setCreating(true)}>
+          New alert
+        </button>
+      </TopBar>
+      <div className="flex h-full min-h-0 flex-col">
+        <nav aria-label="Alerts" className="flex h-[40px] flex-none items-center gap-1 overflow-x-auto border-b border-line px-3">
+          {ALERT_TABS.map(({ name, label }) => (
+            <Link
+              key={name}
+              to="/alerts"
+              search={{ tab: name === 'list' ? undefined : name }}
+              activeOptions={{ exact: true }}
+              aria-current={tab === name ? 'page' : undefined}
+              className={`flex h-[28px] items-center rounded-[4px] px-2 hover:bg-paper-2 ${tab === name ? 'bg-paper-2 strong' : 'text-ink-2'}`}
+            >
+              {label}
+            </Link>
+          ))}
+        </nav>
+        <div className="min-h-0 flex-1 overflow-auto">
+          <Page />
+        </div>
+      </div>
+      {creating && <AlertDialog initial={newForm()} onClose={() => setCreating(false)} />}
+    </>
+  );
+}

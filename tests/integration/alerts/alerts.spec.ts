@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { strangerOf } from '../runs/run-reads.world.ts';
+import { toolErrors, uploadStep } from './alerts.world.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startServer();
+}, 60_000);
+afterAll(() => server.close());
+
+const made = async (method: string, url: string, body?: unknown) => {
+  const answer = await server.request(method, url, body === undefined ? {} : { body });
+  expect({ url, status: answer.status, body: answer.status === 200 ? null : answer.body }).toMatchObject({ status: 200 });
+  return answer.body;
+};
+/** The changes of an alert, oldest first. */
+const changes = async (alert: string): Promise<[string, number | null][]> =>
+  (await made('GET', `/v1/alert-events?alert=${alert}`)).events
+    .toReversed()
+    .map(({ kind, evidence }: { kind: string; evidence: { step: number } }) => [kind, evidence.step]);
+async function eventually(alert: string, expected: [string, number | null][]): Promise<void> {
+  await expect.poll(() => changes(alert), { timeout: 60_000, interval: 250 }).toEqual(expected);
+}
+
+describe('refusals', () => {
+  it.each([
+    ['a share above one', { condition: { kind: 'metric', metric: 'success', op: 'above', value: 3 } }, 422, 'invalid_body'],
+    ['a stop share without a stop', { condition: { kind: 'metric', metric: 'stop_share', op: 'above', value: 0.1 } }, 422, 'invalid_body'],
+    [
+      'a tool of another metric',
+      { condition: { kind: 'metric', metric: 'success', tool: 'x', op: 'above', value: 0.1 } },
+      422,
+      'invalid_body',
+    ],
+    ['a wrong query', { condition: { kind: 'count', q: 'stop:never', minutes: 5, value: 1 } }, 422, 'invalid_query'],
+    ['a regex', { condition: { kind: 'count', q: 'tool:/b.*/', minutes: 5, value: 1 } }, 422, 'invalid_query'],
+    ['words of messages', { condition: { kind: 'count', q: '"I give up"', minutes: 5, value: 1 } }, 422, 'invalid_query'],
+    ['an unknown baseline', { condition: { kind: 'baseline', run: 'never was' } }, 404, 'run_not_found'],
+    ['an unknown webhook', { webhook: '00000000-0000-4000-8000-000000000000' }, 404, 'webhook_not_found'],
+  ])('%s', async (_name, change, status, code) => {
+    expect(await server.request('POST', '/v1/alerts', { body: toolErrors(change) })).toMatchObject({ status, body: { code } });
+  });
+
+  it('another organisation sees and changes nothing', async () => {
+    const { id } = await made('POST', '/v1/alerts', toolErrors({ name: 'ours', runs: 'nothing' }));
+    const headers = await strangerOf(server);
+    for (const [method, url, body] of [
+      ['GET', `/v1/alerts/${id}`],
+      ['DELETE', `/v1/alerts/${id}`],
+      ['PUT', `/v1/alerts/${id}`, toolErrors()],
+    ] as const)
+      expect(await server.request(method, url, { headers, body })).toMatchObject({ status: 404, body: { code: 'alert_not_found' } });
+    expect((await server.request('GET', '/v1/alerts', { headers })).body.alerts).toEqual([]);
+    await made('DELETE', `/v1/alerts/${id}`);
+  });
+
+  it('an organisation has a limit of alerts', async () => {
+    const limited = await startServer({ limits: { ...server.config.limits, alerts: { key: Infinity, org: 1 } } });
+    try {
+      expect(await limited.request('POST', '/v1/alerts', { body: toolErrors() })).toMatchObject({ status: 200 });
+      expect(await limited.request('POST', '/v1/alerts', { body: toolErrors() })).toMatchObject({ body: { code: 'limit_reached' } });
+    } finally {
+      await limited.close();
+    }
+  });
+});
+
+it('a step alert fires once, is resolved once, and its preview agrees', async () => {
+  const run = 'grpo-1';
+  const { id } = await made('POST', '/v1/alerts', toolErrors({ runs: 'grpo-*' }));
+  await uploadStep(server, run, { step: 0 });
+  await uploadStep(server, run, { step: 1, failed: 10 });
+  await uploadStep(server, run, { step: 2, failed: 8 });
+  await eventually(id, [['firing', 1]]);
+  expect((await made('GET', `/v1/runs/${run}/alerts`)).firing).toMatchObject([
+    { alert: { id }, evidence: { q: expect.stringContaining('tool.error:accuse') } },
+  ]);
+  // Too few results are not judged.
+  await uploadStep(server, run, { step: 3, n: 3 });
+  await uploadStep(server, run, { step: 4, failed: 1 });
+  await eventually(id, [
+    ['firing', 1],
+    ['resolved', 4],
+  ]);
+  expect((await made('GET', `/v1/runs/${run}/alerts`)).firing).toEqual([]);
+  const { condition } = await made('GET', `/v1/alerts/${id}`);
+  const preview = await made('POST', '/v1/alerts/preview', { run, condition });
+  expect(preview).toMatchObject({
+    judged: 4,
+    skipped: 1,
+    fired: 1,
+    firing_now: false,
+    fires: [{ step: 1, evidence: { value: 0.5, n: 20 } }],
+  });
+  // The query of the evidence finds the rollouts.
+  const { rollouts } = await made('GET', `/v1/runs/${run}/rollouts?q=${encodeURIComponent(preview.fires[0].evidence.q)}`);
+  expect(rollouts).toHaveLength(10);
+  const news = await made('GET', '/v1/alert-events');
+  expect(news.unread).toBe(2);
+  expect(await made('POST', '/v1/alert-events/read', { until: news.events[0].id })).toEqual({ unread: 0 });
+}, 120_000);
+
+it('an alert on an old run judges its newest step and not its history, and a muted one notifies nobody', async () => {
+  const run = 'old';
+  await uploadStep(server, run, { step: 0, failed: 20 });
+  await uploadStep(server, run, { step: 1, failed: 20 });
+  await uploadStep(server, run, { step: 2 });
+  const { unread } = await made('GET', '/v1/alert-events');
+  const { id } = await made('POST', '/v1/alerts', toolErrors({ runs: run, muted: true }));
+  await expect
+    .poll(async () => (await server.database.pool.query('SELECT step FROM alert_states WHERE alert_id = $1', [id])).rows, {
+      timeout: 60_000,
+    })
+    .toEqual([{ step: 2 }]);
+  expect(await changes(id)).toEqual([]);
+  await uploadStep(server, run, { step: 3, failed: 20 });
+  await eventually(id, [['firing', 3]]);
+  expect((await made('GET', '/v1/alert-events')).unread).toBe(unread);
+}, 120_000);
+
+it('a changed condition begins again', async () => {
+  const run = 'changed';
+  const { id } = await made('POST', '/v1/alerts', toolErrors({ runs: run }));
+  await uploadStep(server, run, { step: 0, failed: 20 });
+  await eventually(id, [['firing', 0]]);
+  const renamed = await made('PUT', `/v1/alerts/${id}`, toolErrors({ name: 'another name', runs: run }));
+  expect(renamed.firing).toHaveLength(1);
+  const { condition } = toolErrors();
+  expect((await made('PUT', `/v1/alerts/${id}`, toolErrors({ runs: run, condition: { ...condition, value: 1 } }))).firing).toEqual([]);
+}, 120_000);
+
+it('a run below its baseline fires at the same step, and equal runs do not', async () => {
+  for (const step of [0, 1]) await uploadStep(server, 'baseline', { step });
+  const condition = { kind: 'baseline', run: 'baseline' };
+  const { id } = await made('POST', '/v1/alerts', { name: 'below', runs: 'candidate-*', condition });
+  await uploadStep(server, 'candidate-1', { step: 0 });
+  await uploadStep(server, 'candidate-1', { step: 1, reward: 0.2 });
+  await eventually(id, [['firing', 1]]);
+  const [event] = (await made('GET', `/v1/alert-events?alert=${id}`)).events;
+  expect(event.evidence).toMatchObject({ value: -0.8, threshold: 0, text: expect.stringContaining('.200 at step 1, 1.00 in baseline') });
+  expect(await made('POST', '/v1/alerts/preview', { run: 'baseline', condition })).toMatchObject({ fired: 0, judged: 2 });
+}, 120_000);
+
+it('counts rollouts of a query within a window, and silence', async () => {
+  const run = 'timed';
+  const counted = await made('POST', '/v1/alerts', {
+    name: 'errors',
+    runs: run,
+    condition: { kind: 'count', q: 'has:error', minutes: 60, value: 4 },
+  });
+  const silent = await made('POST', '/v1/alerts', { name: 'silence', runs: run, condition: { kind: 'silence', minutes: 10 } });
+  await uploadStep(server, run, { step: 0, failed: 5 });
+  await eventually(counted.id, [['firing', null]]);
+  expect(await changes(silent.id)).toEqual([]);
+  const preview = await made('POST', '/v1/alerts/preview', { run, condition: counted.condition });
+  expect(preview).toMatchObject({ fired: 1, judged: 5, firing_now: true });
+  // Ten minutes pass.
+  await server.database.pool.query(`UPDATE runs SET updated_at = now() - interval '11 minutes' WHERE name = $1`, [run]);
+  await server.database.pool.query(`UPDATE alerts SET since = now() - interval '1 hour' WHERE id = $1`, [silent.id]);
+  await eventually(silent.id, [['firing', null]]);
+  await uploadStep(server, run, { step: 1 });
+  await eventually(silent.id, [
+    ['firing', null],
+    ['resolved', null],
+  ]);
+}, 120_000);
