@@ -66,6 +66,7 @@ const entries = {
   name: { ...text('name of the rollout', 'name:/^whodunit-/'), nullable },
   run: text('name or id of the run', 'run:skyrl-openreward'),
   env: { ...text('environment', 'env:palestra/whodunit'), nullable },
+  'env.version': { ...text('version of the environment: of the session, else as uploaded', 'env.version:3'), nullable },
   split: { ...text('split of the task', 'split:train,validation'), nullable },
   phase: choice(PHASES, 'training, evaluation or not known', 'phase:eval'),
   task: { ...text('key of the task, or its index in the split', 'task:17'), nullable },

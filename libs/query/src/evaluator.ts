@@ -112,6 +112,8 @@ function scalarOf(key: FieldClause['key'], row: QueryRow): string | number | nul
   switch (key) {
     case 'group':
       return row.groupKey;
+    case 'env.version':
+      return row.envVersion;
     case 'policy_step':
       return row.policyStep;
     case 'tok':

@@ -20,6 +20,7 @@ const sameName = {
   id: 'id',
   name: 'name',
   env: 'env',
+  'env.version': 'env_version',
   split: 'split',
   group: 'group_key',
   sample: 'sample',

@@ -8,6 +8,8 @@ export interface QueryRow {
   runId: string;
   runName: string;
   env: string | null;
+  /** Of the session, else as uploaded. */
+  envVersion: string | null;
   split: string | null;
   phase: Phase;
   taskKey: string | null;

@@ -24,6 +24,7 @@ export const defaultSchema: QuerySchema = {
     run_id: 'r.run_id',
     run_name: run('name'),
     env: '(SELECT e.name FROM rollout_envs e WHERE e.id = r.env_id)',
+    env_version: meta('env_version'),
     split: task('split'),
     phase: 'r.phase',
     task_key: task('key'),

@@ -8,6 +8,7 @@ export type FieldName =
   | 'run_id'
   | 'run_name'
   | 'env'
+  | 'env_version'
   | 'split'
   | 'phase'
   | 'task_key'

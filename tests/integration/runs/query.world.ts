@@ -53,6 +53,7 @@ function baseRow(index: number): QueryRow {
     runId: index < 24 ? RUNS.skyrl : RUNS.slime,
     runName: index < 24 ? 'skyrl-openreward' : 'null',
     env: index % 11 === 10 ? null : ['palestra/whodunit', 'palestra/echo', 'acme/100%_sure'][index % 3]!,
+    envVersion: index % 5 === 4 ? null : ['3', '2026.1-rc', 'null'][index % 3]!,
     split: known ? ['train', 'test'][index % 2]! : null,
     phase: (['train', 'eval', 'unknown'] as const)[index % 3]!,
     taskKey: known ? `task-${index % 5}` : null,
@@ -129,7 +130,7 @@ const DDL = `
     task_id int, env_id int, phase smallint, reward float8, stop smallint, cause bigint, state smallint, turns int, calls int, call_errors int, msgs int,
     tok_out int, tok_tool int, bytes bigint, gaps int, flags int, prov int, started_at timestamptz, received_at timestamptz,
     duration_ms bigint, latency_ms bigint);
-  CREATE TABLE rollout_meta (rollout_seq bigint PRIMARY KEY, rollout_name text, source text, model text);
+  CREATE TABLE rollout_meta (rollout_seq bigint PRIMARY KEY, rollout_name text, source text, model text, env_version text);
   CREATE TABLE rollout_tags (rollout_seq bigint, tag text);
   CREATE TABLE annotations (rollout_seq bigint, verdict text, note text, author text);
   CREATE TABLE rollout_messages (rollout_seq bigint, day date, index int, type text, name text, flags int, content text,
@@ -145,7 +146,7 @@ async function insertRow(insert: Insert, row: QueryRow, seq: number): Promise<vo
   );
   await insert('tasks', { id: seq, key: row.taskKey, env: row.env, split: row.split, index: row.taskIndex });
   await insert('rollout_envs', { id: seq, name: row.env });
-  await insert('rollout_meta', { rollout_seq: seq, rollout_name: row.name, source: 'generic', model: row.model });
+  await insert('rollout_meta', { rollout_seq: seq, rollout_name: row.name, source: 'generic', model: row.model, env_version: row.envVersion });
   await insert('rollouts', {
     org_id: RUNS.skyrl,
     id: row.id,

@@ -22,7 +22,7 @@ const list = (from: string) => `COALESCE((SELECT json_agg(${from}), '[]')`;
 /** The same expressions as `storeSchema`, so that the database and the filter see the same values when each evaluates a part of a query. */
 const QUERY_ROWS = `
 SELECT r.seq::text, ${fields.id} AS id, ${fields.name} AS name, ${fields.run_id} AS "runId", ${fields.run_name} AS "runName",
-  ${fields.env} AS env, ${fields.split} AS split, ${fields.phase} AS phase, ${fields.task_key} AS "taskKey",
+  ${fields.env} AS env, ${fields.env_version} AS "envVersion", ${fields.split} AS split, ${fields.phase} AS phase, ${fields.task_key} AS "taskKey",
   ${fields.task_index} AS "taskIndex", ${fields.group_key}::text AS "groupKey", ${fields.sample} AS sample, ${fields.model} AS model,
   ${fields.step} AS step, ${fields.policy_step} AS "policyStep", ${fields.reward} AS reward, ${fields.turns} AS turns,
   ${fields.calls} AS calls, ${fields.call_errors} AS "callErrors", ${fields.msgs} AS msgs, ${fields.tok} AS tokens,

@@ -15,6 +15,7 @@ import {
 import { codeOf } from '../store/vocabulary-codes.ts';
 import type pg from 'pg';
 import { selectBlocks, selectRolloutsIn } from '../store/derive/search/found-blocks.sql.ts';
+import { environmentVersion } from './environment-version.sql.ts';
 import { sampleSql } from './sample.sql.ts';
 import { foundBy, plainWords, runWord, typeWord } from '../store/derive/search/search-index.sql.ts';
 
@@ -39,6 +40,7 @@ export const storeSchema: QuerySchema = {
     run_id: run('id'),
     run_name: run('name'),
     env: env('environment'),
+    env_version: environmentVersion('r.seq'),
     split: 'r.split',
     phase: `NULLIF(r.phase, ${PHASES.indexOf('unknown')})`,
     task_key: one('key', 'rollout_tasks', 't', 't.id = r.task_id'),
