@@ -5,7 +5,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { bootstrapOfRuns, bootstrapOfTasks } from '../../libs/metrics/src/compare/bootstrap.ts';
 import { detectable, tasksNeeded } from '../../libs/metrics/src/compare/power.ts';
 import { holm, mcnemar, pairedEstimate, sampleOf, welchEstimate } from '../../libs/metrics/src/compare/tests.ts';
-import { clusteredProportion } from '../../libs/metrics/src/proportion.ts';
+import { clusteredProportion, wilsonInterval } from '../../libs/metrics/src/proportion.ts';
+import { changeOf, newcombeInterval } from '../../libs/metrics/src/moves/causes.ts';
+import { pooledEstimate } from '../../libs/metrics/src/moves/moves.ts';
 import { uniform } from '../../libs/metrics/src/random.ts';
 import { runScript } from './support/python.ts';
 
@@ -44,6 +46,17 @@ const data = {
       }),
     ),
   ] as [number, number][][],
+  pooled: list(30, () => [list(between(2, 40), () => varied(between(2, 9))), list(between(1, 12), () => varied(between(2, 9)))] as const),
+  effects: list(30, () => {
+    const chance = random();
+    const rows = list(between(20, 300), () => [values(1)[0]!, random() < chance ? 1 : 0, random() < 0.3 ? 1 : 0] as const);
+    // Each combination occurs.
+    return [...rows, [0, 0, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]] as [number, number, number][];
+  }),
+  shares: list(40, () => {
+    const [a, b] = [between(1, 400), between(1, 100)];
+    return [between(0, a), a, between(0, b), b] as [number, number, number, number];
+  }),
 };
 
 let theirs: {
@@ -54,6 +67,9 @@ let theirs: {
   power: number[];
   degrees: number[];
   rates: number[][];
+  pooled: number[][];
+  effects: number[][];
+  shares: number[][];
 };
 
 function finish<T>(work: Generator<void, T>): T {
@@ -136,5 +152,50 @@ describe('comparisons agree with scipy, statsmodels and NumPy', () => {
       expect(Math.abs(tasksNeeded(difference, deviation)! - theirs.power[at]!)).toBeLessThanOrEqual(
         theirs.power[at]! > 5_000 ? theirs.power[at]! * 1e-3 : 0,
       );
+  });
+
+  test('moves: the difference of a step by weighted least squares over groups', () => {
+    const sums = (groups: readonly (readonly number[])[]) => {
+      const total = (of: (group: readonly number[]) => number) => groups.reduce((all, group) => all + of(group), 0);
+      const sum = (group: readonly number[]) => group.reduce((all, reward) => all + reward, 0);
+      return {
+        groups: groups.length,
+        rollouts: total((group) => group.length),
+        sum: total(sum),
+        squares: total((group) => sum(group) ** 2 / group.length),
+      };
+    };
+    for (const [at, [before, now]] of data.pooled.entries()) {
+      const ours = pooledEstimate(sums(before), sums(now));
+      const found = [ours.difference, ours.low, ours.high, ours.p, ours.df];
+      for (const [i, value] of found.entries()) expectClose(value, theirs.pooled[at]![i]!);
+    }
+  });
+
+  test('causes: the effect of a property by least squares, and intervals of shares', () => {
+    for (const [at, rows] of data.effects.entries()) {
+      const sums = (test: (row: (typeof rows)[number]) => boolean) => {
+        const rewards = rows.filter(test).map(([reward]) => reward);
+        const total = (of: (reward: number) => number) => rewards.reduce((all, reward) => all + of(reward), 0);
+        return { count: rewards.length, sum: total((one) => one), sumOfSquares: total((one) => one * one) };
+      };
+      const all = { now: sums(([, , now]) => now === 1), before: sums(([, , now]) => now === 0) };
+      const having = { now: sums(([, has, now]) => now === 1 && has === 1), before: sums(([, has, now]) => now === 0 && has === 1) };
+      const { effect, share, contribution } = changeOf(all, having)!;
+      const [coefficient, variance] = theirs.effects[at]!;
+      expectClose(effect, coefficient!);
+      const spread = (p: number, n: number) => (p * (1 - p)) / n;
+      const shareVariance = spread(share.now, all.now.count) + spread(share.before, all.before.count);
+      const error = Math.sqrt(share.difference ** 2 * variance! + coefficient! ** 2 * shareVariance + variance! * shareVariance);
+      expectClose(contribution!.high - contribution!.low, 2 * 1.959_963_984_540_054 * error);
+    }
+    for (const [at, [first, ofFirst, other, ofOther]] of data.shares.entries()) {
+      const [low, high, wilsonLow, wilsonHigh] = theirs.shares[at]!;
+      const ours = newcombeInterval({ count: first, of: ofFirst }, { count: other, of: ofOther });
+      expectClose(ours.low, low!);
+      expectClose(ours.high, high!);
+      expectClose(wilsonInterval(first / ofFirst, ofFirst).low, wilsonLow!);
+      expectClose(wilsonInterval(first / ofFirst, ofFirst).high, wilsonHigh!);
+    }
   });
 });

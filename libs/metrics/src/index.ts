@@ -38,3 +38,4 @@ export { type Cluster, clusteredProportion, type Proportion } from './proportion
 export { percentileOfCounts } from './summary.ts';
 export { groupBy } from './group-by.ts';
 export * from './compare/index.ts';
+export * from './moves/index.ts';

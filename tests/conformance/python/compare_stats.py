@@ -1,7 +1,9 @@
 """Computes the statistics of comparisons with scipy, statsmodels and NumPy; prints them as JSON.
 
 usage: compare_stats.py FILE      FILE is JSON: {"paired": [[D, ...], ...], "welch": [[[A, ...], [B, ...]], ...], "flips": [[LOST, GAINED], ...],
-                                  "holm": [[P, ...], ...], "power": [[DIFFERENCE, DEVIATION], ...], "degrees": [N, ...], "rates": [[[SCORED, SUCCESSES], ...], ...]}
+                                  "holm": [[P, ...], ...], "power": [[DIFFERENCE, DEVIATION], ...], "degrees": [N, ...], "rates": [[[SCORED, SUCCESSES], ...], ...],
+                                  "pooled": [[[[R, ...], ...], [[R, ...], ...]], ...], "effects": [[[R, 0 or 1, 0 or 1], ...], ...],
+                                  "shares": [[COUNT, OF, COUNT, OF], ...]}
 """
 
 import json
@@ -10,12 +12,13 @@ import sys
 import warnings
 
 import numpy as np
+import statsmodels.api as sm
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.power import TTestPower
-from statsmodels.stats.proportion import proportion_confint
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 warnings.simplefilter("ignore")
 given = json.loads(pathlib.Path(sys.argv[1]).read_text())
@@ -68,7 +71,31 @@ def rate(clusters):
     return [mean, effective, *proportion_confint(mean * effective, effective, method="wilson")]
 
 
+def pooled(before, now):
+    """Weighted least squares of group means on the side; each group is a list of rewards."""
+    groups = [*before, *now]
+    side = sm.add_constant(np.array([0.0] * len(before) + [1.0] * len(now)))
+    found = sm.WLS([np.mean(group) for group in groups], side, weights=[len(group) for group in groups]).fit()
+    low, high = found.conf_int()[1]
+    return [found.params[1], low, high, found.pvalues[1], found.df_resid]
+
+
+def effect(rows):
+    """Least squares of the reward on the property and the side: [reward, has the property, is now]; coefficient and its variance."""
+    reward, having, now = np.array(rows, dtype=float).T
+    found = sm.OLS(reward, np.column_stack([np.ones(len(reward)), having, now])).fit()
+    return [found.params[1], found.cov_params()[1][1]]
+
+
+def shares(first, of_first, other, of_other):
+    low, high = confint_proportions_2indep(other, of_other, first, of_first, method="newcomb", compare="diff")
+    return [low, high, *proportion_confint(first, of_first, method="wilson")]
+
+
 answer = {
+    "pooled": [pooled(*pair) for pair in given["pooled"]],
+    "effects": [effect(rows) for rows in given["effects"]],
+    "shares": [shares(*row) for row in given["shares"]],
     "paired": [paired(values) for values in given["paired"]],
     "welch": [welch(*pair) for pair in given["welch"]],
     "flips": [flips(*pair) for pair in given["flips"]],

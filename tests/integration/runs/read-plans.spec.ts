@@ -207,6 +207,7 @@ const READS: Record<string, string[]> = {
   '/v1/runs/{run}/tasks': ['{run}/tasks'],
   '/v1/runs/{run}/tasks/{task}': ['{run}/tasks/{task}'],
   '/v1/runs/{run}/tools': ['{run}/tools', '{run}/tools?steps=3'],
+  '/v1/runs/{run}/moves': ['{run}/moves', '{run}/moves?step=3', '{run}/moves?step=3&phase=train'],
   '/v1/runs/{run}/tools/check': ['{run}/tools/check?tool=bash', '{run}/tools/check?tool=rare', '{run}/tools/check?tool=never'],
   '/v1/runs/{run}/tools/steps': ['{run}/tools/steps?tool=bash', '{run}/tools/steps?tool=rare', '{run}/tools/steps?tool=never'],
   '/v1/search': [...words, 'word77'].flatMap((word) => [`/v1/search?${q(word)}`, `/v1/search?${q(word)}&mode=regex`]),

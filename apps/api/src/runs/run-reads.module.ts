@@ -17,6 +17,9 @@ import { RunStepsService } from './curves/run-steps.service.ts';
 import { RunSummaryService } from './curves/run-summary.service.ts';
 import { RunTasksService } from './insights/run-tasks.service.ts';
 import { RunToolsService } from './insights/run-tools.service.ts';
+import { MoveCauses } from './moves/move-causes.service.ts';
+import { RunMovesController } from './moves/run-moves.controller.ts';
+import { RunMovesService } from './moves/run-moves.service.ts';
 import { RolloutsModule } from '../rollouts/rollouts.module.ts';
 import { StoreModule } from '../store/store.module.ts';
 import { RunsModule } from './runs.module.ts';
@@ -34,6 +37,7 @@ import { StepFiguresService } from '../store/figures/step-figures.service.ts';
     RunStepsController,
     RunGroupsController,
     RunInsightsController,
+    RunMovesController,
     CompareController,
     SearchController,
     StreamController,
@@ -51,6 +55,8 @@ import { StepFiguresService } from '../store/figures/step-figures.service.ts';
     RunInsightsService,
     RunFailuresService,
     RunToolsService,
+    MoveCauses,
+    RunMovesService,
     CompareRunsService,
     CompareTasksService,
     RegexSearch,

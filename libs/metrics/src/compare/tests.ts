@@ -59,7 +59,8 @@ export function welchEstimate(first: Sample, other: Sample): Estimate | null {
 
 const unknown = (difference: number): Estimate => ({ difference, low: null, high: null, p: null, error: null, df: null });
 
-function estimate(difference: number, error: number, df: number): Estimate {
+/** With Student's t; without an error the interval is the difference itself. */
+export function estimate(difference: number, error: number, df: number): Estimate {
   const half = jStat.studentt.inv(0.975, df) * error;
   const p = error === 0 ? (difference === 0 ? 1 : 0) : studentP(difference / error, df);
   return { difference, low: difference - half, high: difference + half, p, error, df };

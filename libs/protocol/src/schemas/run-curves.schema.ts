@@ -124,6 +124,7 @@ export const advisorySchema = z.object({
   value: z.number().nullable(),
   threshold: z.number().nullable(),
   q: z.string().nullable().describe('Query for the rollouts behind it.'),
+  step: z.number().optional().describe('The step that moved: `GET /v1/runs/{run}/moves?step=` explains it.'),
 });
 export const runSummarySchema = z.object({
   lens: z.enum(LENSES),

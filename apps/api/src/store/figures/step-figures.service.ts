@@ -232,7 +232,7 @@ export function histogramOf(row: StepRow, of: 'reward' | HistogramName): StepFig
   return of === 'reward' ? row.figures.histogram : row.figures.histograms![of]!;
 }
 
-function unknownEnvironment(env: string, known: readonly string[]): PalestraError {
+export function unknownEnvironment(env: string, known: readonly string[]): PalestraError {
   const detail = [
     {
       type: 'value_error',
