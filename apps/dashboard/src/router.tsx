@@ -49,8 +49,10 @@ const ofRun = { getParentRoute: () => run } as const;
 const overview = createRoute({
   ...ofRun,
   path: '/',
-  validateSearch: (search): { x?: 'time' | 'count' } => ({
+  /** `why`: the step whose change is explained. */
+  validateSearch: (search): { x?: 'time' | 'count'; why?: number } => ({
     x: search['x'] === 'time' || search['x'] === 'count' ? search['x'] : undefined,
+    why: searchIndex(search['why'], 0),
   }),
   component: lazyRouteComponent(() => import('./overview/OverviewPage.tsx'), 'OverviewPage'),
 });

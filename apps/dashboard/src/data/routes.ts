@@ -62,6 +62,7 @@ import type {
   RunFacets,
   RunHeatmap,
   RunList,
+  RunMoves,
   RunSeries,
   RunSteps,
   RunSummary,
@@ -127,6 +128,7 @@ export interface Answers {
   'GET /v1/runs/{run}/groups/{key}': GroupView;
   'GET /v1/runs/{run}/heatmap': RunHeatmap;
   'GET /v1/runs/{run}/search': SearchPage;
+  'GET /v1/runs/{run}/moves': RunMoves;
   'GET /v1/runs/{run}/series': RunSeries;
   'GET /v1/runs/{run}/steps': RunSteps;
   'GET /v1/runs/{run}/summary': RunSummary;

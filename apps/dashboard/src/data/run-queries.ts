@@ -95,3 +95,20 @@ export const latestGroupsQuery = (run: string, { steps, env, phase }: RunFilter)
     placeholderData: keepPreviousData,
     meta: live,
   });
+
+/** The steps at which the reward moved, each with its first cause. */
+export const movesQuery = (run: string, { env, phase }: RunFilter) =>
+  queryOptions({
+    queryKey: ['run', run, 'moves', env, phase],
+    queryFn: ({ signal }) => api('GET /v1/runs/{run}/moves', { path: { run }, query: { env, phase }, signal }),
+    placeholderData: keepPreviousData,
+    meta: live,
+  });
+
+/** One step with everything that changed there. */
+export const moveQuery = (run: string, { env, phase }: RunFilter, step: number) =>
+  queryOptions({
+    queryKey: ['run', run, 'move', env, phase, step],
+    queryFn: ({ signal }) => api('GET /v1/runs/{run}/moves', { path: { run }, query: { env, phase, step }, signal }),
+    meta: live,
+  });

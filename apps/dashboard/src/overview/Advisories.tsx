@@ -13,15 +13,23 @@ export function Advisories({ advisories }: { advisories: readonly Advisory[] }) 
   if (advisories.length === 0) return null;
   return (
     <ul aria-label="Advisories">
-      {advisories.map(({ rule, level, text, threshold, q }) => {
+      {advisories.map(({ rule, level, text, threshold, q, step }) => {
         const { mark, word, className, markClass } = styles[level];
         return (
-          <li key={rule} className={`flex min-h-[28px] items-center gap-[10px] border-b border-line px-3 py-[3px] ${className}`}>
+          <li
+            key={`${rule} ${step}`}
+            className={`flex min-h-[28px] items-center gap-[10px] border-b border-line px-3 py-[3px] ${className}`}
+          >
             <span className={markClass} aria-hidden="true">
               {mark}
             </span>
             <span className="sr-only">{word}:</span>
             <span className="min-w-0">{text}</span>
+            {step !== undefined && (
+              <Link to="." search={(old: object) => ({ ...old, why: step }) as never} className="link flex-none">
+                Why did step {step} move?
+              </Link>
+            )}
             {q !== null && (
               <Link
                 to="/$org/runs/$run/rollouts"

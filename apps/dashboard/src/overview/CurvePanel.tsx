@@ -1,4 +1,5 @@
 import { type ReactNode, useMemo, useState } from 'react';
+import { type PlotMark, PlotMarks } from '../charts/PlotMarks.tsx';
 import { type Band, type Line, LineChart } from '../charts/LineChart.tsx';
 import type { Hover } from '../charts/Plot.tsx';
 import { Panel, type FigureDefinition, Readout } from '../charts/Panel.tsx';
@@ -35,12 +36,14 @@ interface Props {
   /** Clauses that a click adds to the clause of the step. */
   clauses?: readonly string[];
   env?: string | null;
+  /** Points that open something, for a chart without names at the ends of its lines. */
+  marks?: readonly PlotMark[];
 }
 
 const NO_BANDS: readonly BandEntry[] = [];
 
 /** A panel whose lines over the steps of a run answer one question. */
-export function CurvePanel({ title, curves, entries, bands = NO_BANDS, y, note, missing, clauses, env }: Props) {
+export function CurvePanel({ title, curves, entries, bands = NO_BANDS, y, note, missing, clauses, env, marks }: Props) {
   const { nameOf, open } = useOverview();
   const [hover, setHover] = useState<Hover | null>(null);
   const shown = useMemo(() => entries.filter(({ series }) => hasValues(series)), [entries]);
@@ -86,19 +89,22 @@ export function CurvePanel({ title, curves, entries, bands = NO_BANDS, y, note, 
       table={table}
       missing={empty ? missing : undefined}
     >
-      <LineChart
-        name={title}
-        label={label}
-        x={curves.x}
-        steps={curves.steps}
-        lines={lines}
-        bands={areas}
-        hollow={curves.hollow}
-        formatY={(value) => formatAxis(shown[0]?.series?.key ?? '', value)}
-        y={y}
-        onHover={setHover}
-        {...(open && { onPick: ({ index }: Hover) => open(curves.steps[index]!, curves.steps[index]!, clauses) })}
-      />
+      <div className="relative">
+        <LineChart
+          name={title}
+          label={label}
+          x={curves.x}
+          steps={curves.steps}
+          lines={lines}
+          bands={areas}
+          hollow={curves.hollow}
+          formatY={(value) => formatAxis(shown[0]?.series?.key ?? '', value)}
+          y={y}
+          onHover={setHover}
+          {...(open && { onPick: ({ index }: Hover) => open(curves.steps[index]!, curves.steps[index]!, clauses) })}
+        />
+        {marks && marks.length > 0 && <PlotMarks marks={marks} />}
+      </div>
     </Panel>
   );
 }

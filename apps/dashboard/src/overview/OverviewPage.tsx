@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
-import { type ReactNode, useCallback, useMemo } from 'react';
+import { lazy, type ReactNode, Suspense, useCallback, useMemo } from 'react';
 import { type ChartContext, ChartContextProvider } from '../charts/context.ts';
 import { seriesQuery, stepCountsQuery, summaryQuery } from '../data/run-queries.ts';
 import { ErrorState } from '../frame/states.tsx';
@@ -15,9 +15,12 @@ import { LatestGroups } from './LatestGroups.tsx';
 import { LensPanels } from './LensPanels.tsx';
 import { explorerSearch, ownClauses, stepClause } from './links.ts';
 import { OverviewProvider, type OverviewContext } from './context.ts';
+import { useWhy } from './moves/useMoves.ts';
 import { CANONICAL, CanonicalPanels } from './Panels.tsx';
 import { StopBars } from './StopBars.tsx';
 import { Toolbar } from './Toolbar.tsx';
+
+const MovePanel = lazy(async () => ({ default: (await import('./moves/MovePanel.tsx')).MovePanel }));
 
 /** The figures and curves of a run, or of the part of it that the filter selects. */
 export function OverviewPage() {
@@ -35,6 +38,7 @@ export function OverviewPage() {
   const axis = useMemo(() => chartAxis(points, main, inferred), [points, main, inferred]);
   const isWindow = points?.axis === 'window' || points?.window_ms != null;
   const open = useOpen();
+  const { why, explain } = useWhy();
   const chartContext = useMemo<ChartContext>(
     () => ({
       axis,
@@ -70,6 +74,11 @@ export function OverviewPage() {
           </>
         ) : (
           <Skeleton className="h-[150px]" />
+        )}
+        {why !== undefined && (
+          <Suspense fallback={<Skeleton className="h-[120px]" />}>
+            <MovePanel step={why} close={() => explain(undefined)} />
+          </Suspense>
         )}
         {series.data && summary.data ? (
           <>

@@ -4,6 +4,8 @@ import { columnsOn, curvesOf } from './curves.ts';
 import { CurvePanel } from './CurvePanel.tsx';
 import { type Curve, definitionOf } from './figures.ts';
 import { HeatPanel } from './HeatPanel.tsx';
+import { useMoveMarks } from './moves/useMoves.ts';
+import type { PlotMark } from '../charts/PlotMarks.tsx';
 import { useOverview } from './context.ts';
 import { StackPanel } from './StackPanel.tsx';
 import { interruptedCount, stopShades } from './stops.ts';
@@ -40,11 +42,13 @@ export function RewardPanel({
   title,
   clauses,
   env,
+  marks,
 }: {
   curves: ReturnType<typeof curvesOf>;
   title: string;
   clauses?: string[];
   env?: string | null;
+  marks?: readonly PlotMark[];
 }) {
   const entries = useMemo(
     () => [
@@ -70,6 +74,7 @@ export function RewardPanel({
       missing={noReward}
       {...(clauses && { clauses })}
       {...(env !== undefined && { env })}
+      {...(marks && { marks })}
     />
   );
 }
@@ -79,9 +84,10 @@ export function CanonicalPanels({ answer, counts }: { answer: RunSeries; counts:
   const { main, phase, isWindow, groupSize } = useOverview();
   const lines = useMemo(() => linesOf(main, groupSize?.n ?? 0), [main, groupSize]);
   const errors = useMemo(() => errorLines(main, counts, isWindow), [main, counts, isWindow]);
+  const marks = useMoveMarks(main, isWindow);
   return (
     <>
-      <RewardPanel curves={main} title="Is the reward moving?" />
+      <RewardPanel curves={main} title="Is the reward moving?" marks={marks} />
       <HeatPanel />
       <CurvePanel
         title="Does it solve more with k tries?"

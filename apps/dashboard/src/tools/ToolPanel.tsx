@@ -1,4 +1,5 @@
 import type { ToolSteps } from '@palestra/protocol';
+import { printText } from '@palestra/query';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useMemo, useState } from 'react';
@@ -16,18 +17,34 @@ import { hasInferredSteps } from '../run/Step.tsx';
 import { Arguments } from './Arguments.tsx';
 
 /** One tool: its figures by step, and its calls validated against the published schema. */
-export function ToolPanel({ tool, figures, q, close }: { tool: string; figures: ToolFigures | undefined; q: string; close: () => void }) {
+export function ToolPanel({
+  tool,
+  figures,
+  within,
+  close,
+}: {
+  tool: string;
+  figures: ToolFigures | undefined;
+  /** Clauses of the filter of the page. */
+  within: string;
+  close: () => void;
+}) {
   const { org, run, filter } = useRun();
   const steps = useQuery(toolStepsQuery(run.id, tool, filter));
+  const rollouts = (clause: string) => ({
+    to: '/$org/runs/$run/rollouts' as const,
+    params: { org, run: run.name },
+    search: { ...filter, q: [within, clause].filter(Boolean).join(' ') },
+    className: 'link whitespace-nowrap',
+  });
   return (
     <aside aria-label={`Tool ${tool}`} className="flex min-h-0 flex-col border-l border-line">
       <div className="flex h-[36px] flex-none items-center gap-3 border-b border-line px-3">
         <h2 className="mono truncate strong" title={tool}>
           {tool}
         </h2>
-        <Link to="/$org/runs/$run/rollouts" params={{ org, run: run.name }} search={{ ...filter, q }} className="link whitespace-nowrap">
-          Show rollouts
-        </Link>
+        {figures && figures.errors > 0 && <Link {...rollouts(`tool.error:${printText(tool)}`)}>Show where it failed</Link>}
+        <Link {...rollouts(`tool:${printText(tool)}`)}>Show rollouts</Link>
         <button type="button" className="button ml-auto" onClick={close}>
           Close
         </button>

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { printText } from '@palestra/query';
-import { useNavigate, useSearch } from '@tanstack/react-router';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { type ToolFigures, toolsQuery } from '../data/insights.ts';
 import { formatBytes, formatCount, formatReward, formatShare, plural, UNKNOWN } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
@@ -31,6 +31,30 @@ function Classes({ tool }: { tool: ToolFigures }) {
   );
 }
 
+/** The share of failed calls, with a link to the rollouts that have them. */
+function Errors({ tool: { tool, errors, calls } }: { tool: ToolFigures }) {
+  const { org, run, filter } = useRun();
+  const text = (
+    <>
+      {formatShare(errors, calls)} <span className="text-ink-3">({formatCount(errors)})</span>
+    </>
+  );
+  if (errors === 0) return text;
+  const q = [filterClauses(filter), `tool.error:${printText(tool)}`].filter(Boolean).join(' ');
+  return (
+    <Link
+      to="/$org/runs/$run/rollouts"
+      params={{ org, run: run.name }}
+      search={{ ...filter, q }}
+      className={`${errors > 0.05 * calls ? 'text-bad' : 'text-accent'} hover:underline`}
+      aria-label={`Show the rollouts in which ${tool} failed: ${formatShare(errors, calls)} of the calls`}
+      onClick={(event) => event.stopPropagation()}
+    >
+      {text}
+    </Link>
+  );
+}
+
 const columns: Column<ToolFigures>[] = [
   {
     id: 'tool',
@@ -55,11 +79,7 @@ const columns: Column<ToolFigures>[] = [
     track: '108px',
     align: 'right',
     explain: 'Share of results that were uploaded as errors',
-    cell: ({ errors, calls }) => (
-      <span className={errors > 0.05 * calls ? 'text-bad' : ''}>
-        {formatShare(errors, calls)} <span className="text-ink-3">({formatCount(errors)})</span>
-      </span>
-    ),
+    cell: (tool) => <Errors tool={tool} />,
   },
   {
     id: 'classes',
@@ -161,7 +181,7 @@ export function ToolsPage() {
                   key={opened}
                   tool={opened}
                   figures={data.tools.find(({ tool }) => tool === opened)}
-                  q={[within, `tool:${printText(opened)}`].filter(Boolean).join(' ')}
+                  within={within}
                   close={() => open(undefined)}
                 />
               )}
