@@ -232,7 +232,7 @@ export type {
   RunStepsQuery,
   RunSteps,
 } from './schemas/run-curves.schema.ts';
-export type { MoveCause, RunMove, RunMoves, RunMovesQuery } from './schemas/run-moves.schema.ts';
+export type { MoveCause, RunMove, RunMoves, RunMovesQuery } from './schemas/compare/run-moves.schema.ts';
 export type {
   GroupListQuery,
   GroupQuery,

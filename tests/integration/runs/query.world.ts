@@ -146,7 +146,13 @@ async function insertRow(insert: Insert, row: QueryRow, seq: number): Promise<vo
   );
   await insert('tasks', { id: seq, key: row.taskKey, env: row.env, split: row.split, index: row.taskIndex });
   await insert('rollout_envs', { id: seq, name: row.env });
-  await insert('rollout_meta', { rollout_seq: seq, rollout_name: row.name, source: 'generic', model: row.model, env_version: row.envVersion });
+  await insert('rollout_meta', {
+    rollout_seq: seq,
+    rollout_name: row.name,
+    source: 'generic',
+    model: row.model,
+    env_version: row.envVersion,
+  });
   await insert('rollouts', {
     org_id: RUNS.skyrl,
     id: row.id,

@@ -189,4 +189,4 @@ export {
 } from './text-session.schema.ts';
 export { textClientFrameSchema, textServerFrameSchema } from './live/text-socket.schema.ts';
 export { traceRequestSchema, traceReceiptSchema } from './trace.schema.ts';
-export { runMovesQuerySchema, runMovesSchema } from './run-moves.schema.ts';
+export { runMovesQuerySchema, runMovesSchema } from './compare/run-moves.schema.ts';

@@ -1,5 +1,6 @@
 import { INTERRUPTED_STOPS, STOP_REASONS } from '@palestra/protocol';
 import type pg from 'pg';
+import { probe } from '../../platform/database/probe.sql.ts';
 import { environmentVersion } from '../../rollouts/environment-version.sql.ts';
 import { codeOf } from '../../store/vocabulary-codes.ts';
 
@@ -119,7 +120,7 @@ usual AS MATERIALIZED (
   FROM member WHERE NOT now),
 property AS (
   ${property('all', "''", 'member m')}
-  UNION ALL ${property('tool_error', 'x.tool', 'member m JOIN rollout_tools x ON x.rollout_seq = m.seq', 'x.errors > 0', 'x.calls, x.errors, NULL')}
+  UNION ALL ${property('tool_error', 'x.tool', `member m ${probe('rollout_tools', 'rollout_seq = m.seq', 'x')}`, 'x.errors > 0', 'x.calls, x.errors, NULL')}
   UNION ALL ${property('stop', 'm.stop::text', 'member m WHERE m.stop IS NOT NULL AND m.stop <> ALL($8::smallint[])')}
   UNION ALL ${property('interrupted', "''", 'member m WHERE m.stop = ANY($8::smallint[])')}
   UNION ALL ${property('environment', 'm.environment', 'member m WHERE m.environment IS NOT NULL')}

@@ -1,5 +1,5 @@
-import { PHASES } from '../vocabularies.ts';
-import { scopeQuery } from './run-curves.schema.ts';
+import { PHASES } from '../../vocabularies.ts';
+import { scopeQuery } from '../run-curves.schema.ts';
 import { z } from 'zod';
 
 /** What can change at a step. `interrupted` rollouts have no reward, so they explain no change of it. */
