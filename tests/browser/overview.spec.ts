@@ -277,11 +277,11 @@ describe('the list of runs', () => {
       row(runName)
         .getByRole('cell')
         .nth(await columnOf(head));
-    expect(await (await cell('type')).innerText()).toBe('train');
     expect(await columnOf('source')).toBe(-1);
     await page.setViewportSize({ width: 1920, height: 1000 });
     await expect.poll(() => columnOf('source')).toBeGreaterThan(0);
     expect(await (await cell('source')).innerText()).toBe('generic');
+    expect(await (await cell('type')).innerText()).toBe('train');
     await shoot(page, 'runs-1920-light');
     await page.setViewportSize({ width: 1280, height: 800 });
     await row(runName).getByRole('checkbox').check();

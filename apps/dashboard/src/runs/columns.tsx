@@ -48,8 +48,8 @@ interface Selection {
 
 const typeOf = ({ phases }: ListedRun): string => phases.filter((phase) => phase !== 'unknown').join(' + ') || UNKNOWN;
 
-/** Columns for wide windows. Elsewhere the titles of the model and the name have the source and the owner. */
-const WIDE = new Set(['source', 'tokens', 'owner']);
+/** Columns for wide windows. Elsewhere the titles of the model and the name have the source, the owner, the type and the tags. */
+const WIDE = new Set(['type', 'source', 'tokens', 'owner', 'tags']);
 
 /** The columns of the list of runs, in a window that is wide or not, with tags if any run has some. */
 export function runColumns(selected: Selection, wide: boolean, tagged: boolean): Column<ListedRun>[] {
@@ -76,7 +76,7 @@ function allColumns(selected: Selection): Column<ListedRun>[] {
       id: 'state',
       head: 'Newest',
       explain: 'Time of the newest event; a filled dot means live',
-      track: '70px',
+      track: '62px',
       cell: (run) => (
         <span className="flex items-center gap-[7px] text-ink-3">
           <span className={`flex-none ${run.live ? 'live-dot' : 'rest-dot'}`} />
@@ -90,7 +90,8 @@ function allColumns(selected: Selection): Column<ListedRun>[] {
       head: 'Run',
       track: 'minmax(184px,2.6fr)',
       phone: 'minmax(0,1fr)',
-      title: (run) => [run.name, `since ${formatAbsolute(run.created_at)}`, ownerTitle(run)].filter(Boolean).join('\n'),
+      title: (run) =>
+        [run.name, typeOf(run), run.tags.join(', '), `since ${formatAbsolute(run.created_at)}`, ownerTitle(run)].filter(Boolean).join('\n'),
       cell: (run) => (
         <Link to="/$org/runs/$run" params={{ org: run.org, run: run.name }} search={{}} className="strong hover:text-accent" tabIndex={-1}>
           <PlainText text={run.name} />
@@ -101,7 +102,7 @@ function allColumns(selected: Selection): Column<ListedRun>[] {
       id: 'environments',
       head: 'Environments',
       explain: 'Environments of the rollouts',
-      track: 'minmax(96px,1.3fr)',
+      track: 'minmax(104px,1.5fr)',
       title: (run) => run.environments.join(', '),
       cell: (run) => <span className="text-ink-2">{run.environments.map((name) => name.split('/').at(-1)).join(', ') || UNKNOWN}</span>,
     },
@@ -109,7 +110,7 @@ function allColumns(selected: Selection): Column<ListedRun>[] {
       id: 'type',
       head: 'Type',
       explain: 'Training, evaluation, or both',
-      track: '44px',
+      track: '88px',
       title: typeOf,
       cell: (run) => <span className="text-ink-3">{typeOf(run)}</span>,
     },
@@ -125,7 +126,7 @@ function allColumns(selected: Selection): Column<ListedRun>[] {
       id: 'model',
       head: 'Model',
       explain: 'Model and trainer of the newest rollout',
-      track: 'minmax(72px,1.2fr)',
+      track: 'minmax(84px,1.2fr)',
       title: (run) => [run.origin?.model, run.origin?.source && `uploaded by ${run.origin.source}`].filter(Boolean).join('\n'),
       cell: (run) => (
         <span className="text-ink-3">
@@ -149,7 +150,7 @@ function allColumns(selected: Selection): Column<ListedRun>[] {
       id: 'reward',
       head: 'Mean reward',
       explain: `Mean reward by step, and ${newest}`,
-      track: '180px',
+      track: '174px',
       phone: '162px',
       title: (run) =>
         `${leftOutOf(run)}; mean of the whole run ${formatReward(run.avg_rollout_reward)}, ${formatCount(run.num_scored)} of ${formatCount(run.num_rollouts)} rollouts`,
@@ -165,8 +166,8 @@ function allColumns(selected: Selection): Column<ListedRun>[] {
       id: 'delta',
       head: 'Δ 10',
       explain: 'Mean reward of the newest 10 steps minus that of the 10 steps before',
-      track: '66px',
-      phone: '60px',
+      track: '78px',
+      phone: '68px',
       align: 'right',
       cell: (run) => <Delta value={run.recent?.reward_delta} />,
     },
