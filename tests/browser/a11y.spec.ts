@@ -25,12 +25,23 @@ const get = async <T>(path: string): Promise<T> => {
   return (await answer.json()) as T;
 };
 
+const post = async (path: string, body: object) => {
+  const headers = { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' };
+  const answer = await fetch(palestra.url + path, { method: 'POST', headers, body: JSON.stringify(body) });
+  if (!answer.ok) throw new Error(`POST ${path}: ${answer.status} ${await answer.text()}`);
+};
+
 beforeAll(async () => {
   [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   await sendEvents(
     palestra,
     [...small, alive].flatMap(({ events }) => events),
   );
+  await post('/v1/alerts', {
+    name: 'tool errors of the house',
+    condition: { kind: 'metric', metric: 'tool_error', op: 'above', value: 0.99 },
+  });
+  await post('/v1/webhooks', { name: 'the house', url: 'http://127.0.0.1:9/' });
   const { groups } = await get<{ groups: { key: string; task: { id: string } }[] }>(`/v1/runs/${encodeURIComponent(SMALL_RUN)}/groups`);
   ids.group = groups[0]!.key;
   ids.task = groups[0]!.task.id;
@@ -109,6 +120,12 @@ const places: Place[] = [
   { name: 'rollout, for paper', path: ofRollout('?print'), text: 'find who' },
   { name: 'compare runs', path: () => `/compare?runs=${encodeURIComponent(`${SMALL_RUN},${OTHER_RUN}`)}`, text: OTHER_RUN },
   { name: 'exports', path: () => '/exports', text: 'Exports' },
+  { name: 'alerts', path: () => '/alerts', text: 'tool errors of the house' },
+  { name: 'new alert', path: () => '/alerts', text: 'tool errors of the house', open: click('New alert') },
+  { name: 'alerts, history', path: () => '/alerts?tab=history', text: 'History' },
+  { name: 'alerts, webhooks', path: () => '/alerts?tab=webhooks', text: 'Deliveries to the house' },
+  { name: 'alert of a chart', path: ofRun(), text: '160 rollouts', open: click(/^alert on /) },
+  { name: 'bell', path: ofRun(), text: '160 rollouts', open: click(/^Alerts(, |$)/) },
   { name: 'sessions', path: () => '/sessions', text: 'Sessions' },
   { name: 'slots', path: () => '/sessions?tab=slots', text: 'Sessions' },
   { name: 'environments', path: () => '/environments', text: 'whodunit' },

@@ -80,6 +80,19 @@ it('the secret is shown once, stored sealed, and both secrets sign after a repla
   expect(JSON.stringify(audited)).not.toContain('/hook');
 }, 60_000);
 
+it('a message is signed after the service replaced its key', async () => {
+  const receiver = await receiverOf();
+  const { id, secret } = await webhookOf(server, receiver);
+  for (const drop_previous of [false, true])
+    expect(await server.request('POST', '/v1/keys/rotate-secret', { body: { drop_previous } })).toMatchObject({
+      status: 200,
+      body: { unreadable: 0 },
+    });
+  await server.request('POST', `/v1/webhooks/${id}/test`);
+  await expect.poll(() => receiver.received.length, { timeout: 30_000 }).toBe(1);
+  expect(isSigned(receiver.received[0]!, secret)).toBe(true);
+}, 60_000);
+
 it('410 disables a receiver; enabled again, a delivery is sent again with the same id', async () => {
   const receiver = await receiverOf();
   receiver.answer = (_request, response, count) => response.writeHead(count === 1 ? 410 : 200).end();

@@ -5,7 +5,7 @@ import { alertPreviewQuery, saveAlert, webhooksQuery } from '../data/alerts.ts';
 import { runsQuery } from '../data/queries.ts';
 import { plural } from '../format/number.ts';
 import { formatAbsolute } from '../format/time.ts';
-import { bodyOf, conditionOf, type FormState, isMetric, isShare, STOPS, SUBJECTS } from './form-state.ts';
+import { bodyOf, conditionOf, type FormState, isMetric, isShare, opOf, STOPS, SUBJECTS } from './form-state.ts';
 
 interface Props {
   /** Null creates an alert. */
@@ -106,7 +106,7 @@ export function AlertForm({ id, initial, run, onDone }: Props) {
 
 function subjectChange(value: string): Partial<FormState> {
   const subject = SUBJECTS.find((one) => one.value === value)!.value;
-  return { subject, op: subject === 'reward_mean' || subject === 'success' ? 'below' : 'above' };
+  return { subject, op: opOf(subject) };
 }
 
 function ConditionFields({ form, set }: { form: FormState; set: (change: Partial<FormState>) => void }) {

@@ -27,6 +27,9 @@ export const isMetric = (subject: Subject): subject is AlertMetric => ALERT_METR
 /** Shares are entered as percentages. */
 export const isShare = (subject: Subject): boolean => isMetric(subject) && subject !== 'reward_mean';
 
+/** The direction that is usually bad. */
+export const opOf = (subject: Subject): 'above' | 'below' => (subject === 'reward_mean' || subject === 'success' ? 'below' : 'above');
+
 /** The fields of the form. Numbers are texts while they are typed. */
 export interface FormState {
   name: string;

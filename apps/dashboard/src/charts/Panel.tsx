@@ -23,6 +23,8 @@ interface Props {
   readout: ReactNode;
   /** Shown at the right of the title. */
   note?: ReactNode;
+  /** More actions at the right of the title. */
+  actions?: ReactNode;
   /** Called when the reader opens the table. */
   table: () => PanelTable;
   /** Shown instead of an empty chart: what is missing and how to send it. */
@@ -35,7 +37,7 @@ const explain = (definitions: readonly FigureDefinition[]) =>
   definitions.map(({ name, formula, notes }) => `${name}: ${formula}\n${notes.join(' · ')}`).join('\n\n');
 
 /** A chart with its question, the definitions of its figures (on hover and click), its current values, and its numbers as a table. */
-export function Panel({ title, definitions, readout, note, table, missing, height = 150, children }: Props) {
+export function Panel({ title, definitions, readout, note, actions, table, missing, height = 150, children }: Props) {
   const [asTable, setAsTable] = useState(false);
   const id = useId();
   const empty = missing !== undefined && missing !== null;
@@ -53,6 +55,7 @@ export function Panel({ title, definitions, readout, note, table, missing, heigh
         </h2>
         <span className="ml-auto flex min-w-0 flex-none items-center gap-2">
           {!empty && !asTable && note}
+          {!empty && actions}
           {!empty && (
             <button type="button" className="label link" aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
               {asTable ? 'chart' : 'table'}

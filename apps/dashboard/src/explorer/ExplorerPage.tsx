@@ -2,6 +2,7 @@ import { type Query, QueryError } from '@palestra/query';
 import { useNavigate, useRouter, useSearch } from '@tanstack/react-router';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { printOrder, readOrder } from '../data/list-order.ts';
+import { AlertMe } from '../alerts/AlertMe.tsx';
 import { ExportDialog } from '../exports/ExportDialog.tsx';
 import { useKeys } from '../frame/keyboard.ts';
 import { useRun } from '../run/context.ts';
@@ -118,6 +119,13 @@ export function ExplorerPage() {
         {listed && (
           <ColumnChooser cols={search.cols} onCols={(cols) => void navigate({ search: (old) => ({ ...old, cols }), replace: true })} />
         )}
+        <AlertMe
+          run={run.name}
+          className="button"
+          text="Alert"
+          label="on this query"
+          preset={{ subject: 'count', q: effective, value: '0' }}
+        />
         <button type="button" className="button" disabled={!valid} onClick={() => setExporting(true)}>
           Export
         </button>

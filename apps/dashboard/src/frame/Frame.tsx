@@ -112,7 +112,8 @@ function Rail({ org }: { org: string | undefined }) {
         <Link
           to="/alerts"
           search={{}}
-          className={railLink}
+          // A narrow window has the bell, which leads there.
+          className={`${railLink} max-[760px]:hidden`}
           title={folded ? 'Alerts' : undefined}
           activeOptions={{ includeSearch: false }}
           activeProps={{ 'aria-current': 'page' }}

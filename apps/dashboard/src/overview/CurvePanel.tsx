@@ -1,11 +1,15 @@
+import { ALERT_METRICS } from '@palestra/protocol';
 import { type ReactNode, useMemo, useState } from 'react';
 import { type PlotMark, PlotMarks } from '../charts/PlotMarks.tsx';
+import { AlertMe } from '../alerts/AlertMe.tsx';
+import { opOf } from '../alerts/form-state.ts';
 import { type Band, type Line, LineChart } from '../charts/LineChart.tsx';
 import type { Hover } from '../charts/Plot.tsx';
 import { Panel, type FigureDefinition, Readout } from '../charts/Panel.tsx';
 import { curveInWords, type Curves, hasValues } from './curves.ts';
 import { type Curve, definitionOf, formatAxis, formatFigure, unitOf } from './figures.ts';
 import { useOverview } from './context.ts';
+import { useRun } from '../run/context.ts';
 import { StepLink } from './StepLink.tsx';
 
 export interface CurveEntry {
@@ -44,6 +48,7 @@ const NO_BANDS: readonly BandEntry[] = [];
 
 /** A panel whose lines over the steps of a run answer one question. */
 export function CurvePanel({ title, curves, entries, bands = NO_BANDS, y, note, missing, clauses, env, marks }: Props) {
+  const { run } = useRun();
   const { nameOf, open } = useOverview();
   const [hover, setHover] = useState<Hover | null>(null);
   const shown = useMemo(() => entries.filter(({ series }) => hasValues(series)), [entries]);
@@ -79,12 +84,14 @@ export function CurvePanel({ title, curves, entries, bands = NO_BANDS, y, note, 
     ]),
   });
   const empty = shown.length === 0 || curves.steps.length === 0;
+  const watched = shown.flatMap(({ series }) => ALERT_METRICS.find((metric) => metric === series!.key) ?? [])[0];
   const label = `${title} ${lines.map(({ name, values }, i) => curveInWords(name, values, names, (value) => formatFigure(keyOf(i), value))).join('. ')}`;
   return (
     <Panel
       title={title}
       definitions={definitions}
       note={note}
+      actions={watched && env == null && <AlertMe run={run.name} label={`on ${title}`} preset={{ subject: watched, op: opOf(watched) }} />}
       readout={empty ? null : <Readout at={names[at]!} values={valuesAt(at, formatFigure)} />}
       table={table}
       missing={empty ? missing : undefined}

@@ -12,6 +12,7 @@ import { type ToolFigures, toolStepsQuery } from '../data/insights.ts';
 import { formatCount, formatShare, UNKNOWN } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { Loaded } from '../frame/Loaded.tsx';
+import { AlertMe } from '../alerts/AlertMe.tsx';
 import { useRun } from '../run/context.ts';
 import { hasInferredSteps } from '../run/Step.tsx';
 import { Arguments } from './Arguments.tsx';
@@ -104,6 +105,9 @@ function Charts({ data }: { data: ToolSteps }) {
         format={(value) => formatShare(value, 1)}
         formula="results uploaded as errors / calls"
         note="All received rollouts"
+        actions={
+          <AlertMe run={run.name} label={`on errors of ${data.tool}`} preset={{ subject: 'tool_error', op: 'above', tool: data.tool }} />
+        }
       />
       <ToolChart
         title="How long does it take?"
@@ -135,9 +139,10 @@ interface ToolChartProps {
   formula: string;
   note: string;
   missing?: ReactNode;
+  actions?: ReactNode;
 }
 
-function ToolChart({ title, data, lines, format, formula, note, missing }: ToolChartProps) {
+function ToolChart({ title, data, lines, format, formula, note, missing, actions }: ToolChartProps) {
   const [hover, setHover] = useState<Hover | null>(null);
   const { axis } = useChartContext();
   const at = hover && hover.index < data.step.length ? hover.index : data.step.length - 1;
@@ -160,6 +165,7 @@ function ToolChart({ title, data, lines, format, formula, note, missing }: ToolC
         rows: data.step.map((step, i) => [formatCount(step), ...lines.map((line) => textOf(line, i)), formatCount(data.calls[i])]),
       })}
       missing={missing}
+      actions={actions}
       height={110}
     >
       <LineChart

@@ -37,6 +37,7 @@ const PAGES = [
   '/rollout/:id',
   '/compare',
   '/exports',
+  '/alerts',
   '/check',
   '/settings',
   '/environments',

@@ -12,16 +12,30 @@ interface SealedRecord extends SealedRow {
   secrets: Buffer;
 }
 const BATCH = 500;
-/** Plan: Index Scan using sessions_pkey. Runs only when the operator rotates keys. */
+/** Rows of webhooks are sealed for this id, after the prefix `webhook `. */
+const WEBHOOK = `'webhook ' || id`;
+/** Plan: Index Scan using sessions_pkey. Runs only when the operator rotates keys. Webhooks are few, at most twenty of an organisation. */
 const STALE = `
   SELECT sid, org_id AS "orgId", secrets FROM sessions
   WHERE ended_at IS NULL AND secrets IS NOT NULL AND substring(secrets FROM 1 FOR length($1::bytea)) <> $1 AND (sid, org_id) > ($2, $3) ORDER BY sid, org_id LIMIT ${BATCH}`;
+const STALE_WEBHOOKS = `
+  SELECT ${WEBHOOK} AS sid, org_id::text AS "orgId", secrets FROM webhooks
+  WHERE substring(secrets FROM 1 FOR length($1::bytea)) <> $1 AND (${WEBHOOK}, org_id::text) > ($2, $3) ORDER BY 1, 2 LIMIT ${BATCH}`;
 /** Skips sessions that have ended or changed since they were read. */
 const RESEAL = `
   UPDATE sessions AS s SET secrets = n.renewed FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[]) AS n(sid, org_id, sealed, renewed)
   WHERE s.sid = n.sid AND s.org_id = n.org_id AND s.secrets = n.sealed`;
 
-/** Replaces the key that seals the secrets of sessions. */
+const RESEAL_WEBHOOKS = `
+  UPDATE webhooks SET secrets = n.renewed FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[]) AS n(sid, org_id, sealed, renewed)
+  WHERE ${WEBHOOK} = n.sid AND webhooks.org_id::text = n.org_id AND webhooks.secrets = n.sealed`;
+const TABLES = [
+  { stale: STALE, reseal: RESEAL },
+  { stale: STALE_WEBHOOKS, reseal: RESEAL_WEBHOOKS },
+];
+type SealedTable = (typeof TABLES)[number];
+
+/** Replaces the key that seals the secrets of sessions and webhooks. */
 @Injectable()
 export class SecretRotationService {
   constructor(
@@ -55,10 +69,16 @@ export class SecretRotationService {
 
   /** Returns how many rows were sealed again. Rows that no key opens stay unchanged. */
   async #reseal(): Promise<number> {
+    let count = 0;
+    for (const table of TABLES) count += await this.#resealTable(table);
+    return count;
+  }
+
+  async #resealTable(table: SealedTable): Promise<number> {
     const { box } = this.server;
     let count = 0;
     for (let after: SealedRow = { sid: '', orgId: '' }; ;) {
-      const rows = await this.#stale(after);
+      const rows = await this.#stale(table, after);
       const renewed = rows.map((row) => ({ ...row, renewed: box.renew(row.secrets, row) })).filter((row) => row.renewed !== row.secrets);
       const columns = [
         renewed.map(({ sid }) => sid),
@@ -66,24 +86,27 @@ export class SecretRotationService {
         renewed.map(({ secrets }) => secrets),
         renewed.map((row) => Buffer.from(row.renewed)),
       ];
-      if (renewed.length > 0) count += (await retryDatabase(() => this.database.pool.query(RESEAL, columns))).rowCount ?? 0;
+      if (renewed.length > 0) count += (await retryDatabase(() => this.database.pool.query(table.reseal, columns))).rowCount ?? 0;
       if (rows.length < BATCH) return count;
       after = rows.at(-1)!;
     }
   }
 
-  async #stale(after: SealedRow): Promise<SealedRecord[]> {
-    return (await retryDatabase(() => this.database.pool.query<SealedRecord>(STALE, [this.server.box.header, after.sid, after.orgId])))
+  async #stale({ stale }: SealedTable, after: SealedRow): Promise<SealedRecord[]> {
+    return (await retryDatabase(() => this.database.pool.query<SealedRecord>(stale, [this.server.box.header, after.sid, after.orgId])))
       .rows;
   }
 
   async #countStale(): Promise<number> {
     let count = 0;
-    for (let after: SealedRow = { sid: '', orgId: '' }; ;) {
-      const rows = await this.#stale(after);
-      count += rows.length;
-      if (rows.length < BATCH) return count;
-      after = rows.at(-1)!;
+    for (const table of TABLES) {
+      for (let after: SealedRow = { sid: '', orgId: '' }, length = BATCH; length === BATCH;) {
+        const rows = await this.#stale(table, after);
+        count += rows.length;
+        length = rows.length;
+        after = rows.at(-1) ?? after;
+      }
     }
+    return count;
   }
 }
