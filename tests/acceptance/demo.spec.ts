@@ -81,6 +81,12 @@ describe('the two runs', () => {
     expect(broken.total).toBeGreaterThan(0);
     const { sparkline } = (await runs()).find(({ name }) => name === 'demo-learner')!;
     expect(sparkline[11]! - sparkline[12]!).toBeGreaterThan(0.3);
+    const { moves } = await ask<{ moves: { step: number; text: string; causes: { text: string; likely: boolean }[] }[] }>(
+      '/v1/runs/demo-learner/moves',
+    );
+    const fall = moves.find(({ step }) => step === 12)!;
+    expect(fall.text).toContain('fell');
+    expect(fall.causes[0]).toMatchObject({ text: expect.stringMatching(/^decode failed in 8 of 8 calls/), likely: true });
     const { versions } = await ask<EnvironmentVersionList>('/v1/environments/local/demo-ctf/versions');
     expect(versions.map(({ number }) => number)).toEqual([2, 1]);
     const versionOf = async (q: string) => {

@@ -25,7 +25,7 @@ export const BROKEN_STEP = 12;
 /** From here on the learner decodes by itself. */
 const RECOVERED_STEP = 16;
 /** The steps in which the learner tends to call `accuse` with wrong argument names. */
-const CARELESS_STEPS = [6, 7];
+const CARELESS_STEPS = [4, 5];
 
 type Run = (typeof DEMO_RUNS)[number];
 export type DemoEnvironment = 'whodunit' | 'ctf';
@@ -85,8 +85,8 @@ function playerOf(run: Run, step: number, environment: DemoEnvironment, index: n
   return taste < 0.45 ? ctfPlayers.explorer : taste < 0.75 ? ctfPlayers.guesser : ctfPlayers.talker;
 }
 
-/** The share of skilled episodes after so many steps: a logistic curve from 0.1 to 0.95. */
-const learnedSkill = (step: number): number => 0.1 + 0.85 / (1 + Math.exp((7 - step) / 2));
+/** The share of skilled episodes of an average task after so many steps: a logistic curve from 0.1 to 1.15, at which all tasks are learned. */
+const learnedSkill = (step: number): number => 0.1 + 1.05 / (1 + Math.exp((4 - step) / 1.2));
 
 /** A number in [0, 1) that depends on the text only. */
 const unit = (text: string): number => createHash('sha256').update(text).digest().readUInt32BE(0) / 2 ** 32;
