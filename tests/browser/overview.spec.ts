@@ -37,9 +37,15 @@ function expectShown(text: string, expected: number, what: string): void {
   expect(Math.abs(value - expected), `${what}: “${text}” for ${expected}`).toBeLessThanOrEqual(off);
 }
 const kpi = (page: Page, key: string) => page.locator(`[data-kpi="${key}"] dd`).first();
+/** Shows the figures that are folded at first. */
+async function unfold(page: Page): Promise<void> {
+  const folded = page.locator('details:not([open]) > summary', { hasText: 'All figures' });
+  if ((await folded.count()) > 0) await folded.click();
+}
 /** Some figures of a page follow others by a moment. */
 const expectKpis = (page: Page, expected: Record<string, number>): Promise<void> =>
   soon(async () => {
+    await unfold(page);
     for (const [key, value] of Object.entries(expected)) expectShown(await kpi(page, key).innerText(), value, key);
   });
 /** The rows of a chart's table, by the name of the step; each cell under its head. */
@@ -155,6 +161,7 @@ describe('what the page says of a run', () => {
       for (let step = 0; step < STEPS; step += 1)
         expectShown(table.get(`step ${step}`)!['value']!, skyrl(ofSteps(step, step))[name]!, `${name} of step ${step}`);
     }
+    await unfold(page);
     await page.getByText(/not in the upload$/).click();
     await page.getByText('generate/avg_num_tokens', { exact: true }).waitFor();
     expect(complaints).toEqual([]);

@@ -64,7 +64,7 @@ export function Panel({ title, definitions, readout, note, actions, table, missi
           )}
         </span>
       </div>
-      <div className="label mb-1 h-[14px] truncate tabular-nums">{empty ? null : readout}</div>
+      <div className="label mb-1 h-[28px] overflow-hidden tabular-nums">{empty ? null : readout}</div>
       <div style={{ height }}>
         {empty ? <Missing>{missing}</Missing> : asTable ? <NumbersTable title={title} {...table()} /> : children}
       </div>
@@ -132,18 +132,24 @@ function NumbersTable({ title, heads, rows }: PanelTable & { title: string }) {
   );
 }
 
-/** Values at one x: `step 12  median .31  n 64`, with the colour of their lines. */
-export function Readout({ at, values }: { at: string; values: readonly (readonly [name: string, text: string, colour?: string])[] }) {
+/** Values at one x: `step 12  median .31  n 64`, with the colour and opacity of their lines or layers. */
+export function Readout({
+  at,
+  values,
+}: {
+  at: string;
+  values: readonly (readonly [name: string, text: string, colour?: string, alpha?: number])[];
+}) {
   return (
     <>
-      <span className="text-ink-2">{at}</span>
-      {values.map(([name, text, colour]) => (
-        <span key={name} className="ml-[8px]">
+      <span className="mr-[8px] text-ink-2">{at}</span>
+      {values.map(([name, text, colour, alpha = 1]) => (
+        <span key={name} className="mr-[8px] inline-block max-w-full truncate align-top">
           {colour && (
             <span
               aria-hidden="true"
               className="mr-[3px] inline-block h-[7px] w-[7px] rounded-[2px]"
-              style={{ background: `var(--${colour})` }}
+              style={{ background: `var(--${colour})`, opacity: alpha }}
             />
           )}
           {name} <span className="text-ink-1">{text}</span>

@@ -1,4 +1,4 @@
-import { metric } from '@palestra/metrics';
+import { groupBy, metric } from '@palestra/metrics';
 import type { Lens, RunSummary } from '@palestra/protocol';
 import type { ReactNode } from 'react';
 import type { Kpi } from '../data/run-queries.ts';
@@ -115,7 +115,8 @@ function Large({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
   );
 }
 
-function Small({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
+/** `usual`: the denominator of its row, which is not repeated. */
+function Small({ kpi, summary, usual }: { kpi: Kpi; summary: RunSummary; usual: number }) {
   const interval = formatInterval(kpi);
   return (
     <div className="flex min-w-0 items-baseline gap-[5px]" title={hint(kpi, summary.lens)} data-kpi={kpi.key}>
@@ -125,9 +126,11 @@ function Small({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
           <Value kpi={kpi} summary={summary} />
           {interval && <span className="label ml-[3px]">{interval}</span>}
         </span>
-        <span className="label" aria-label={formatDenominator(kpi)}>
-          {formatCount(kpi.denominator)}
-        </span>
+        {kpi.denominator !== usual && (
+          <span className="label" aria-label={formatDenominator(kpi)}>
+            n {formatCount(kpi.denominator)}
+          </span>
+        )}
       </dd>
     </div>
   );
@@ -201,6 +204,10 @@ function rowsOf({ lens }: Pick<RunSummary, 'lens'>, rest: readonly Kpi[]): { nam
   }));
 }
 
+/** What most figures of a row count. */
+const usualOf = (kpis: readonly Kpi[]): number =>
+  [...groupBy(kpis, ({ denominator }) => denominator)].toSorted(([, a], [, b]) => b.length - a.length)[0]![0];
+
 /** Every figure of the filtered run with its interval, denominator and note. */
 export function Kpis({ summary }: { summary: RunSummary }) {
   const { lead, rest, absent } = splitKpis(summary);
@@ -220,34 +227,43 @@ export function Kpis({ summary }: { summary: RunSummary }) {
             </div>
           ))}
         </Row>
-        {rowsOf(summary, rest).map(
-          ({ name, kpis }) =>
-            kpis.length > 0 && (
-              <Row key={name} name={name}>
-                {kpis.map((kpi) => (
-                  <Small key={kpi.key} kpi={kpi} summary={summary} />
-                ))}
-              </Row>
-            ),
-        )}
-        {absent.length > 0 && (
-          <Popover
-            label={`${absent.length} not in the upload: show these figures`}
-            className="label link self-start"
-            button={`${absent.length} not in the upload`}
-          >
-            <Absent absent={absent} />
-          </Popover>
-        )}
+        <details>
+          <summary className="label link w-fit cursor-pointer">All figures ({rest.length + absent.length} more)</summary>
+          <div className="flex flex-col gap-[2px] pt-[4px]">
+            {rowsOf(summary, rest).map(({ name, kpis }) => {
+              if (kpis.length === 0) return null;
+              const usual = usualOf(kpis);
+              return (
+                <Row key={name} name={name} note={`n ${formatCount(usual)}`}>
+                  {kpis.map((kpi) => (
+                    <Small key={kpi.key} kpi={kpi} summary={summary} usual={usual} />
+                  ))}
+                </Row>
+              );
+            })}
+            {absent.length > 0 && (
+              <Popover
+                label={`${absent.length} not in the upload: show these figures`}
+                className="label link self-start"
+                button={`${absent.length} not in the upload`}
+              >
+                <Absent absent={absent} />
+              </Popover>
+            )}
+          </div>
+        </details>
       </div>
     </section>
   );
 }
 
-function Row({ name, children }: { name: string; children: ReactNode }) {
+function Row({ name, note, children }: { name: string; note?: string; children: ReactNode }) {
   return (
-    <div className="grid grid-cols-[64px_minmax(0,1fr)] items-baseline">
-      <span className="label">{name}</span>
+    <div className="grid grid-cols-[112px_minmax(0,1fr)] items-baseline">
+      <span className="label">
+        {name}
+        {note && <span className="ml-2 tabular-nums">{note}</span>}
+      </span>
       <dl className="flex min-w-0 flex-wrap gap-x-[16px]">{children}</dl>
     </div>
   );

@@ -31,7 +31,7 @@ export function StackPanel({ title, definitions, x, from, to, layers, wholes, un
   const at = hover && hover.index < from.length ? hover.index : from.length - 1;
   const whole = unit === 'groups' ? 'groups' : 'n';
   const valuesAt = (i: number) => [
-    ...layers.map(({ name, values, colour }) => [name, formatShare(values[i], 1), colour] as const),
+    ...layers.map(({ name, values, colour, alpha }) => [name, formatShare(values[i], 1), colour, alpha] as const),
     [whole, formatCount(wholes[i]), ''] as const,
   ];
   const last = from.length - 1;

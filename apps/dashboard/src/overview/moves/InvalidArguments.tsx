@@ -27,7 +27,7 @@ export function InvalidArguments({ tool, step, baseline }: { tool: string; step:
         </>
       )}
       {example && (
-        <Link to="/rollout/$id" params={{ id: example.rollout }} search={{}} hash={`m-${example.index}`} className="link">
+        <Link to="/rollout/$id" params={{ id: example.rollout }} search={{}} hash={`m-${example.index}`} className="link underline">
           Open an invalid call
         </Link>
       )}

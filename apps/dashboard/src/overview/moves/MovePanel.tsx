@@ -64,7 +64,10 @@ function Explained({ move }: { move: RunMove }) {
           Nothing else changed by more than chance: no tool, stop reason, version, task or length. The policy itself may have changed.
         </p>
       ) : (
-        <ol aria-label={`What changed at step ${step}`} className="mt-2">
+        <ol
+          aria-label={`What changed at step ${step}`}
+          className="mt-2 grid max-w-[1200px] grid-cols-[14px_minmax(220px,1fr)_auto_auto] gap-x-4 max-[800px]:grid-cols-[14px_minmax(0,1fr)]"
+        >
           {causes.map((cause) => (
             <Cause key={`${cause.kind} ${cause.text}`} cause={cause} move={move} />
           ))}
@@ -73,7 +76,7 @@ function Explained({ move }: { move: RunMove }) {
       {firstTool && <InvalidArguments tool={firstTool.name} step={step} baseline={baseline} />}
       {causes.length > 0 && (
         <p className="label mt-1">
-          {move.text}; each part is the change of a share times the reward with it minus without it. Parts overlap.
+          Each part is the change of a share times the difference in reward that goes with it. Parts overlap.
           {cut && ' Counted in the first 5 000 rollouts of each step.'}
         </p>
       )}
@@ -85,20 +88,25 @@ const MAX_BAR = 1;
 
 function Cause({ cause, move }: { cause: MoveCause; move: RunMove }) {
   const { org, run, filter } = useRun();
-  const { text, q, now, contribution, explained, likely, separable, example } = cause;
+  const { kind, text, q, now, contribution, explained, likely, separable, example } = cause;
+  const note = !separable
+    ? 'all rollouts of the step: only its time speaks for it'
+    : ['turns', 'tokens'].includes(kind)
+      ? 'length can follow from other causes'
+      : null;
   const part = explained === null ? null : Math.max(0, Math.min(MAX_BAR, explained));
   const title = contribution
     ? `Explains ${formatReward(contribution.value, { signed: true })} of ${formatReward(move.difference, { signed: true })}, 95 % ${formatReward(contribution.low, { signed: true })} to ${formatReward(contribution.high, { signed: true })}`
     : undefined;
   return (
-    <li className="grid min-h-[28px] grid-cols-[14px_minmax(220px,1fr)_minmax(120px,190px)_auto] items-center gap-x-3 border-t border-line py-[3px] max-[800px]:grid-cols-[14px_minmax(0,1fr)]">
+    <li className="col-span-full grid min-h-[28px] grid-cols-subgrid items-center border-t border-line py-[3px]">
       <span className={likely ? 'text-accent' : 'text-ink-3'} aria-hidden="true">
         {likely ? '●' : '○'}
       </span>
       <span className={likely ? 'strong' : 'text-ink-2'}>
         <span className="sr-only">{likely ? 'Likely: ' : 'Changed: '}</span>
         {text}
-        {!separable && <span className="label ml-2">all rollouts of the step: only its time speaks for it</span>}
+        {note && <span className="label ml-2">{note}</span>}
       </span>
       <span className="flex items-center gap-2 tabular-nums max-[800px]:col-start-2" title={title}>
         {part === null ? (
