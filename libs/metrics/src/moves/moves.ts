@@ -30,7 +30,7 @@ export interface StepMove {
 }
 
 /** Steps with data that a step is compared with. */
-export const BASELINE_STEPS = 5;
+const BASELINE_STEPS = 5;
 const LEVEL = 0.05;
 /** Fewer rollouts, or groups, are often all alike by chance. */
 const MIN_ROLLOUTS = 8;
