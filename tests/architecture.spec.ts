@@ -74,7 +74,7 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
       shares: ['platform', 'accounts', 'rollouts'],
       reviews: ['platform', 'accounts', 'annotations', 'store', 'rollouts', 'runs'],
       exports: ['platform', 'accounts', 'jobs', 'environments', 'store', 'rollouts', 'runs', 'reviews'],
-      demo: ['platform', 'accounts', 'environments', 'store', 'runs'],
+      demo: ['platform', 'accounts', 'environments', 'store', 'runs', 'sessions'],
       alerts: ['platform', 'accounts', 'jobs', 'store', 'sessions', 'rollouts', 'runs'],
       health: ['platform', 'accounts', 'jobs', 'environments'],
     },

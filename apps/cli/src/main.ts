@@ -27,6 +27,7 @@ function buildProgram(): Command {
   program
     .command('demo')
     .description('play two runs with scripted policies and upload them, as the first start of a server does')
+    .addOption(new Option('--exit-with-parent', 'end when the standard input closes').hideHelp())
     .action(demo);
   program.command('doctor').description('check the server, the API key and the isolation of programs of models').action(doctor);
   program

@@ -12,8 +12,9 @@ import { Database } from '../platform/database/database.ts';
 import type { SecretKeys } from '../platform/secret-keys.ts';
 import { SERVER_SECRET } from '../platform/tokens.ts';
 import { RunService } from '../runs/run.service.ts';
+import { SessionService } from '../sessions/management/session.service.ts';
 import { eraseSessionsOfRuns } from '../store/storage/ledger-retention.sql.ts';
-import { hasNoRuns, selectDemoRuns } from './demo.sql.ts';
+import { hasNoRuns, selectDemoRuns, selectLiveSids } from './demo.sql.ts';
 
 const CLI = path.resolve(import.meta.dirname, '../../../cli/dist/main.js');
 /** How long a stopped demo may take to close its sessions. */
@@ -35,6 +36,7 @@ export class DemoService implements OnModuleDestroy {
     private readonly keys: KeyService,
     private readonly runs: RunService,
     private readonly environments: EnvironmentsService,
+    private readonly sessions: SessionService,
     @Inject(SERVER_SECRET) private readonly secret: SecretKeys,
   ) {}
 
@@ -52,12 +54,15 @@ export class DemoService implements OnModuleDestroy {
     const keys = (await this.#knownKeys()).filter(({ orgId }) => orgId === caller.orgId);
     if (keys.length > 0) await this.#stop();
     for (const { hash } of keys) await this.keys.retire(hash);
+    const keyIds = keys.map(({ id }) => id);
+    // A killed demo leaves sessions open. Those of another replica expire.
+    for (const sid of await selectLiveSids(this.database.pool, caller.orgId, keyIds)) await this.sessions.end(caller, sid).catch(() => {});
     const runs = await selectDemoRuns(this.database.pool, caller.orgId, DEMO_RUNS, DEMO_TAG);
     await eraseSessionsOfRuns(
       this.database.pool,
       caller.orgId,
       runs.map(({ seq }) => seq),
-      keys.map(({ id }) => id),
+      keyIds,
     );
     for (const { id } of runs) await this.runs.delete(caller, id);
     await this.#removeEnvironment(caller);
@@ -68,8 +73,8 @@ export class DemoService implements OnModuleDestroy {
   }
 
   #start(url: string, apiKey: string): void {
-    const player = spawn(process.execPath, [CLI, 'demo'], {
-      stdio: ['ignore', 'inherit', 'inherit'],
+    const player = spawn(process.execPath, [CLI, 'demo', '--exit-with-parent'], {
+      stdio: ['pipe', 'inherit', 'inherit'],
       env: {
         ...process.env,
         PALESTRA_URL: '',

@@ -20,3 +20,12 @@ export async function selectDemoRuns(
   );
   return rows;
 }
+
+/** Open sessions of these keys. Plan: Index Scan using the partial index of open sessions. */
+export async function selectLiveSids(pool: pg.Pool, orgId: string, keyIds: readonly string[]): Promise<string[]> {
+  const { rows } = await pool.query<{ sid: string }>(
+    'SELECT sid FROM sessions WHERE ended_at IS NULL AND org_id = $1 AND key_id = ANY($2::text[]) LIMIT 1000',
+    [orgId, keyIds],
+  );
+  return rows.map(({ sid }) => sid);
+}

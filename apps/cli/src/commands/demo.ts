@@ -10,7 +10,9 @@ import { withClient } from '../settings.ts';
  * Plays the demo through the client, like a trainer, or the rest of an interrupted one. Exit status 1 if rollouts were lost. An episode
  * that ends without a score is part of the demo.
  */
-export async function demo(): Promise<void> {
+export async function demo({ exitWithParent = false }: { exitWithParent?: boolean } = {}): Promise<void> {
+  // A server that was killed continues its demo at the next start. Its player must not do so, too.
+  if (exitWithParent) process.stdin.on('end', () => process.exit(1)).resume();
   const startedAt = performance.now();
   const progress = startProgress('demo episodes');
   const rewards = new Map<string, number[]>(DEMO_RUNS.map((run) => [run, []]));
