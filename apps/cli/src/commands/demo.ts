@@ -12,7 +12,12 @@ import { withClient } from '../settings.ts';
  */
 export async function demo({ exitWithParent = false }: { exitWithParent?: boolean } = {}): Promise<void> {
   // A server that was killed continues its demo at the next start. Its player must not do so, too.
-  if (exitWithParent) process.stdin.on('end', () => process.exit(1)).resume();
+  // `unref`: the open input does not keep a complete demo alive.
+  if (exitWithParent)
+    process.stdin
+      .on('end', () => process.exit(1))
+      .resume()
+      .unref();
   const startedAt = performance.now();
   const progress = startProgress('demo episodes');
   const rewards = new Map<string, number[]>(DEMO_RUNS.map((run) => [run, []]));
