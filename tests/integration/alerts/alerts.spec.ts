@@ -52,6 +52,17 @@ describe('refusals', () => {
     ] as const)
       expect(await server.request(method, url, { headers, body })).toMatchObject({ status: 404, body: { code: 'alert_not_found' } });
     expect((await server.request('GET', '/v1/alerts', { headers })).body.alerts).toEqual([]);
+    const webhook = await made('POST', '/v1/webhooks', { name: 'ours', url: 'http://127.0.0.1:1/' });
+    const at = `/v1/webhooks/${webhook.id}`;
+    for (const [method, url] of [
+      ['GET', `${at}/deliveries`],
+      ['POST', `${at}/test`],
+      ['POST', `${at}/deliveries/${webhook.id}/redeliver`],
+    ] as const)
+      expect(await server.request(method, url, { headers })).toMatchObject({ status: 404, body: { code: 'webhook_not_found' } });
+    const theirs = toolErrors({ webhook: webhook.id });
+    expect(await server.request('POST', '/v1/alerts', { headers, body: theirs })).toMatchObject({ body: { code: 'webhook_not_found' } });
+    await made('DELETE', at);
     await made('DELETE', `/v1/alerts/${id}`);
   });
 

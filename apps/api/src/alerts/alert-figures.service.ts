@@ -19,6 +19,7 @@ const FIGURES: FigureSet = { lens: 'canonical', den: 'effective', keys: [] };
 /** Steps of one judgement that a baseline is compared at; each reads the rollouts of two steps. */
 export const MAX_BASELINE_STEPS = 50;
 const MAX_TASKS = 5_000;
+const KEEP_ROWS_MS = 10_000;
 
 /** A run, and the version of the figures that are judged. */
 export interface JudgedRun {
@@ -37,8 +38,8 @@ export interface StepRange {
 /** Judges the steps of a run by the figures that its pages show (docs/reference/alerts.md). */
 @Injectable()
 export class AlertFigures {
-  /** The alerts of a run are judged one after another. */
-  readonly #rows = new LRUCache<string, Promise<StepRow[]>>({ max: 2 });
+  /** The alerts of a run are judged one after another. Rows of a long run are large: they are not kept. */
+  readonly #rows = new LRUCache<string, Promise<StepRow[]>>({ max: 2, ttl: KEEP_ROWS_MS, ttlAutopurge: true });
 
   constructor(
     private readonly database: Database,

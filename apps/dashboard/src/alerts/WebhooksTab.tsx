@@ -135,7 +135,7 @@ function WebhookRow({ webhook, owns, current }: { webhook: Webhook; owns: boolea
               >
                 {enabled ? 'Disable' : 'Enable'}
               </button>
-              <button type="button" className="link" aria-label={`Replace the secret of ${name}`} onClick={() => setAsking('replace')}>
+              <button type="button" className="link" aria-label={`Replace secret of ${name}`} onClick={() => setAsking('replace')}>
                 Replace secret
               </button>
               <button type="button" className="link" aria-label={`Delete ${name}`} onClick={() => setAsking('delete')}>
