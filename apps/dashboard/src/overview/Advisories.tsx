@@ -18,13 +18,13 @@ export function Advisories({ advisories }: { advisories: readonly Advisory[] }) 
         return (
           <li
             key={`${rule} ${step}`}
-            className={`flex min-h-[28px] items-center gap-[10px] border-b border-line px-3 py-[3px] ${className}`}
+            className={`flex min-h-[28px] items-center gap-x-[10px] max-[700px]:flex-wrap border-b border-line px-3 py-[3px] ${className}`}
           >
             <span className={markClass} aria-hidden="true">
               {mark}
             </span>
             <span className="sr-only">{word}:</span>
-            <span className="min-w-0">{text}</span>
+            <span className="min-w-0 max-[700px]:basis-[calc(100%-40px)]">{text}</span>
             {step !== undefined && (
               <Link to="." search={(old: object) => ({ ...old, why: step }) as never} className="link flex-none">
                 Why did step {step} move?
@@ -41,7 +41,10 @@ export function Advisories({ advisories }: { advisories: readonly Advisory[] }) 
                 Show the rollouts
               </Link>
             )}
-            <span className="label ml-auto flex-none text-ink-2" title={threshold === null ? undefined : `Shown from ${threshold}`}>
+            <span
+              className="label ml-auto flex-none text-ink-2 max-[700px]:hidden"
+              title={threshold === null ? undefined : `Shown from ${threshold}`}
+            >
               {rule.replaceAll('_', ' ')}
             </span>
           </li>
