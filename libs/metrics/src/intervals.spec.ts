@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { binWidth, histogram, mergeHistograms, percentileOfHistogram } from './histogram.ts';
-import { type GroupClass, passInterval, passIntervals } from './intervals.ts';
+import { type GroupClass, passInterval, passIntervals, wilsonInterval } from './intervals.ts';
 import { binomial, uniform } from './random.ts';
 import { max, mean, min, percentile, percentileOfCounts, std } from './summary.ts';
 import { cpuTime } from '../../../tests/support/cpu-time.ts';
@@ -59,6 +59,17 @@ test.each([
   expect(max(drawn)).toBeLessThanOrEqual(n);
   expect(Math.abs(mean(drawn)! - n * p)).toBeLessThan((5 * deviation) / Math.sqrt(20_000));
   expect(std(drawn, 0)! / deviation).toBeCloseTo(1, 1);
+});
+
+test.each([
+  [40, 116, 0.264_557_539_134_593_84, 0.435_045_583_572_190_64],
+  [0, 10, 0, 0.277_532_799_862_889_26],
+  [7, 7, 0.645_669_564_933_312_6, 1],
+])('the interval of %d in %d is that of scipy.stats.binomtest(...).proportion_ci(method="wilson")', (hits, count, low, high) => {
+  const found = wilsonInterval(hits, count)!;
+  expect(found.low).toBeCloseTo(low, 12);
+  expect(found.high).toBeCloseTo(high, 12);
+  expect(wilsonInterval(0, 0)).toBeNull();
 });
 
 describe('percentiles', () => {
