@@ -12,7 +12,7 @@ test.each(['**a', '(*a ', '**a* ', '[*a](', '(~a ', '!'])('60 kB of %j do not bl
   // A clock that advances by a millisecond at every read, which happens before every token.
   let now = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => (now += 1));
-  expect(htmlOf(repeat(unit))).toBe(`<pre><code>${repeat(unit)}</code></pre>`);
+  expect(htmlOf(repeat(unit)).html).toBe(`<pre><code>${repeat(unit)}</code></pre>`);
   expect(now).toBe(302);
 });
 
@@ -20,10 +20,12 @@ test('renders long ordinary texts', () => {
   // Independent of the speed of the machine.
   vi.useFakeTimers({ toFake: ['performance'] });
   const paragraph = 'Some **bold** text with `code`, a_name_in_words and a [link](https://example.org/) in it.';
-  expect(htmlOf(repeat(`${paragraph}\n\n`)).match(/<strong>bold<\/strong>/g)).toHaveLength(Math.floor(60_000 / (paragraph.length + 2)));
-  expect(htmlOf(repeat(`- ${paragraph}\n`)).match(/<li>/g)).toHaveLength(Math.floor(60_000 / (paragraph.length + 3)));
+  expect(htmlOf(repeat(`${paragraph}\n\n`)).html.match(/<strong>bold<\/strong>/g)).toHaveLength(
+    Math.floor(60_000 / (paragraph.length + 2)),
+  );
+  expect(htmlOf(repeat(`- ${paragraph}\n`)).html.match(/<li>/g)).toHaveLength(Math.floor(60_000 / (paragraph.length + 3)));
 });
 
 test('shows deeply nested text unformatted', () => {
-  expect(htmlOf('> '.repeat(500))).toBe(`<pre><code>${'&gt; '.repeat(500)}</code></pre>`);
+  expect(htmlOf('> '.repeat(500)).html).toBe(`<pre><code>${'&gt; '.repeat(500)}</code></pre>`);
 });

@@ -3,7 +3,9 @@ import bash from 'highlight.js/lib/languages/bash';
 import json from 'highlight.js/lib/languages/json';
 import python from 'highlight.js/lib/languages/python';
 import typescript from 'highlight.js/lib/languages/typescript';
-import { Marked } from 'marked';
+import { Marked, type MarkedExtension } from 'marked';
+import type { FormulaRenderer } from './formula-loader.ts';
+import { type Formula, formulaSyntax, mayHaveFormula } from './formula-syntax.ts';
 
 /**
  * Converts untrusted Markdown to HTML. Raw HTML and image addresses are shown as text. Links keep only http and https. The result is not
@@ -34,7 +36,21 @@ function checkDeadline(): false {
   return false;
 }
 
-const marked = new Marked({
+/** Milliseconds for the formulas of a text. The rest are shown as source. */
+const FORMULAS_MS = 200;
+let renderFormula: FormulaRenderer | null = null;
+let hasFormula = false;
+
+/** A formula, or its source if it cannot be rendered. */
+function formulaHtml(formula: Formula, raw: string): string {
+  hasFormula = true;
+  const source = raw.trim();
+  const html = performance.now() < deadline + FORMULAS_MS ? renderFormula?.(formula) : null;
+  const shown = html ?? `<code>${escapeHtml(source)}</code>`;
+  return `<span class="formula${formula.display ? ' displayed' : ''}" title="${escapeHtml(source)}">${shown}</span>`;
+}
+
+const options: MarkedExtension = {
   gfm: true,
   async: false,
   // The parser calls these first for every block and every inline token. They only check the deadline.
@@ -54,18 +70,31 @@ const marked = new Marked({
       return `<pre><code>${body}</code></pre>`;
     },
   },
-});
+};
+const plain = new Marked(options);
+const withFormulas = new Marked(options, formulaSyntax(formulaHtml));
 
 /** A line that starts 100 nested quotes or lists. The parser is slow for them and overflows its stack for thousands. */
 const TOO_NESTED = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){100}/m;
 
-/** The HTML of a Markdown text. Text that is nested too deeply or takes too long becomes preformatted text. */
-export function htmlOf(source: string): string {
+export interface ParsedMarkdown {
+  html: string;
+  /** The text has a formula, rendered or not. */
+  hasFormula: boolean;
+}
+
+/**
+ * The HTML of a Markdown text. Text that is nested too deeply or takes too long becomes preformatted text. Without a `renderer` the source
+ * of formulas is shown.
+ */
+export function htmlOf(source: string, renderer: FormulaRenderer | null = null): ParsedMarkdown {
   try {
     deadline = performance.now() + PARSE_MS;
-    if (!TOO_NESTED.test(source)) return marked.parse(source) as string;
+    [renderFormula, hasFormula] = [renderer, false];
+    const marked = mayHaveFormula(source) ? withFormulas : plain;
+    if (!TOO_NESTED.test(source)) return { html: marked.parse(source) as string, hasFormula };
   } catch {
     // The deadline passed, or the stack overflowed.
   }
-  return `<pre><code>${escapeHtml(source)}</code></pre>`;
+  return { html: `<pre><code>${escapeHtml(source)}</code></pre>`, hasFormula: false };
 }

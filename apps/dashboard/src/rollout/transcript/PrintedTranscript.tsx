@@ -2,6 +2,7 @@ import type { RolloutOutline } from '@palestra/protocol';
 import { useEffect } from 'react';
 import { useTranscriptPages } from '../../data/transcript-pages.ts';
 import type { Openness } from '../context.ts';
+import { formulasSettled } from '../../text/formula-loader.ts';
 import { Row } from './Row.tsx';
 import { rowData, rowKey } from './rows.ts';
 import type { TranscriptItem } from '../transcript.ts';
@@ -25,7 +26,7 @@ export function PrintedTranscript({
   const messageAt = useTranscriptPages(id, outline, 0, outline.total - 1);
   const ready = outline.index.every((_, at) => messageAt(at) !== undefined);
   useEffect(() => {
-    if (ready) onReady();
+    if (ready) void formulasSettled().then(onReady);
   }, [ready, onReady]);
   const openness = (item: TranscriptItem): Openness => (item.kind === 'message' ? 'all' : 'folded');
   return (
