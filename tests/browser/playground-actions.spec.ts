@@ -236,6 +236,9 @@ describe('forms', () => {
     await expect.poll(() => form.getByRole('textbox', { name: 'names 1' }).inputValue()).toBe('second');
     await box('x').fill('10');
     await box('y').fill('0');
+    // The choice is there while the field has the focus.
+    expect(await form.getByText('empty text').filter({ visible: true }).count()).toBe(0);
+    await box('comment').focus();
     await form.getByRole('checkbox', { name: 'comment: empty text' }).check();
     await page.keyboard.press('Control+Enter');
     await form.getByText('Below 10.').waitFor();

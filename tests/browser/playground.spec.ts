@@ -9,7 +9,7 @@ import { defineEnvironment, imageBlock, serve, tool } from '@palestra/environmen
 import type { SessionCallList, SessionView, SlotList } from '@palestra/protocol';
 import { makeProblem } from '../../apps/environments/src/math/problems.ts';
 import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
-import { expectSound, expectSoundInEveryView, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
+import { axeFaults, expectSound, expectSoundInEveryView, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { apiOf, png } from './playground.environments.ts';
 
 /** Plays tasks by hand, on bundled environments and on one with every kind of argument. */
@@ -155,7 +155,7 @@ test('the keyboard alone can play an episode of a bundled environment to its end
   const text = await card(page, 1, 'submit').innerText();
   expect(text).toContain('Correct.');
   expect(text).toContain('1.00');
-  await page.getByRole('status', { name: 'Episode' }).getByText('1.00').waitFor();
+  await page.getByRole('status', { name: 'Episode' }).getByText('Solved, 1.00').waitFor();
   await expect
     .poll(() => api<SessionView>('GET', `/v1/sessions/${sid}`))
     .toMatchObject({ total_reward: 1, state: 'finished', holder: { key: { name: 'tests' } } });
@@ -225,7 +225,7 @@ test(
       ['spill', null, false],
       ['sign', -0.125, true],
     ]);
-    await page.getByRole('status', { name: 'Episode' }).getByText('.125', { exact: true }).waitFor();
+    await page.getByRole('status', { name: 'Episode' }).getByText('Ended: finished, reward .125', { exact: true }).waitFor();
     expect(await card(page, 3, 'sign').innerText()).toContain('−.125');
     await page.getByRole('button', { name: 'Save as rollout' }).click();
     const dialog = page.getByRole('dialog', { name: 'Save as rollout' });
@@ -259,6 +259,38 @@ test(
     await close();
   },
 );
+
+test('an episode that ended says how and takes no call by accident; restart and next task open new sessions', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  const first = await startStudio(page, 1);
+  await choose(page, 'sign');
+  await page.getByRole('button', { name: 'Call sign' }).click();
+  const end = page.getByRole('region', { name: 'End of the episode' });
+  await end.getByRole('heading', { name: 'Ended: finished, reward −.125' }).waitFor();
+  expect(await page.getByRole('form').count()).toBe(0);
+  expect(await axeFaults(page)).toEqual([]);
+  await shoot(page, 'playground-ended-1280-light');
+  await end.getByRole('button', { name: 'Call a tool anyway' }).click();
+  await page.getByRole('form', { name: /^Call / }).waitFor();
+  await page.getByRole('button', { name: 'Restart' }).click();
+  await page.waitForURL((url) => url.searchParams.get('sid') !== first);
+  await page.getByText('Paint the orchard').waitFor();
+  const second = sidOf(page);
+  await expect.poll(() => api<SessionView>('GET', `/v1/sessions/${first}`)).toMatchObject({ live: false });
+  // An episode that runs is ended only after a second click.
+  await choose(page, 'look');
+  await page.getByRole('button', { name: 'Call look' }).click();
+  await card(page, 1, 'look').getByText('looked').waitFor();
+  await page.getByRole('button', { name: 'Next task' }).click();
+  expect(await api<SessionView>('GET', `/v1/sessions/${second}`)).toMatchObject({ live: true });
+  await page.getByRole('button', { name: 'End this episode and go on' }).click();
+  await page.getByText('Paint the night').waitFor();
+  expect(new URL(page.url()).searchParams.get('task')).toBe('2');
+  await expect.poll(() => api<SessionView>('GET', `/v1/sessions/${second}`)).toMatchObject({ live: false });
+  await expect.poll(() => page.getByRole('button', { name: 'Next task' }).isDisabled()).toBe(true);
+  expect(foreign(complaints)).toEqual([]);
+  await close();
+});
 
 test('a call whose connection breaks runs once and is shown as replayed', { timeout: 120_000 }, async () => {
   const sockets = new Set<net.Socket>();

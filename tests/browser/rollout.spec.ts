@@ -227,8 +227,10 @@ test('a card shows arguments, result, error and reward; long results, JSON, term
   const { page, complaints } = watched;
   await open(watched, ids.rich, 'Look at the table.');
   const json = article(page, 1);
-  await json.getByText('"Ada"').waitFor({ state: 'detached' });
-  await json.getByRole('button', { name: /^rows:/ }).waitFor();
+  await json.getByRole('treeitem', { name: /rows: \[ 1 \]$/ }).waitFor();
+  expect(await json.getByRole('treeitem', { name: /name: "Ada"$/ }).count()).toBe(0);
+  await json.getByRole('treeitem', { name: /0: \{name: "Ada"/ }).click();
+  await json.getByRole('treeitem', { name: /name: "Ada"$/ }).waitFor();
   await article(page, 3)
     .getByRole('button', { name: /Show all \(.*kB, 900 lines\)/ })
     .click();

@@ -1,32 +1,8 @@
 import { useQueryClient } from '@tanstack/react-query';
 import type { SessionCallView, SessionView } from '@palestra/protocol';
-import { useEffect, useState } from 'react';
 import { wholeCallQuery } from '../data/sessions.ts';
+import { CopyLink } from '../frame/CopyLink.tsx';
 import { curlOf, jsonlOf, pythonOf } from './call-snippets.ts';
-
-/** A button that copies a text, which can be loaded first. */
-export function CopyLink({ label, name, text }: { label: string; name?: string; text: () => Promise<string> }) {
-  const [state, setState] = useState<'idle' | 'copied' | 'failed'>('idle');
-  useEffect(() => {
-    if (state === 'idle') return;
-    const timer = setTimeout(() => setState('idle'), 1_500);
-    return () => clearTimeout(timer);
-  }, [state]);
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(await text());
-      setState('copied');
-    } catch {
-      // A page without HTTPS has no clipboard.
-      setState('failed');
-    }
-  };
-  return (
-    <button type="button" className="link" title={name} aria-label={name} onClick={() => void copy()}>
-      {state === 'copied' ? 'Copied' : state === 'failed' ? 'Copying is not allowed' : label}
-    </button>
-  );
-}
 
 /** Copies one call as a JSON line, a command or a program. */
 export function CopyCall({ session, call, position }: { session: SessionView; call: SessionCallView; position: number }) {

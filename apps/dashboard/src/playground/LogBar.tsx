@@ -2,7 +2,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import type { SessionView } from '@palestra/protocol';
 import { wholeCallQuery } from '../data/sessions.ts';
 import { plural } from '../format/number.ts';
-import { CopyLink } from './CopyCall.tsx';
+import { CopyLink } from '../frame/CopyLink.tsx';
 import { jsonlOf } from './call-snippets.ts';
 import { type LogFilter, type NumberedCall, OUTCOMES } from './log-filter.ts';
 

@@ -1,12 +1,14 @@
+import type { ReactNode } from 'react';
 import type { SessionCallView, SessionView } from '@palestra/protocol';
 import type { LinkState, SessionLink } from '../data/session-link.ts';
 import { formatCount, formatReward, plural } from '../format/number.ts';
 import { formatAbsolute, formatDuration } from '../format/time.ts';
 import { useNow } from '../frame/now.ts';
+import type { EpisodeEnd } from './episode-end.ts';
 import { SessionState } from '../sessions/SessionState.tsx';
 import { useLinkState } from './useCalls.ts';
 
-function Figure({ label, children, title }: { label: string; children: React.ReactNode; title?: string }) {
+function Figure({ label, children, title }: { label: string; children: ReactNode; title?: string }) {
   return (
     <span className="flex items-baseline gap-[6px] whitespace-nowrap" title={title}>
       <span className="label">{label}</span>
@@ -76,28 +78,32 @@ interface PlayStripProps {
   session: SessionView;
   calls: readonly SessionCallView[];
   link: SessionLink;
+  end: EpisodeEnd | null;
+  controls: ReactNode;
 }
 
 /** Total reward, time until the timeout, and state of the connection. */
-export function PlayStrip({ session, calls, link }: PlayStripProps) {
+export function PlayStrip({ session, calls, link, end, controls }: PlayStripProps) {
   const scored = calls.filter(({ reward }) => reward !== null).length;
-  const finished = calls.some((call) => call.finished);
   return (
     <div
       role="status"
       aria-label="Episode"
       className="sticky top-0 z-10 flex flex-wrap items-center gap-x-5 gap-y-1 border-b border-line bg-paper-0 px-4 py-[6px]"
     >
-      <Figure label="total reward" title="Sum over the scored calls. Failed calls are unscored, which is not 0.">
-        <span className="text-[18px] leading-[22px] tabular-nums strong" data-total={session.total_reward ?? ''}>
-          {session.total_reward === null ? '–' : formatReward(session.total_reward)}
+      <Figure label={end ? '' : 'total reward'} title="Sum over the scored calls. Failed calls are unscored, which is not 0.">
+        <span
+          className={`text-[18px] leading-[22px] tabular-nums strong ${end?.solved ? 'text-good' : ''}`}
+          data-total={session.total_reward ?? ''}
+        >
+          {end ? end.text : formatReward(session.total_reward)}
         </span>
         <span className="label">
           {formatCount(scored)} of {plural(calls.length, 'call')} scored
         </span>
       </Figure>
       <RewardBars calls={calls} />
-      {finished && <span className="chip text-good">● finished</span>}
+      {controls}
       <span className="flex-1" />
       {session.live && <LinkStatus link={link} />}
       <SessionState session={session} />

@@ -14,6 +14,8 @@ import { EndButton } from '../sessions/EndButton.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 import { ActionLog } from './ActionLog.tsx';
 import { actionToolOf, isReset, observationIn, resetsItself } from './action-environment.ts';
+import { episodeEnd } from './episode-end.ts';
+import { EndPanel, EpisodeControls } from './EpisodeControls.tsx';
 import { Guide, GuideButton } from './Guide.tsx';
 import { SaveButton } from './SaveDialog.tsx';
 import { Observation } from './Observation.tsx';
@@ -130,12 +132,6 @@ function useRecordedCalls(sid: string) {
   return { rows: (calls.data?.pages ?? []).flatMap((page) => page.calls).filter(({ kind }) => kind === 'call'), error: calls.error };
 }
 
-function closedReasonOf(session: SessionView): string | null {
-  if (!session.live) return 'The session has ended.';
-  // Calls after the end of the episode are allowed: the environment decides what they do.
-  return session.state === 'failed' ? 'The environment failed to set up the episode. No call can run.' : null;
-}
-
 /** The current observation of an action environment: the last result, or the prompt before the first action. */
 function useObservation(sid: string, prompt: readonly MessageBlock[] | undefined, calls: readonly SessionCallView[], isAction: boolean) {
   const last = calls.findLast(({ state, ok }) => state === 'result' && ok !== false);
@@ -159,10 +155,14 @@ function Board({ environment, session, link }: { environment: EnvironmentName; s
   const isAction = tools.data ? actionToolOf(tools.data) !== null : rows.length > 0 && rows.every(({ tool }) => tool === 'step');
   const observation = useObservation(sid, prompt.data, rows, isAction);
   const last = rows.at(-1);
+  const end = episodeEnd(session, rows);
+  // Calls after the end of the episode are possible: the environment decides what they do.
+  const [callsAfterEnd, setCallsAfterEnd] = useState(false);
+  const controls = <EpisodeControls environment={environment} session={session} confirm={live && end === null && rows.length > 0} />;
   return (
     <div className="grid min-h-full grid-cols-[minmax(0,1fr)_400px] max-[1000px]:grid-cols-1">
       <div className="min-w-0">
-        <PlayStrip session={session} calls={rows} link={link} />
+        <PlayStrip session={session} calls={rows} link={link} end={end} controls={controls} />
         <Problem session={session} />
         <Prompt session={session} prompt={prompt.data} error={prompt.error} isAction={isAction} />
         {error ? (
@@ -186,23 +186,25 @@ function Board({ environment, session, link }: { environment: EnvironmentName; s
             <p role="alert" className="text-bad empty:hidden px-3 pt-3">
               {calls.connectionError}
             </p>
-            {tools.data ? (
+            {end && !callsAfterEnd ? (
+              <EndPanel end={end} onCallAnyway={live && session.state !== 'failed' ? () => setCallsAfterEnd(true) : null}>
+                {live ? null : <p className="text-ink-3">The session has ended. Its calls stay in the ledger.</p>}
+              </EndPanel>
+            ) : tools.data ? (
               <ToolPanel
                 tools={tools.data}
                 observation={observation}
                 chosen={chosen}
                 choose={choose}
-                closedReason={closedReasonOf(session)}
+                closedReason={live ? null : 'The session has ended.'}
                 busy={calls.busy}
                 last={last === undefined || last.truncated || isReset(session, last) ? null : { tool: last.tool, input: last.input }}
                 onCall={calls.call}
               />
             ) : tools.error ? (
               <ErrorState error={tools.error} retry={() => void tools.refetch()} />
-            ) : live ? (
-              <SkeletonRows count={6} />
             ) : (
-              <p className="p-3 text-ink-3">The session has ended. Its calls stay in the ledger.</p>
+              <SkeletonRows count={6} />
             )}
           </div>
           <Observer environment={environment} session={session} calls={rows} tools={tools.data} task={taskName(session)} />

@@ -38,7 +38,7 @@ function gridColumns(focusMode: boolean, comparing: boolean): string {
   if (focusMode) return 'grid-cols-[minmax(0,1fr)]';
   return comparing
     ? 'grid-cols-[196px_minmax(0,1fr)_400px] max-[1120px]:grid-cols-[minmax(0,1fr)_340px]'
-    : 'grid-cols-[210px_minmax(0,1fr)_312px] max-[1120px]:grid-cols-[210px_minmax(0,1fr)] max-[760px]:grid-cols-[minmax(0,1fr)]';
+    : 'grid-cols-[210px_minmax(0,1fr)_312px] min-[1700px]:grid-cols-[240px_minmax(0,1fr)_400px] max-[1500px]:grid-cols-[172px_minmax(0,1fr)_288px] max-[1120px]:grid-cols-[172px_minmax(0,1fr)] max-[760px]:grid-cols-[minmax(0,1fr)]';
 }
 
 /** Outline, transcript, and the side panel or the comparison. */

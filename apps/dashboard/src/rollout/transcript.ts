@@ -155,7 +155,7 @@ export function estimateHeight(outline: RolloutOutline, item: TranscriptItem): n
   if (item.kind === 'message') {
     if (item.type === 'reasoning') return 36;
     const bytes = outline.bytes[item.at] ?? 0;
-    return item.type === 'system_message' && bytes > 240 ? 36 : 16 + 22 * lines(bytes, 84, 24);
+    return item.type === 'system_message' && bytes > 240 ? 36 : 16 + 23 * lines(bytes, 68, 24);
   }
   const call = item.call === null ? 0 : 14 + 18 * lines(outline.bytes[item.call] ?? 0, 40, 8);
   const result = item.result === null ? 0 : 17 + 18 * lines(outline.bytes[item.result] ?? 0, 90, 24);

@@ -1,6 +1,7 @@
 import type { MessageBlock } from '@palestra/protocol';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { formatBytes } from '../format/number.ts';
+import { MessageText } from '../text/MessageText.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 import { TruncatedText } from './TruncatedText.tsx';
 
@@ -60,17 +61,29 @@ export function LongText({ text }: { text: string }) {
   return <TruncatedText text={text} open={open} toggle={() => setOpen(!open)} render={(shown) => <PlainText text={shown} />} />;
 }
 
-/** The blocks of a prompt or a result: texts and images. */
+function LongMarkdown({ text }: { text: string }) {
+  const [open, setOpen] = useState(false);
+  const toggle = () => setOpen(!open);
+  return (
+    <TruncatedText
+      text={text}
+      open={open}
+      toggle={toggle}
+      render={(shown) => <MessageText text={shown} kind="markdown" className="reading" />}
+    />
+  );
+}
+
+/** The blocks of a prompt (`prose`: Markdown) or of a result: texts and images. */
 export function Blocks({ blocks, prose = false }: { blocks: readonly MessageBlock[]; prose?: boolean }) {
-  const textClass = prose ? 'max-w-[84ch] text-[14px] leading-[22px]' : 'mono';
   return (
     <div className="flex min-w-0 flex-col gap-2">
       {blocks.map((block, index) =>
         block.type === 'image' ? (
           <BlockImage key={index} data={block.data} mimeType={block.mimeType} />
         ) : block.type === 'text' || block.type === 'reasoning' ? (
-          <div key={index} className={`whitespace-pre-wrap [overflow-wrap:anywhere] ${textClass}`}>
-            <LongText text={block.text} />
+          <div key={index} className={prose ? '' : 'mono whitespace-pre-wrap [overflow-wrap:anywhere]'}>
+            {prose ? <LongMarkdown text={block.text} /> : <LongText text={block.text} />}
           </div>
         ) : (
           <pre key={index} className="mono whitespace-pre-wrap [overflow-wrap:anywhere]">

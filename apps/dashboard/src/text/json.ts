@@ -42,9 +42,14 @@ export function parseTree(text: string, maxCharacters?: number): object | undefi
   return value !== null && typeof value === 'object' ? value : undefined;
 }
 
+/** The members of a JSON object; null if the text is not one. */
+export function membersOf(text: string | null): [name: string, value: unknown][] | null {
+  const value = text === null ? undefined : parseJson(text);
+  return value === null || typeof value !== 'object' || Array.isArray(value) ? null : Object.entries(value);
+}
+
 /** The arguments of a call as texts, strings without quotes; null if the text is not a JSON object. */
 export function argumentsOf(text: string | null): [name: string, value: string][] | null {
-  const value = text === null ? undefined : parseJson(text);
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;
-  return Object.entries(value).map(([name, argument]) => [name, typeof argument === 'string' ? argument : JSON.stringify(argument)]);
+  const members = membersOf(text);
+  return members && members.map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]);
 }

@@ -25,7 +25,7 @@ const allowed = {
   ALLOWED_ATTR: ['href', 'target', 'rel', 'class', 'start', 'title', ...mathMlAttributes],
   ALLOWED_URI_REGEXP: /^https?:/i,
   // Not URLs. Without this the pattern above would remove them.
-  ADD_URI_SAFE_ATTR: ['target', 'rel', 'start'],
+  ADD_URI_SAFE_ATTR: ['target', 'rel', 'start', ...mathMlAttributes],
   SANITIZE_NAMED_PROPS: true,
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,

@@ -36,13 +36,23 @@ export function TextControl(props: TextProps) {
     placeholder: hintOf(props),
   };
   const set = (text: string) => onChange({ ...draft, text, as: 'text' });
-  const marks: ['empty' | 'null', string][] = [
-    ...(shape.kind === 'string' && !shape.minLength ? [['empty', 'empty text'] as ['empty', string]] : []),
-    ...(field.nullable ? [['null', 'null'] as ['null', string]] : []),
-  ];
+  const mark = (as: 'empty' | 'null', text: string, className: string) => (
+    <label className={`label items-center gap-1 ${className}`}>
+      <input
+        type="checkbox"
+        aria-label={`${label}: ${text}`}
+        checked={draft.as === as}
+        onChange={(event) => onChange({ ...draft, as: event.target.checked ? as : 'text' })}
+      />
+      {text}
+    </label>
+  );
+  // Inside of the blank control, so that the fields below do not move: while it has the focus, has a problem, or is sent as empty text.
+  const offersEmpty = shape.kind === 'string' && !shape.minLength && draft.as !== 'null' && (disabled || draft.text === '');
+  const emptyShown = disabled || messageAt(props.problems, props.path) !== undefined;
   const rows = shape.kind === 'json' || (shape.kind === 'string' && shape.long) ? 4 : shape.kind === 'tensor' ? shape.sizes.length : 1;
   return (
-    <>
+    <div className="group relative min-w-0">
       {shape.kind === 'number' ? (
         <input
           {...common}
@@ -61,19 +71,11 @@ export function TextControl(props: TextProps) {
           onChange={(event) => set(event.target.value)}
         />
       )}
+      {offersEmpty &&
+        mark('empty', 'empty text', `absolute right-2 top-[6px] ${emptyShown ? 'inline-flex' : 'hidden group-focus-within:inline-flex'}`)}
       <TensorSize {...props} />
-      {marks.map(([mark, text]) => (
-        <label key={mark} className="label mt-[2px] mr-3 inline-flex items-center gap-1">
-          <input
-            type="checkbox"
-            aria-label={`${label}: ${text}`}
-            checked={draft.as === mark}
-            onChange={(event) => onChange({ ...draft, as: event.target.checked ? mark : 'text' })}
-          />
-          {text}
-        </label>
-      ))}
-    </>
+      {field.nullable && mark('null', 'null', 'mt-[2px] inline-flex')}
+    </div>
   );
 }
 

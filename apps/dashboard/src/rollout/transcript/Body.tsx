@@ -3,45 +3,16 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useMemo, useState } from 'react';
 import { bodyQuery, bodyUrl, objectUrl } from '../../data/rollout.ts';
 import { formatBytes, formatCount } from '../../format/number.ts';
-import { JsonTree } from '../../text/JsonTree.tsx';
+import { JsonBody } from '../../text/JsonBody.tsx';
 import { parseTree } from '../../text/json.ts';
-import { chunkLongLines } from '../../text/long-lines.ts';
-import { Markdown } from '../../text/Markdown.tsx';
+import { MessageText } from '../../text/MessageText.tsx';
 import { imagesOf, textOfParts, withoutImageNames } from '../../text/objects.ts';
-import { PlainText } from '../../text/PlainText.tsx';
 import { isLong, previewOf, sizeText } from '../../text/preview.ts';
 import { type Openness, useRollout } from '../context.ts';
 import { RawLines } from './RawLines.tsx';
 
 /** Bytes. Larger texts are read in windows and not parsed. */
 const MAX_FULL_BYTES = 200_000;
-/** Characters. Longer Markdown, or Markdown with a very long line, would block the page: it is shown as plain text. */
-const MAX_MARKDOWN_CHARACTERS = 64_000;
-
-/** Markdown of people and models, plain text of tools and terminals. */
-function RenderedText({ text, kind, className }: { text: string; kind: 'markdown' | 'plain'; className: string }) {
-  const visible = withoutImageNames(text);
-  if (kind === 'markdown' && visible.length <= MAX_MARKDOWN_CHARACTERS && chunkLongLines(visible).length === 1)
-    return <Markdown source={visible} className={className} />;
-  return (
-    <div className="mono whitespace-pre-wrap break-words">
-      <PlainText text={visible} />
-    </div>
-  );
-}
-
-/** JSON as a collapsible tree. A button shows the text as it was sent. */
-function JsonBody({ text, value }: { text: string; value: object }) {
-  const [raw, setRaw] = useState(false);
-  return (
-    <div className="relative">
-      {raw ? <RenderedText text={text} kind="plain" className="" /> : <JsonTree value={value} />}
-      <button type="button" className="link absolute right-0 top-0 bg-paper-0 pl-2 font-sans text-[11px]" onClick={() => setRaw(!raw)}>
-        {raw ? 'Show as tree' : 'Show as sent'}
-      </button>
-    </div>
-  );
-}
 
 function Images({ names }: { names: readonly string[] }) {
   const { id, showImage } = useRollout();
@@ -99,15 +70,17 @@ export function Body({ message, text = message.content ?? '', kind, className = 
   const value = useMemo(() => (kind === 'plain' || /^\s*\[/.test(text) ? parseTree(shown ?? '') : undefined), [kind, shown, text]);
   const contentText = textOfParts(value);
 
-  const gated = bytes !== undefined || isLong(text);
+  // A tree shows only its beginning by itself.
+  const isTree = bytes === undefined && value !== undefined && contentText === null;
+  const gated = bytes !== undefined || (isLong(text) && !isTree);
   const isOpen = large ? open === 'open' : open !== 'folded';
   let content: ReactNode;
   if (large && isOpen) content = <RawLines key={message.eventId} message={message} bytes={bytes} />;
   else if (gated && (!isOpen || shown === undefined))
-    content = <RenderedText text={previewOf(text)} kind={large ? 'plain' : kind} className={className} />;
-  else if (contentText !== null) content = <RenderedText text={contentText} kind="markdown" className={className} />;
-  else if (value !== undefined) content = <JsonBody text={shown!} value={value} />;
-  else content = <RenderedText text={shown!} kind={kind} className={className} />;
+    content = <MessageText text={previewOf(text)} kind={large ? 'plain' : kind} className={className} />;
+  else if (contentText !== null) content = <MessageText text={contentText} kind="markdown" className={className} />;
+  else if (value !== undefined) content = <JsonBody text={withoutImageNames(shown!)} value={value} />;
+  else content = <MessageText text={shown!} kind={kind} className={className} />;
   return (
     <>
       {content}

@@ -1,6 +1,7 @@
 import type { RolloutMessageView } from '@palestra/protocol';
 import { formatBytes } from '../../format/number.ts';
-import { argumentsOf } from '../../text/json.ts';
+import { membersOf, parseTree } from '../../text/json.ts';
+import { JsonBody } from '../../text/JsonBody.tsx';
 import { PlainText } from '../../text/PlainText.tsx';
 import { Body } from './Body.tsx';
 import { useRollout } from '../context.ts';
@@ -9,9 +10,29 @@ import { OUTLINE_ERROR, OUTLINE_PARSE_ERROR, type TranscriptItem } from '../tran
 
 /** Characters of one argument in a collapsed card. The Raw tab has all of them. */
 const MAX_ARGUMENT_CHARACTERS = 4_096;
+/** Characters of JSON in one line, for example a short list. */
+const MAX_LINE_CHARACTERS = 60;
+
+/** A text, or JSON as a tree unless it fits into a line. */
+function Argument({ value, open, toggle }: { value: unknown; open: boolean; toggle: () => void }) {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  const tree = text.length > MAX_LINE_CHARACTERS ? (typeof value === 'string' ? parseTree(value) : value) : null;
+  if (tree !== null && typeof tree === 'object') return <JsonBody text={text} value={tree} openLevels={1} />;
+  const shown = open ? text : text.slice(0, MAX_ARGUMENT_CHARACTERS);
+  return (
+    <>
+      <PlainText text={shown} />
+      {shown.length < text.length && (
+        <button type="button" className="link ml-2 font-sans" onClick={toggle}>
+          Show all ({formatBytes(text.length)})
+        </button>
+      )}
+    </>
+  );
+}
 
 function Arguments({ call, open, toggle }: { call: RolloutMessageView } & Pick<RowProps, 'open'> & { toggle: () => void }) {
-  const entries = call.body_bytes === undefined ? argumentsOf(call.content) : null;
+  const entries = call.body_bytes === undefined ? membersOf(call.content) : null;
   if (entries === null)
     return call.content ? (
       <div className="mono whitespace-pre-wrap break-words px-[10px] py-[7px]">
@@ -21,24 +42,16 @@ function Arguments({ call, open, toggle }: { call: RolloutMessageView } & Pick<R
   if (entries.length === 0) return <div className="px-[10px] py-[5px] text-[12px] text-ink-3">No arguments</div>;
   return (
     <dl className="mono grid grid-cols-[max-content_minmax(0,1fr)] gap-x-[14px] px-[10px] py-[7px]">
-      {entries.map(([name, value]) => {
-        const shown = open === 'folded' ? value.slice(0, MAX_ARGUMENT_CHARACTERS) : value;
-        return (
-          <div key={name} className="contents">
-            <dt className="max-w-[24ch] truncate text-ink-3">
-              <PlainText text={name} />
-            </dt>
-            <dd className="whitespace-pre-wrap break-words">
-              <PlainText text={shown} />
-              {shown.length < value.length && (
-                <button type="button" className="link ml-2 font-sans" onClick={toggle}>
-                  Show all ({formatBytes(value.length)})
-                </button>
-              )}
-            </dd>
-          </div>
-        );
-      })}
+      {entries.map(([name, value]) => (
+        <div key={name} className="contents">
+          <dt className="max-w-[24ch] truncate text-ink-3">
+            <PlainText text={name} />
+          </dt>
+          <dd className="min-w-0 whitespace-pre-wrap break-words">
+            <Argument value={value} open={open !== 'folded'} toggle={toggle} />
+          </dd>
+        </div>
+      ))}
     </dl>
   );
 }

@@ -8,7 +8,7 @@ import { CallCard } from './CallCard.tsx';
 import { useRollout } from '../context.ts';
 import type { RowProps } from './row-props.ts';
 import { isNudge, type TranscriptItem, withoutRepeatedCalls } from '../transcript.ts';
-import { Markdown } from '../../text/Markdown.tsx';
+import { MessageText } from '../../text/MessageText.tsx';
 
 const ruleOf: Record<string, string> = {
   system_message: 'border-[var(--role-system)]',
@@ -23,14 +23,20 @@ const roleOf: Record<string, string> = {
   reasoning: 'reasoning',
 };
 
+// In a narrow window: role and reward in one line, the content below over the whole width.
+const narrowLayout = 'max-[760px]:grid-cols-[minmax(0,1fr)_auto] max-[760px]:gap-y-1 max-[760px]:pl-3';
+const narrowLabel =
+  'max-[760px]:flex max-[760px]:gap-2 max-[760px]:border-l-2 max-[760px]:border-r-0 max-[760px]:pl-2 max-[760px]:pr-0 max-[760px]:text-left';
+const narrowContent = 'max-[760px]:order-last max-[760px]:col-span-2';
+
 /** Role and link at the left, the content, the reward at the right. */
 function RowLayout({ who, rule, row, children }: { who: ReactNode; rule: string; row: RowProps; children: ReactNode }) {
   const { notes } = useRollout();
   const { item, reward, durationMs } = row;
   const note = notes.get(item.anchor);
   return (
-    <div className="grid grid-cols-[84px_minmax(0,1fr)_52px] gap-x-[14px] py-2 pl-2 pr-4">
-      <div className={`label border-r-2 pr-[10px] text-right leading-[18px] ${rule}`}>
+    <div className={`grid grid-cols-[76px_minmax(0,1fr)_48px] gap-x-3 py-2 pl-2 pr-3 ${narrowLayout}`}>
+      <div className={`label border-r-2 pr-[10px] text-right leading-[18px] ${narrowLabel} ${rule}`}>
         {who}
         <a href={`#m-${item.anchor}`} className="block text-ink-3 hover:text-accent" aria-label={`Link to message ${item.anchor}`}>
           #{item.anchor}
@@ -46,7 +52,7 @@ function RowLayout({ who, rule, row, children }: { who: ReactNode; rule: string;
           </span>
         )}
       </div>
-      <div className="min-w-0">{children}</div>
+      <div className={`min-w-0 ${narrowContent}`}>{children}</div>
       <div className="num leading-[22px]">
         {reward !== null && (
           <span className={reward > 0 ? 'strong text-good' : reward < 0 ? 'strong text-bad' : 'text-ink-3'}>
@@ -92,7 +98,7 @@ function CollapsibleText({
   );
 }
 
-const prose = 'max-w-[84ch] text-[14px] leading-[22px]';
+const prose = 'reading';
 
 function Message({ row, message, toggle }: { row: RowProps; message: RolloutMessageView; toggle: () => void }) {
   const text = message.content ?? message.summary ?? '';
@@ -108,12 +114,7 @@ function Message({ row, message, toggle }: { row: RowProps; message: RolloutMess
     const label = open ? 'Hide reasoning' : `Show reasoning, ≈${Math.round(bytes / 4)} tokens`;
     return (
       <CollapsibleText label={label} preview={text} open={open} toggle={toggle}>
-        <Body
-          {...{ message, text, toggle }}
-          kind="markdown"
-          className="max-w-[84ch] text-[13px] leading-[20px] text-ink-2"
-          open={row.open}
-        />
+        <Body {...{ message, text, toggle }} kind="markdown" className="reading text-ink-2" open={row.open} />
       </CollapsibleText>
     );
   }
@@ -122,7 +123,7 @@ function Message({ row, message, toggle }: { row: RowProps; message: RolloutMess
     return (
       <CollapsibleText label={label} preview={text} open={open} toggle={toggle}>
         {message.body_bytes === undefined ? (
-          <Markdown source={text} className={prose} />
+          <MessageText text={text} kind="markdown" className={prose} />
         ) : (
           <Body {...{ message, text, toggle }} kind="markdown" className={prose} open={row.open} />
         )}

@@ -4,6 +4,7 @@ import { type KeyboardEvent, type Ref, useCallback, useEffect, useImperativeHand
 import { useTranscriptPages } from '../../data/transcript-pages.ts';
 import { formatCount } from '../../format/number.ts';
 import type { Openness } from '../context.ts';
+import { FindProvider } from '../../text/find-context.ts';
 import { highlight } from './highlight.ts';
 import { Row } from './Row.tsx';
 import { rowData, rowKey } from './rows.ts';
@@ -116,38 +117,40 @@ export function Transcript(props: TranscriptProps) {
         onKeyDown={onKeyDown}
         onScroll={onScroll}
       >
-        <div role="feed" aria-label="Transcript" className="relative max-w-[1040px]" style={{ height: list.getTotalSize() }}>
-          {rows.map(({ index: row, key, start }) => {
-            const item = items[row]!;
-            const { call, result, data } = rowData(outline, item);
-            return (
-              <article
-                key={key}
-                ref={list.measureElement}
-                data-index={row}
-                data-row={row}
-                data-anchor={item.anchor}
-                aria-label={labelOf(outline, item)}
-                aria-posinset={row + 1}
-                aria-setsize={items.length}
-                aria-current={row === selected ? 'true' : undefined}
-                onClick={() => row !== selected && getSelection()?.isCollapsed !== false && select(row)}
-                className={`absolute inset-x-0 top-0 ${row === selected ? 'bg-paper-1' : ''}`}
-                style={{ transform: `translateY(${start}px)` }}
-              >
-                <Row
-                  item={item}
-                  {...data}
-                  decisive={row === decisive}
-                  message={call === null ? undefined : messageAt(call)}
-                  result={result === null ? undefined : messageAt(result)}
-                  open={openness(item)}
-                  toggle={toggle}
-                />
-              </article>
-            );
-          })}
-        </div>
+        <FindProvider value={find}>
+          <div role="feed" aria-label="Transcript" className="relative max-w-[1240px]" style={{ height: list.getTotalSize() }}>
+            {rows.map(({ index: row, key, start }) => {
+              const item = items[row]!;
+              const { call, result, data } = rowData(outline, item);
+              return (
+                <article
+                  key={key}
+                  ref={list.measureElement}
+                  data-index={row}
+                  data-row={row}
+                  data-anchor={item.anchor}
+                  aria-label={labelOf(outline, item)}
+                  aria-posinset={row + 1}
+                  aria-setsize={items.length}
+                  aria-current={row === selected ? 'true' : undefined}
+                  onClick={() => row !== selected && getSelection()?.isCollapsed !== false && select(row)}
+                  className={`absolute inset-x-0 top-0 ${row === selected ? 'bg-paper-1' : ''}`}
+                  style={{ transform: `translateY(${start}px)` }}
+                >
+                  <Row
+                    item={item}
+                    {...data}
+                    decisive={row === decisive}
+                    message={call === null ? undefined : messageAt(call)}
+                    result={result === null ? undefined : messageAt(result)}
+                    open={openness(item)}
+                    toggle={toggle}
+                  />
+                </article>
+              );
+            })}
+          </div>
+        </FindProvider>
       </div>
       {live && !tail && unseen > 0 && (
         <button
