@@ -125,6 +125,7 @@ export function scopeOf(route: Route): Scope | null {
       return 'keys';
     case 'shares':
       return 'rollouts';
+    case 'demo':
     case 'rollouts':
     case 'runs':
     case 'stream':

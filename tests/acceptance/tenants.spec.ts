@@ -257,7 +257,7 @@ describe('afterwards', () => {
 
   test('the owner sees every searched mark, so the search works', async () => {
     const shown = await Promise.all(
-      ['/v1/me', '/v1/keys', '/v1/runs', '/v1/sessions?limit=200', '/v1/environments', `/v1/exports/${first.exportId}`]
+      ['/v1/me', '/v1/keys', '/v1/runs', '/v1/sessions?limit=200', '/v1/environments', `/v1/exports/${first.exportId}`, '/v1/review-queues']
         .concat(`/v1/sessions/${first.sid}/calls`, `/v1/runs/${first.runId}/rollouts`, `/v1/files/${first.environmentId}`)
         .map(async (url) => JSON.stringify(await asked(palestra, 'GET', url))),
     );

@@ -183,7 +183,9 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
       await query('DELETE FROM rollout_heads WHERE seq = $1', [seq]);
     }
     const kept = await rowsBy('rollout_seq', stays.seq);
-    await query(await readFile('prisma/migrations/0020_headless_rows/migration.sql', 'utf8'));
+    // Since 0043 a step may have several marks.
+    const migration = await readFile('prisma/migrations/0020_headless_rows/migration.sql', 'utf8');
+    await query(migration.replace(/ON CONFLICT \("run_seq", "phase", "step"\) DO [^;]*/, ''));
     await expect.poll(async () => (await run()).num_rollouts).toBe(1);
     for (const seq of seqs) {
       expect([await query('SELECT FROM rollouts WHERE seq = $1', [seq]), total(await rowsBy('rollout_seq', seq))]).toEqual([[], 0]);
