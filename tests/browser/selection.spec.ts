@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Browser, Page } from 'playwright-core';
 import { beforeAll, expect, test, vi } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
-import { expectSoundInEveryView, launch, openPage, soon, type View, visit } from './browser.ts';
+import { expectSoundInEveryView, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
 import { messageEvents, type UploadedMessage, uploadEvents } from './upload.ts';
 
 /** Selection, its actions and tasks that rotate; walks count the actions of the reader. */
@@ -239,17 +239,17 @@ test('a task shows its prompt, its curves, its figures and its rollouts', async 
   await visit(page, ofRun('/tasks'), 'train 24');
   await page
     .locator('[data-row]')
-    .filter({ hasText: /^train 12\b/ })
+    .filter({ hasText: /^train 17\b/ })
     .click();
   await page.getByRole('region', { name: 'Text of the prompt' }).locator('strong', { hasText: 'Who' }).waitFor();
-  const own = sent.filter(({ task }) => task === 12);
+  const own = sent.filter(({ task }) => task === 17);
   const rewards = own.flatMap(({ reward }) => reward ?? []);
   const figures = page.locator('[data-figures]');
   await figures.getByText(`of ${own.length} rollouts`).waitFor();
   await figures.getByText(`✕ ${own.length - rewards.length} left out`).waitFor();
   await page.getByRole('button', { name: 'table of Is it solved more often?' }).click();
   const table = page.getByRole('region', { name: 'Is it solved more often? as a table' });
-  for (const step of [2, 7, 12, 17]) {
+  for (const step of [3, 8, 13, 18]) {
     const visitRewards = own.filter((one) => one.step === step).flatMap(({ reward }) => reward ?? []);
     await table.getByRole('row', { name: new RegExp(`^${step}\\b.*${visitRewards.length} of 4$`) }).waitFor();
   }
@@ -261,3 +261,33 @@ test('a task shows its prompt, its curves, its figures and its rollouts', async 
   expect(complaints).toEqual([]);
   await close();
 }, 300_000);
+
+test('on a phone the selection and its actions are within reach, and a task begins with its figures', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await page.setViewportSize({ width: 390, height: 844 });
+  const isWithin = async (name: string) => {
+    await shoot(page, `${name}-390-light`);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+  };
+  await visit(page, ofRun('/rollouts?q=step%3A3'), 'of 400 rollouts');
+  await page.locator('[data-row]').first().getByRole('checkbox').check();
+  for (const name of ['Tag the selection', 'Export', 'Share the selection', 'Clear']) {
+    const box = await bar(page).getByRole('button', { name, exact: true }).boundingBox();
+    expect(box!.x + box!.width).toBeLessThanOrEqual(390);
+    expect(box!.y + box!.height).toBeLessThanOrEqual(844);
+  }
+  await isWithin('selection');
+  await visit(page, ofRun('/tasks'), 'train 24');
+  await isWithin('tasks');
+  await page.locator('[data-row]').first().click();
+  const rate = await page.locator('[data-figures]').getByText('solve rate').boundingBox();
+  expect(rate!.y).toBeLessThan(400);
+  await page.getByRole('region', { name: 'Text of the prompt' }).scrollIntoViewIfNeeded();
+  await page.getByText('Who', { exact: true }).waitFor();
+  await isWithin('task');
+  const [a, b] = sent.filter(({ step, task }) => step === 7 && task === 12);
+  await visit(page, `${palestra.url}/compare?rollouts=${a!.id},${b!.id}`, 'Moss');
+  await isWithin('compare-two');
+  expect(complaints).toEqual([]);
+  await close();
+});

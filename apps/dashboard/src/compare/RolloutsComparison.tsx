@@ -178,6 +178,12 @@ function Rows({ rows, first, ids }: { rows: readonly Row[]; first: number | null
   );
 }
 
+const equalStart = (firstDivergence: number | null): string => {
+  if (firstDivergence === null) return 'All actions are equal';
+  if (firstDivergence === 0) return 'The first actions differ';
+  return firstDivergence === 1 ? 'The first action is equal' : `The first ${formatCount(firstDivergence)} actions are equal`;
+};
+
 /** The actions of two rollouts, aligned where tool and arguments are equal. */
 export function RolloutsComparison({ a, b }: { a: string; b: string }) {
   const diff = useQuery(diffQuery(a, b));
@@ -205,13 +211,13 @@ export function RolloutsComparison({ a, b }: { a: string; b: string }) {
       <Loaded query={diff}>
         {(data) => (
           <div className="h-full overflow-auto">
-            <div className="sticky top-0 z-10 grid grid-cols-2 divide-x divide-line border-b border-line bg-paper-1">
+            <div className="sticky top-0 z-10 grid grid-cols-[minmax(0,1fr)_44px_minmax(0,1fr)] border-b border-line bg-paper-1">
               <Head side="A" rollout={data.a} />
+              <span aria-hidden="true" />
               <Head side="B" rollout={data.b} />
             </div>
             <p className="label border-b border-line px-4 py-2">
-              {data.first_divergence === null ? 'All actions are equal' : `The first ${plural(data.first_divergence, 'action')} are equal`}{' '}
-              · {formatCount(data.same)} of {formatCount(rows.length)} rows are equal · reward B − A{' '}
+              {equalStart(data.first_divergence)} · {formatCount(data.same)} of {formatCount(rows.length)} rows are equal · reward B − A{' '}
               {data.a.reward === null || data.b.reward === null ? UNKNOWN : formatReward(data.b.reward - data.a.reward, { signed: true })}
               {data.a.task_index !== data.b.task_index && ' · the rollouts have different tasks'}
               {data.truncated && ' · only the first 2 000 actions are compared'}

@@ -102,7 +102,7 @@ function Curve({ task, figures, onStep }: { task: RunTask; figures: Figures; onS
   const { step: steps, scored, received } = task;
   const at = hover && hover.index < steps.length ? hover.index : steps.length - 1;
   const interval = (i: number) =>
-    typeof low[i] === 'number' && typeof high[i] === 'number' ? `${formatReward(low[i])}–${formatReward(high[i])}` : UNKNOWN;
+    typeof low[i] === 'number' && typeof high[i] === 'number' ? `${formatReward(low[i])} to ${formatReward(high[i])}` : UNKNOWN;
   const n = (i: number) => `${formatCount(scored[i])} of ${formatCount(received[i])}`;
   return (
     <Panel

@@ -1,7 +1,7 @@
 import type { RunTask } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import { type ReactNode, useCallback } from 'react';
+import { lazy, type ReactNode, Suspense, useCallback } from 'react';
 import { type TaskGroup, taskNowQuery, taskQuery } from '../data/insights.ts';
 import { readOrder } from '../data/list-order.ts';
 import { useNews } from '../data/news.ts';
@@ -16,9 +16,11 @@ import { tasksClause } from '../selection/selection.ts';
 import { useHistoryEntry } from '../table/history-entry.ts';
 import { difficultyOf } from './flips.ts';
 import { SideBySide } from './SideBySide.tsx';
-import { TaskCurves } from './TaskCurves.tsx';
-import { TaskPrompt } from './TaskPrompt.tsx';
 import { TaskRollouts } from './TaskRollouts.tsx';
+
+// Charts and Markdown are heavy; the head and the rollouts do not wait for them.
+const TaskCurves = lazy(async () => ({ default: (await import('./TaskCurves.tsx')).TaskCurves }));
+const TaskPrompt = lazy(async () => ({ default: (await import('./TaskPrompt.tsx')).TaskPrompt }));
 
 const keyOf = ({ key, step, phase }: TaskGroup): string => `${key}:${step}:${phase}`;
 const route = '/$org/runs/$run/tasks/$task';
@@ -96,11 +98,18 @@ function Body({ task, pill }: { task: RunTask; pill: ReactNode }) {
   return (
     <div className="flex h-full min-h-0 flex-col max-[1099px]:h-auto">
       <Head task={task} pill={pill} />
-      <div className="grid max-h-[42vh] flex-none grid-cols-[minmax(0,1fr)_minmax(0,1fr)_minmax(0,1fr)] max-[1099px]:max-h-none max-[1099px]:grid-cols-1">
-        <div className="flex max-h-[230px] min-h-0 flex-col max-[1099px]:order-3">
-          <TaskPrompt rollout={newest} />
+      <div className="grid flex-none grid-cols-3 max-[1099px]:grid-cols-1">
+        {/* As high as the charts; a longer prompt scrolls. */}
+        <div className="relative min-h-[200px] max-[1099px]:order-3">
+          <div className="absolute inset-0 flex flex-col">
+            <Suspense>
+              <TaskPrompt rollout={newest} />
+            </Suspense>
+          </div>
         </div>
-        <TaskCurves task={task} rollouts={isWhole ? pages.rows : null} onStep={onStep} />
+        <Suspense fallback={<ChartsPlace />}>
+          <TaskCurves task={task} rollouts={isWhole ? pages.rows : null} onStep={onStep} />
+        </Suspense>
       </div>
       <div className="flex min-h-[38px] flex-none flex-wrap items-center gap-2 border-b border-line px-4 py-1">
         <span role="group" aria-label="Rollouts of the task" className="flex gap-1">
@@ -136,6 +145,14 @@ function Body({ task, pill }: { task: RunTask; pill: ReactNode }) {
     </div>
   );
 }
+
+/** The height of both charts while their code loads. */
+const ChartsPlace = () => (
+  <>
+    <div className="h-[200px]" />
+    <div className="h-[200px]" />
+  </>
+);
 
 /** One task: what it asks, how its reward and solve rate change, and its rollouts. */
 export function TaskPage() {

@@ -16,7 +16,7 @@ export function TaskPrompt({ rollout }: { rollout: string | undefined }) {
   const spec = useQuery({ ...headerQuery(rollout ?? ''), enabled: rollout !== undefined }).data?.task_spec;
   const hasSpec = spec !== null && spec !== undefined;
   return (
-    <section aria-label="Prompt" className="flex min-h-0 min-w-0 flex-col border-b border-line min-[1100px]:border-r">
+    <section aria-label="Prompt" className="flex min-h-0 min-w-0 flex-1 flex-col border-b border-line min-[1100px]:border-r">
       <div className="flex h-[30px] flex-none items-center gap-2 px-4">
         <h2 className="strong">What is asked?</h2>
         {rollout !== undefined && (

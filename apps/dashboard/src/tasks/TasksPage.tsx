@@ -193,7 +193,8 @@ function columnsOf(range: readonly [number, number]): Column<Row>[] {
       id: 'env',
       head: 'Environment',
       track: 'minmax(110px,0.8fr)',
-      cell: ({ environment }) => <span className="text-ink-2">{environment ?? UNKNOWN}</span>,
+      cell: ({ environment }) => <span className="text-ink-2">{environment?.split('/').at(-1) ?? UNKNOWN}</span>,
+      title: ({ environment }) => environment ?? undefined,
     },
   ];
 }
