@@ -171,7 +171,7 @@ describe('Tasks', () => {
     }
     const regressed = [0, 1, 2, 3, 4].filter((task) => stripOf(task).regressed !== null);
     expect(regressed).toContain(0);
-    await page.getByRole('button', { name: /^Regressed/ }).click();
+    await page.getByRole('button', { name: /^Regressed \d/ }).click();
     await page.waitForURL(/show=regressed/);
     await expect.poll(() => page.getByRole('table', { name: 'Tasks of the run' }).locator('[data-row]').count()).toBe(regressed.length);
     expect(complaints).toEqual([]);

@@ -246,6 +246,22 @@ describe.each(['huge', 'small'] as const)('of a %s run, no statement reads more 
   });
 });
 
+it.each([
+  ['', MOST_READ],
+  ['step:3', RUN],
+])('each page of a bulk annotation of %j reads its rollouts only', async (query, most) => {
+  const { body: counted } = await server.request('GET', `${ids['huge']}/rollouts/count?${q(query)}`);
+  let cursor: string | null = null;
+  for (const page of [1, 2, 3]) {
+    explained.length = 0;
+    const body = { tag: `bulk ${query}`, query, as_of: counted.as_of, limit: 300, ...(cursor !== null && { cursor }) };
+    const answer = await server.request('POST', `${ids['huge']}/annotations`, { body });
+    expect({ page, ...answer }).toMatchObject({ page, status: 200, body: { annotated: 300, unchanged: 0, not_found: 0 } });
+    expect(faultsOf(explained, page === 1 ? most : Math.min(most, MOST_READ))).toEqual([]);
+    cursor = answer.body.next;
+  }
+});
+
 it('the check sees a scan, and rows that a filter removes', async () => {
   explained.length = 0;
   await server.serviceDatabase.pool.query('SELECT count(*) FROM rollouts WHERE bytes > 5000');

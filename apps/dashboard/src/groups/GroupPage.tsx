@@ -155,7 +155,7 @@ function GroupBoard({ group, news, reload }: { group: GroupView; news: News; rel
         </span>
         <span className="flex-1" />
         <NewsPill news={news} noun="samples" onShow={reload} />
-        <span className="label max-[1100px]:hidden">
+        <span className="label max-[1500px]:hidden">
           <kbd>x</kbd> select <kbd>h</kbd> <kbd>l</kbd> sample <kbd>Enter</kbd> open <kbd>d</kbd> diff <kbd>{'{'}</kbd> <kbd>{'}'}</kbd>{' '}
           other step
         </span>
