@@ -100,6 +100,8 @@ const places: Place[] = [
   { name: 'explorer, views', path: ofRun('/rollouts'), text: 'of 160 rollouts', open: click('Saved views') },
   { name: 'explorer, columns', path: ofRun('/rollouts'), text: 'of 160 rollouts', open: click(/^Columns/) },
   { name: 'export', path: ofRun('/rollouts'), text: 'of 160 rollouts', open: click('Export') },
+  { name: 'create a review queue', path: ofRun('/rollouts'), text: 'of 160 rollouts', open: click('Review') },
+  { name: 'review queues', path: () => '/reviews', text: 'Review' },
   { name: 'groups', path: ofRun('/groups'), text: 'pass@1', open: table('Groups') },
   { name: 'group, lanes', path: () => `${ofRun(`/groups/${ids.group}`)()}?view=lanes`, text: 'aligned with sample' },
   { name: 'group, matrix', path: () => `${ofRun(`/groups/${ids.group}`)()}?view=matrix`, text: 'aligned with sample' },

@@ -168,6 +168,19 @@ const exports_ = createRoute({
   component: lazyRouteComponent(() => import('./exports/ExportsPage.tsx'), 'ExportsPage'),
 });
 
+const reviews = createRoute({
+  ...root,
+  path: '/reviews',
+  /** `queue`: the selected one. */
+  validateSearch: (search): { queue?: string } => ({ queue: searchText(search['queue']) }),
+  component: lazyRouteComponent(() => import('./review/ReviewsPage.tsx'), 'ReviewsPage'),
+});
+const review = createRoute({
+  ...root,
+  path: '/reviews/$queue',
+  component: lazyRouteComponent(() => import('./review/ReviewPage.tsx'), 'ReviewPage'),
+});
+
 const environments = createRoute({
   ...root,
   path: '/environments',
@@ -248,7 +261,7 @@ const session = createRoute({
 });
 
 const pagesOfRun = run.addChildren([overview, explorer, groups, group, tasks, task, tools, failures, config]);
-const pages = [home, bareRuns, bareRun, runs, pagesOfRun, rollout, compare, exports_, alerts, sessions, session];
+const pages = [home, bareRuns, bareRun, runs, pagesOfRun, rollout, compare, reviews, review, exports_, alerts, sessions, session];
 const otherPages = [environments, environment, playground, apiKeys, settings, checker];
 
 export const router = createRouter({

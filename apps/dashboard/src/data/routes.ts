@@ -40,12 +40,19 @@ import type {
   NewBulkAnnotation,
   NewKey,
   NewMember,
+  NewReviewAnswer,
+  NewReviewQueue,
   NewSavedView,
   NewShare,
+  NextReview,
+  NextReviewBody,
   OpenShare,
   Organisation,
   QueuedDelivery,
   ReadAlertEvents,
+  ReviewItem,
+  ReviewQueueDetail,
+  ReviewQueueList,
   RolloutBeside,
   RolloutCalls,
   RolloutDiff,
@@ -93,6 +100,7 @@ export interface Answers {
   'DELETE /v1/exports/{id}': CancelledExport;
   'DELETE /v1/keys/{id}': ApiKeyView;
   'DELETE /v1/members/{id}': Deleted;
+  'DELETE /v1/review-queues/{id}': Deleted;
   'DELETE /v1/runs/{id}': Deleted;
   'DELETE /v1/shares/{id}': Deleted;
   'DELETE /v1/views/{id}': Deleted;
@@ -112,6 +120,9 @@ export interface Answers {
   'GET /v1/exports': RolloutExportList;
   'GET /v1/members': MemberList;
   'GET /v1/organisation': Organisation;
+  'GET /v1/review-queues': ReviewQueueList;
+  'GET /v1/review-queues/{id}': ReviewQueueDetail;
+  'GET /v1/review-queues/{id}/items/{position}': ReviewItem;
   'GET /v1/rollouts/{id}/beside': RolloutBeside;
   'GET /v1/rollouts/{id}/calls': RolloutCalls;
   'GET /v1/rollouts/{id}/header': RolloutHeader;
@@ -156,6 +167,9 @@ export interface Answers {
   'POST /v1/members/{id}/sign-in-link': SignInLink;
   'POST /v1/organisations': CreatedOrganisation;
   'POST /v1/runs/{run}/annotations': BulkAnnotation;
+  'POST /v1/review-queues': ReviewQueueDetail;
+  'POST /v1/review-queues/{id}/close': ReviewQueueDetail;
+  'POST /v1/review-queues/{id}/next': NextReview;
   'POST /v1/sessions/{sid}/rollout': KeptSession;
   'POST /v1/shares': CreatedShare;
   'POST /v1/views': SavedView;
@@ -164,6 +178,7 @@ export interface Answers {
   'POST /v1/webhooks/{id}/secret': WebhookSecret;
   'POST /v1/webhooks/{id}/test': QueuedDelivery;
   'PUT /v1/alerts/{id}': Alert;
+  'PUT /v1/review-queues/{id}/items/{position}': ReviewItem;
   'PUT /v1/views/{id}': SavedView;
 }
 
@@ -182,10 +197,13 @@ export interface Bodies {
   'POST /v1/members': NewMember;
   'POST /v1/organisations': CreateOrganisation;
   'POST /v1/runs/{run}/annotations': NewBulkAnnotation;
+  'POST /v1/review-queues': NewReviewQueue;
+  'POST /v1/review-queues/{id}/next': NextReviewBody;
   'POST /v1/sessions/{sid}/rollout': KeepSessionBody;
   'POST /v1/shares': NewShare;
   'POST /v1/views': NewSavedView;
   'POST /v1/webhooks': CreateWebhook;
   'PUT /v1/alerts/{id}': NewAlert;
+  'PUT /v1/review-queues/{id}/items/{position}': NewReviewAnswer;
   'PUT /v1/views/{id}': NewSavedView;
 }

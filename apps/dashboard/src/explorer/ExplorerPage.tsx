@@ -5,6 +5,7 @@ import { printOrder, readOrder } from '../data/list-order.ts';
 import { AlertMe } from '../alerts/AlertMe.tsx';
 import { ExportDialog } from '../exports/ExportDialog.tsx';
 import { useKeys } from '../frame/keyboard.ts';
+import { CreateQueueDialog } from '../review/CreateQueueDialog.tsx';
 import { useRun } from '../run/context.ts';
 import { ColumnChooser } from './table/ColumnChooser.tsx';
 import { Facets } from './facets/Facets.tsx';
@@ -63,6 +64,7 @@ export function ExplorerPage() {
   const known = useKnownValues(run.id, filter, entry.snapshot);
   const solved = useSolved(run.id);
   const [exporting, setExporting] = useState(false);
+  const [reviewing, setReviewing] = useState(false);
   const [panels, togglePanel] = usePanels();
 
   const setQuery = useCallback(
@@ -126,6 +128,9 @@ export function ExplorerPage() {
           label="on this query"
           preset={{ subject: 'count', q: effective, value: '0' }}
         />
+        <button type="button" className="button" disabled={!valid} onClick={() => setReviewing(true)} title="Review a sample of the query">
+          Review
+        </button>
         <button type="button" className="button" disabled={!valid} onClick={() => setExporting(true)}>
           Export
         </button>
@@ -159,6 +164,7 @@ export function ExplorerPage() {
         )}
       </div>
       <ExportDialog q={effective} open={exporting} onClose={() => setExporting(false)} />
+      <CreateQueueDialog q={effective} open={reviewing} onClose={() => setReviewing(false)} />
     </div>
   );
 }

@@ -18,6 +18,7 @@ const icons = {
   runs: 'M2.5 11.5 6 7l3 2.5 4.5-6',
   sessions: 'M2.5 3.5h11v9h-11zM5 6.5 7 8 5 9.5M8.5 10h2.5',
   environments: 'M2.5 5 8 2l5.5 3v6L8 14l-5.5-3zM2.5 5 8 8l5.5-3M8 8v6',
+  reviews: 'M2.5 4.5l1.2 1.2 2-2.2M2.5 10.5l1.2 1.2 2-2.2M8 5h5.5M8 11h5.5',
   exports: 'M8 2v7.5M5 7l3 3 3-3M2.5 11v2.5h11V11',
   settings: 'M2.5 4.5h7M12.5 4.5h1M2.5 11.5h1M6.5 11.5h7M9.5 3v3h3V3zM3.5 10v3h3v-3z',
   alerts: 'M8 2a4 4 0 0 0-4 4v3l-1.5 2.5h11L12 9V6a4 4 0 0 0-4-4zM6.5 13.5a1.6 1.6 0 0 0 3 0',
@@ -105,6 +106,9 @@ function Rail({ org }: { org: string | undefined }) {
           activeProps={{ 'aria-current': 'page' }}
         >
           <Icon name="environments" /> <span className="rail-words">Environments</span>
+        </Link>
+        <Link to="/reviews" search={{}} className={railLink} title={folded ? 'Review' : undefined} activeProps={{ 'aria-current': 'page' }}>
+          <Icon name="reviews" /> <span className="rail-words">Review</span>
         </Link>
         <Link to="/exports" className={railLink} title={folded ? 'Exports' : undefined} activeProps={{ 'aria-current': 'page' }}>
           <Icon name="exports" /> <span className="rail-words">Exports</span>

@@ -62,6 +62,18 @@ export const KEY_GROUPS: readonly { title: string; keys: readonly KeyEntry[] }[]
       { key: 'Escape', description: 'go back' },
     ],
   },
+  {
+    title: 'Review',
+    keys: [
+      ...[1, 2, 3, 4, 5, 6, 7, 8, 9].map((label) => ({ key: String(label), description: `label ${label} of the rubric` })),
+      { key: 'ArrowLeft', description: 'the left rollout is better' },
+      { key: 'ArrowRight', description: 'the right rollout is better' },
+      { key: '=', description: 'both are equally good' },
+      { key: 'n', description: 'skip the item' },
+      { key: 'u', description: 'go back to the item before' },
+      { key: 'c', description: 'write a comment' },
+    ],
+  },
 ];
 
 const STORAGE = 'palestra.keys';

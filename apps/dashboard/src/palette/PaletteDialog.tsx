@@ -21,6 +21,7 @@ const runPages = [
 const pages = [
   ['/sessions', 'Sessions'],
   ['/environments', 'Environments'],
+  ['/reviews', 'Review'],
   ['/exports', 'Exports'],
   ['/alerts', 'Alerts'],
   ['/check', 'Check an event'],
