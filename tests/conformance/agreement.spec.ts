@@ -33,7 +33,7 @@ const patternsOf = (units: (string | null)[][]): AnswerPattern[] =>
 function merged(patterns: readonly AnswerPattern[]): AnswerPattern[] {
   const found = new Map<string, AnswerPattern>();
   for (const { counts, items } of patterns) {
-    const key = JSON.stringify(Object.entries(counts).toSorted());
+    const key = JSON.stringify(Object.entries(counts).toSorted(([a], [b]) => (a < b ? -1 : 1)));
     found.set(key, { counts, items: items + (found.get(key)?.items ?? 0) });
   }
   return [...found.values()];

@@ -36,10 +36,10 @@ export function useReview({ id }: Pick<ReviewQueue, 'id'>) {
     async (work: () => Promise<void>) => {
       if (busy.current) return;
       busy.current = true;
-      setNotice(null);
       try {
         await work();
         setError(null);
+        setNotice(null);
       } catch (failure) {
         const passed = failure instanceof ApiError ? PASSED.get(failure.code) : undefined;
         if (passed === undefined) setError(failure as Error);
@@ -54,7 +54,10 @@ export function useReview({ id }: Pick<ReviewQueue, 'id'>) {
     [advance],
   );
   const start = useCallback(() => void run(advance), [run, advance]);
-  useEffect(start, [start]);
+  useEffect(() => {
+    const timer = setTimeout(start);
+    return () => clearTimeout(timer);
+  }, [start]);
 
   const decide = (choice: string | null) => {
     if (!item) return;
