@@ -146,6 +146,11 @@ export const errorCatalogue = {
   owner_required: { status: 403, retryable: false, text: 'Only an owner of the organisation may do that. Ask one of them.' },
   member_not_found: { status: 404, retryable: false, text: 'No such member of the organisation.' },
   user_exists: { status: 409, retryable: false, text: 'A person or an organisation has that name already. Choose another name.' },
+  organisation_not_found: {
+    status: 404,
+    retryable: false,
+    text: 'No organisation has this name, or this browser is not signed in as one of its members.',
+  },
   organisation_exists: { status: 409, retryable: false, text: 'An organisation or a person has that name already. Choose another name.' },
   name_reserved: { status: 422, retryable: false, text: 'The service itself uses this name. Choose another name.' },
   last_owner: { status: 409, retryable: false, text: 'An organisation keeps one owner at least. Make somebody else an owner first.' },

@@ -44,7 +44,7 @@ it('a link gives access to the whole rollout, and to nothing else', async () => 
   const { read } = await open((await share()).url);
   for (const path of ['', '/header', '/outline', '/messages', '/calls', '/messages/0/body'])
     expect([path, (await read('GET', `/v1/rollouts/${shown}${path}`)).status]).toEqual([path, 200]);
-  expect(await read('GET', '/v1/shared')).toMatchObject({ status: 200, body: { rollout: shown, message: 2 } });
+  expect(await read('GET', '/v1/shared')).toMatchObject({ status: 200, body: { kind: 'rollout', rollouts: [shown], message: 2 } });
   for (const path of [`/v1/rollouts/${hidden}/header`, '/v1/runs', '/v1/me', '/v1/shares', `/v1/diff?a=${shown}&b=${shown}`])
     expect([path, (await read('GET', path)).status]).toEqual([path, 401]);
   expect(await read('DELETE', `/v1/rollouts/${shown}`)).toMatchObject({ status: 401 });

@@ -21,6 +21,7 @@ const USER_AGENT_CHARACTERS = 200;
 /** Per user and organisation. A further sign-in deletes the oldest, so repeated sign-ins cannot fill the tables. */
 const MAX_BROWSERS = 200;
 const MAX_LINKS = 200;
+const MAX_ORGANISATIONS = 100;
 const NO_ACTOR: Actor = { orgId: null, userId: null, keyId: null };
 
 /** Rights of a browser session: never more than those of the credential that opened it. */
@@ -30,6 +31,7 @@ export interface BrowserAccess {
   /** The session ends with this key; null for a link that the service printed or that an owner created for another user. */
   keyId: string | null;
   scopes: string[];
+  canSwitch?: boolean;
 }
 
 /** Organisations, users and browser sessions. */
@@ -44,7 +46,20 @@ export class AccountService {
 
   async me(caller: Caller): Promise<MeView> {
     const user = await this.database.prisma.user.findUniqueOrThrow({ where: { id: caller.userId } });
-    return { user: { id: user.id, name: user.name }, org: { id: caller.orgId, name: caller.orgName } };
+    const org = { id: caller.orgId, name: caller.orgName };
+    return { user: { id: user.id, name: user.name }, org, organisations: await this.#organisationsOf(caller, org) };
+  }
+
+  /** Those that this browser can switch to, at most 100 by name. */
+  async #organisationsOf({ userId, canSwitch = false }: Caller, current: { id: string; name: string }) {
+    if (!canSwitch) return [current];
+    const rows = await this.database.prisma.membership.findMany({
+      where: { userId },
+      include: { org: true },
+      orderBy: { org: { name: 'asc' } },
+      take: MAX_ORGANISATIONS,
+    });
+    return rows.map(({ org: { id, name } }) => ({ id, name }));
   }
 
   /** For `orwd whoami`: the namespace of the caller's environments (docs/reference/ors.md#rest-endpoints). */
@@ -74,13 +89,15 @@ export class AccountService {
 
   /**
    * Creates a token for `/login?token=`, valid once within a day. The browser session gets these scopes and ends with the key. `creator`
-   * null: the service itself.
+   * null: the service itself. Only a link of the service, or one that users create for themselves in a browser with that right, lets the
+   * browser switch between organisations: an owner can create links for other members, whose other organisations are not theirs.
    */
   async createSignInToken(access: BrowserAccess, creator: Caller | null): Promise<string> {
     const token = newToken();
     const now = this.clock.now();
     const { orgId, userId, keyId, scopes } = access;
-    const data = { orgId, userId, keyId, scopes, hash: hashToken(token), expiresAt: new Date(now + SIGN_IN_LINK_MS) };
+    const canSwitch = keyId === null && (creator === null || (creator.userId === userId && creator.canSwitch === true));
+    const data = { orgId, userId, keyId, scopes, canSwitch, hash: hashToken(token), expiresAt: new Date(now + SIGN_IN_LINK_MS) };
     await this.database.prisma.$transaction(async (transaction) => {
       await transaction.signInToken.deleteMany({ where: { expiresAt: { lt: new Date(now) } } });
       await transaction.signInToken.create({ data });
@@ -147,11 +164,12 @@ export class AccountService {
 
   async #openBrowserSession(access: BrowserAccess, method: 'key' | 'link', source: RequestSource, transaction: Transaction) {
     const { orgId, userId, keyId, scopes } = access;
+    const canSwitch = method === 'link' && access.canSwitch === true;
     const token = newToken();
     const expiresAt = new Date(this.clock.now() + BROWSER_SESSION_MS);
     const userAgent = source.userAgent.slice(0, USER_AGENT_CHARACTERS);
     const row = await transaction.browserSession.create({
-      data: { hash: hashToken(token), orgId, userId, keyId, scopes, expiresAt, userAgent },
+      data: { hash: hashToken(token), orgId, userId, keyId, scopes, canSwitch, expiresAt, userAgent },
     });
     await this.audit.recordFor(access, { action: 'sign_in', targetId: row.id, details: { method } }, source, transaction);
     return token;

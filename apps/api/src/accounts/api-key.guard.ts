@@ -4,9 +4,10 @@ import type { FastifyRequest } from 'fastify';
 import { type KeyScope, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Authenticator } from './authenticator.ts';
-import { REQUIRED_SCOPE, SHAREABLE_ROUTE } from './caller.decorator.ts';
+import { REQUIRED_SCOPE } from './caller.decorator.ts';
 import { PUBLIC_ROUTE } from '../platform/http/public.decorator.ts';
-import { ShareAccess } from './share-access.ts';
+import { type SharedRead, ShareAccess } from './share-access.ts';
+import { SHAREABLE_ROUTE } from './shareable.decorator.ts';
 import { UnauthenticatedRateLimit } from '../platform/http/unauthenticated-rate-limit.ts';
 import { keyOf } from '../platform/http/credentials.ts';
 import { sourceOf } from './audit/request-source.ts';
@@ -24,8 +25,8 @@ export class ApiKeyGuard implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<FastifyRequest>();
     const targets = [context.getHandler(), context.getClass()];
-    const shareable = this.reflector.getAllAndOverride<boolean>(SHAREABLE_ROUTE, targets);
-    const guest = shareable && keyOf(request.headers) === null ? await this.#guest(request) : null;
+    const read = this.reflector.getAllAndOverride<SharedRead | undefined>(SHAREABLE_ROUTE, targets);
+    const guest = read !== undefined && keyOf(request.headers) === null ? await this.#guest(request, read) : null;
     const caller = guest ?? (await this.authenticator.authenticate(request));
     if (caller === null) {
       const openTo = this.reflector.getAllAndOverride<'open' | 'signed' | undefined>(PUBLIC_ROUTE, targets);
@@ -41,14 +42,20 @@ export class ApiKeyGuard implements CanActivate {
   }
 
   /**
-   * The caller of a share link; null when it shows another rollout, or none. The link also works for users of another organisation, unless
-   * that has a rollout with the same id: clients choose the ids, so a link must not hide a user's own rollout.
+   * The caller of a share link; null when it does not cover this read, or the reader's own account answers it. A link to a rollout also works
+   * for users of another organisation, unless that has a rollout with the same id: clients choose the ids, so a link must not hide a user's
+   * own rollout. Everything else goes to their own organisation, unless their page shows the link.
    */
-  async #guest(request: FastifyRequest): Promise<Caller | null> {
-    const guest = await this.shares.callerFor(request);
-    if (guest === null) return null;
-    const signedIn = await this.authenticator.authenticate(request).catch(() => null);
-    if (signedIn === null || signedIn.orgId === guest.orgId) return guest;
-    return (await this.shares.hasRollout(signedIn.orgId, request)) ? null : guest;
+  async #guest(request: FastifyRequest, read: SharedRead): Promise<Caller | null> {
+    const share = await this.shares.shareFor(request, read);
+    if (share === null) return null;
+    const signedIn = this.shares.isGuestPage(request) ? null : await this.authenticator.authenticate(request).catch(() => null);
+    if (signedIn !== null) {
+      if (read !== 'rollout' || signedIn.orgId === share.orgId || (await this.shares.hasRollout(signedIn.orgId, request))) return null;
+    }
+    await this.rates.countUnauthenticated(request.raw);
+    this.shares.restrict(share, request, read);
+    request.share = share;
+    return this.shares.callerOf(share);
   }
 }

@@ -31,7 +31,22 @@ const LAST_USED_MS = 60_000;
 /** `raw`: the request, for the rate limit of its address; absent when it was counted already. */
 export type AuthRequest = Pick<FastifyRequest, 'headers' | 'method'> & { raw?: IncomingMessage };
 
-type CredentialCheck = { caller: Caller } | { refused: 'unauthorized' | 'key_revoked' | 'key_expired' };
+/**
+ * The organisation of a page, by name, among those of the browser's user. Streams, sockets and images cannot send the header: for them the page
+ * in front sets the cookie.
+ */
+const ORGANISATION_HEADER = 'x-palestra-organisation';
+const ORGANISATION_COOKIE = 'palestra_organisation';
+/** Characters of the longest name, percent-encoded. */
+const MAX_NAME = 1_000;
+
+/** `required`: a page of this organisation must not show another one. */
+interface Organisation {
+  name: string;
+  required: boolean;
+}
+
+type CredentialCheck = { caller: Caller } | { refused: 'unauthorized' | 'key_revoked' | 'key_expired' | 'organisation_not_found' };
 
 /** Finds the caller of a request by API key or browser cookie. Caches results for a few seconds to avoid a query per request. */
 @Injectable()
@@ -57,8 +72,8 @@ export class Authenticator {
 
   /**
    * The caller, or null without a credential (then only public routes are open). Throws `unauthorized` for an unknown key, `key_revoked` or
-   * `key_expired` for one that has ended, `rate_limited` when too many unknown ones came from its address, and `forbidden` for a cookie on
-   * a changing request from another site.
+   * `key_expired` for one that has ended, `rate_limited` when too many unknown ones came from its address, `forbidden` for a cookie on a
+   * changing request from another site, and `organisation_not_found` for a page of an organisation that the browser cannot switch to.
    */
   async authenticate(request: AuthRequest): Promise<Caller | null> {
     const caller = await this.#callerOfRequest(request);
@@ -75,7 +90,7 @@ export class Authenticator {
     const cookie = this.sessionToken(request.headers);
     if (cookie !== null) {
       assertSameOrigin(request);
-      return this.#callerOf('cookie', cookie).catch((error: unknown) => (isWrongKey(error) ? null : Promise.reject(error)));
+      return this.#callerOf('cookie', cookie, requestedOrganisation(request.headers)).catch((error: unknown) => (isWrongKey(error) ? null : Promise.reject(error)));
     }
     return this.config.anonymous ? this.#anonymousCaller(request) : null;
   }
@@ -113,11 +128,11 @@ export class Authenticator {
     this.#refused.clear();
   }
 
-  async #callerOf(kind: 'key' | 'cookie', token: string): Promise<Caller> {
-    const cacheKey = `${kind}:${token}`;
+  async #callerOf(kind: 'key' | 'cookie', token: string, organisation: Organisation | null = null): Promise<Caller> {
+    const cacheKey = JSON.stringify([kind, token, organisation]);
     let check = this.#accepted.get(cacheKey) ?? this.#refused.get(cacheKey);
     if (check === undefined) {
-      check = await this.#loads.do(cacheKey, () => (kind === 'key' ? this.#loadKey(token) : this.#loadCookie(token)));
+      check = await this.#loads.do(cacheKey, () => (kind === 'key' ? this.#loadKey(token) : this.#loadCookie(token, organisation)));
       const [kept, other] = 'refused' in check ? [this.#refused, this.#accepted] : [this.#accepted, this.#refused];
       kept.set(cacheKey, check);
       other.delete(cacheKey);
@@ -149,20 +164,33 @@ export class Authenticator {
     return { key: atMost(sessions.key, key?.maxSessions ?? null), org: atMost(sessions.org, org.maxSessions) };
   }
 
-  /** A browser session has the rights of the key that opened it, and ends with that key. */
-  async #loadCookie(token: string): Promise<CredentialCheck> {
+  /**
+   * A browser session has the rights of the key that opened it, and ends with that key. `organisation`: that of the page; null: the one that
+   * the browser was signed in to.
+   */
+  async #loadCookie(token: string, organisation: Organisation | null): Promise<CredentialCheck> {
     const row = await this.database.prisma.browserSession.findUnique({
       where: { hash: hashToken(token) },
       include: { key: { include: { org: true } } },
     });
     if (!row || row.expiresAt.getTime() <= this.clock.now()) return { refused: 'unauthorized' };
-    const { userId, orgId, scopes, key } = row;
+    const { userId, scopes, key, canSwitch } = row;
     const check = key && this.#checkOf(key);
     if (check && 'refused' in check) return check;
     // A sign-in link to a new organisation may come from a key of another one.
-    const org = await this.database.prisma.organisation.findUniqueOrThrow({ where: { id: orgId } });
+    const home = await this.database.prisma.organisation.findUniqueOrThrow({ where: { id: row.orgId } });
+    const isHome = organisation === null || organisation.name === home.name;
+    const found = isHome ? home : canSwitch ? await this.#memberOf(userId, organisation.name) : null;
+    if (found === null && organisation?.required) return { refused: 'organisation_not_found' };
+    const org = found ?? home;
     const maxSessions = this.#quota(key, org);
-    return { caller: { userId, orgId, orgName: org.name, keyId: row.keyId, scopes, anonymous: false, maxSessions } };
+    return { caller: { userId, orgId: org.id, orgName: org.name, keyId: row.keyId, scopes, anonymous: false, canSwitch, maxSessions } };
+  }
+
+  /** An organisation of the user, by name. */
+  async #memberOf(userId: string, name: string): Promise<OrganisationModel | null> {
+    const membership = await this.database.prisma.membership.findFirst({ where: { userId, org: { name } }, include: { org: true } });
+    return membership?.org ?? null;
   }
 
   async #anonymousCaller({ headers }: Pick<FastifyRequest, 'headers'>): Promise<Caller> {
@@ -192,6 +220,22 @@ export class Authenticator {
     this.#lastUsed.set(keyId, now);
     // Best effort: a lost time stamp must not fail the request.
     this.database.prisma.apiKey.update({ where: { id: keyId }, data: { lastUsedAt: new Date(now) } }).catch(() => {});
+  }
+}
+
+function requestedOrganisation(headers: IncomingHttpHeaders): Organisation | null {
+  const header = headers[ORGANISATION_HEADER];
+  const text = typeof header === 'string' ? header : readCookie(headers.cookie, ORGANISATION_COOKIE);
+  if (text === null) return null;
+  return { name: decodeName(text.slice(0, MAX_NAME)), required: typeof header === 'string' };
+}
+
+/** Headers are ASCII; names are not. */
+function decodeName(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
   }
 }
 

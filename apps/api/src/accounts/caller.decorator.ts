@@ -18,7 +18,3 @@ export const CurrentCaller = createParamDecorator((_data: unknown, context: Exec
 /** Route metadata read by ApiKeyGuard: the key needs this scope. */
 export const REQUIRED_SCOPE = 'palestra:scope';
 export const RequireScope = (scope: KeyScope) => SetMetadata(REQUIRED_SCOPE, scope);
-
-/** Route metadata read by ApiKeyGuard: a browser that opened a share link of the rollout `:id` may read this without a key. */
-export const SHAREABLE_ROUTE = 'palestra:shareable';
-export const Shareable = () => SetMetadata(SHAREABLE_ROUTE, true);

@@ -3,9 +3,11 @@ import type { RolloutCount, RolloutList } from '@palestra/protocol';
 import type { PostFilter } from '@palestra/query';
 import { decodeCursor, encodeCursor, exactly, FLOAT64, INT32, INT64 } from '../platform/http/cursor.ts';
 import { Database } from '../platform/database/database.ts';
+import { ReadSettler } from '../store/derive/read-settler.service.ts';
 import { QueryFilter } from './query-filter.service.ts';
 import { presentRolloutRow } from './rollout.presenter.ts';
 import { type RolloutQuery, rolloutQuery } from './rollout-query.ts';
+import type { RolloutSnapshot } from './rollout-snapshot.ts';
 import {
   countRollouts,
   FIRST_PARAMETER,
@@ -54,6 +56,7 @@ export class RolloutListService {
   constructor(
     private readonly database: Database,
     private readonly filter: QueryFilter,
+    private readonly settler: ReadSettler,
   ) {}
 
   async list(request: ListRequest): Promise<RolloutList> {
@@ -130,6 +133,19 @@ export class RolloutListService {
       if (performance.now() > deadline || count >= MAX_SELECTED) return { count, isExact: false };
       after = more;
     }
+  }
+
+  /** Whether a rollout of a run matches a query now. */
+  async matches({ record }: Pick<RolloutSnapshot, 'record'>, q: string): Promise<boolean> {
+    if (record === null) return false;
+    const runSeqs = [record.run_seq];
+    await this.settler.settle(runSeqs);
+    const query = await this.#query({ q, runSeqs });
+    if (query === null) return true;
+    const { sql, values } = query.where;
+    const where = { sql: `(${sql}) AND r.seq = $${FIRST_PARAMETER + values.length}`, values: [...values, record.seq] };
+    const { rows } = await this.#rows({ runSeqs, where, sort: 'created_at', order: 'desc', limit: 1, offset: 0 }, query, 1);
+    return rows.length === 1;
   }
 
   async #query({ q, runSeqs }: Pick<ListRequest, 'q' | 'runSeqs'>): Promise<RolloutQuery | null> {

@@ -12,7 +12,9 @@ import {
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
 import type { z } from 'zod';
-import { CurrentCaller, RequireScope, Shareable } from '../accounts/caller.decorator.ts';
+import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
+import { Shareable } from '../accounts/shareable.decorator.ts';
+import { guestCalls, guestDiff, guestHeader } from './guest-answers.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { CacheByResponse } from '../platform/http/freshness.ts';
 import { ReadsRollout } from './rollout-freshness.ts';
@@ -31,7 +33,7 @@ export class RolloutReadsController {
 
   @Get('rollouts/:id/header')
   @ReadsRollout()
-  @Shareable()
+  @Shareable('rollout', guestHeader)
   @Api({ summary: 'A rollout without its messages, and its neighbours', response: rolloutHeaderSchema, errors: ['rollout_not_found'] })
   header(@OfRollout() rollout: RolloutSnapshot) {
     return this.reads.header(rollout);
@@ -54,7 +56,7 @@ export class RolloutReadsController {
 
   @Get('rollouts/:id/outline')
   @ReadsRollout()
-  @Shareable()
+  @Shareable('rollout')
   @Api({ summary: 'Messages of a rollout as columns, without texts', response: rolloutOutlineSchema, errors: ['rollout_not_found'] })
   outline(@OfRollout() rollout: RolloutSnapshot) {
     return this.reads.outline(rollout);
@@ -62,7 +64,7 @@ export class RolloutReadsController {
 
   @Get('rollouts/:id/calls')
   @ReadsRollout()
-  @Shareable()
+  @Shareable('rollout', guestCalls)
   @Api({
     summary: 'Latency and failure of calls, from the session ledger',
     response: rolloutCallsSchema,
@@ -74,7 +76,7 @@ export class RolloutReadsController {
 
   @Get('rollouts/:id/messages/:index/body')
   @ReadsRollout()
-  @Shareable()
+  @Shareable('rollout')
   @Api({
     summary: 'The whole text of a message; supports Range',
     query: messageBodyQuerySchema,
@@ -93,7 +95,7 @@ export class RolloutReadsController {
 
   @Get('rollouts/:id/objects/:name')
   @ReadsRollout()
-  @Shareable()
+  @Shareable('rollout')
   @Api({
     summary: 'An image or another object of a rollout; supports Range',
     text: true,
@@ -110,6 +112,7 @@ export class RolloutReadsController {
 
   @Get('diff')
   @CacheByResponse()
+  @Shareable('rollouts', guestDiff)
   @Api({
     summary: 'Actions of two rollouts, side by side',
     query: rolloutDiffQuerySchema,

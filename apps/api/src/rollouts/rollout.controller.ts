@@ -12,7 +12,9 @@ import type { FastifyReply } from 'fastify';
 import type { Caller } from '@palestra/session';
 import { z } from 'zod';
 import { Audited } from '../accounts/audit/audited.decorator.ts';
-import { CurrentCaller, RequireScope, Shareable } from '../accounts/caller.decorator.ts';
+import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
+import { Shareable } from '../accounts/shareable.decorator.ts';
+import { guestRollout } from './guest-answers.ts';
 import { INGEST_BODY_LIMIT } from '../platform/http/body.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { ReadsRollout } from './rollout-freshness.ts';
@@ -49,7 +51,7 @@ export class RolloutController {
 
   @Get(':id')
   @ReadsRollout()
-  @Shareable()
+  @Shareable('rollout', guestRollout)
   @Api({ summary: 'A rollout with every message', response: rolloutViewSchema, errors: ['rollout_not_found'] })
   get(@CurrentCaller() caller: Caller, @Param('id') id: string) {
     return this.rollouts.get(caller, id);
@@ -57,7 +59,7 @@ export class RolloutController {
 
   @Get(':id/messages')
   @ReadsRollout()
-  @Shareable()
+  @Shareable('rollout')
   @Api({
     summary: 'Messages of a rollout by index',
     query: messagePageQuerySchema,

@@ -15,6 +15,6 @@ import { RolloutService } from './rollout.service.ts';
   imports: [StoreModule, IngestModule],
   controllers: [RolloutController, RolloutReadsController],
   providers: [QueryFilter, RolloutService, RolloutListService, RolloutSnapshots, RolloutReadsService, RolloutBodyService],
-  exports: [QueryFilter, RolloutService, RolloutListService, RolloutSnapshots],
+  exports: [QueryFilter, RolloutService, RolloutListService, RolloutSnapshots, RolloutReadsService],
 })
 export class RolloutsModule {}

@@ -62,5 +62,6 @@ import { StepFiguresService } from '../store/figures/step-figures.service.ts';
     RegexSearch,
     SearchService,
   ],
+  exports: [RunSeriesService, RunSummaryService, CompareRunsService],
 })
 export class RunReadsModule {}

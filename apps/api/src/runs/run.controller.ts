@@ -13,10 +13,13 @@ import {
 import type { Caller } from '@palestra/session';
 import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
+import { Shareable } from '../accounts/shareable.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
 import { RoundFigures } from '../platform/http/round-figures.ts';
+import { guestList } from '../rollouts/guest-answers.ts';
 import { CacheByResponse } from '../platform/http/freshness.ts';
 import { ReadsRun } from './run-freshness.ts';
+import { guestRun } from './guest-answers.ts';
 import { OfRun, type RunScope } from './run-scope.ts';
 import { RunService } from './run.service.ts';
 import { checkedRunChangeSchema } from './run-change.schema.ts';
@@ -36,6 +39,7 @@ export class RunController {
 
   @Get(':id')
   @ReadsRun('id')
+  @Shareable('run', guestRun)
   @Api({ summary: 'A run with its figures', response: runViewSchema, errors: ['run_not_found'] })
   get(@CurrentCaller() caller: Caller, @Param('id') id: string) {
     return this.runs.get(caller, id);
@@ -43,6 +47,7 @@ export class RunController {
 
   @Get(':id/rollouts')
   @ReadsRun('id')
+  @Shareable('list', guestList)
   @Api({
     summary: 'Rollouts of a run',
     query: rolloutListQuerySchema,

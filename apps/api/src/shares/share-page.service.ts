@@ -3,16 +3,15 @@ import type { FastifyRequest } from 'fastify';
 import type { Clock } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
 import { cookieOf } from '../accounts/cookies.ts';
-import { SHARE_COOKIE, ShareAccess } from '../accounts/share-access.ts';
+import { type LoadedShare, SHARE_COOKIE, ShareAccess } from '../accounts/share-access.ts';
+import { Database } from '../platform/database/database.ts';
 import { UnauthenticatedRateLimit } from '../platform/http/unauthenticated-rate-limit.ts';
 import { CLOCK, PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
-import { type RolloutSnapshot, RolloutSnapshots } from '../rollouts/rollout-snapshot.ts';
-import { presentHeader } from '../rollouts/rollout.presenter.ts';
+import { ShareImages } from './share-image.service.ts';
 import { sharePage, sharePageGone } from './share-page.ts';
+import { presentScope, selectRunNames } from './share-scope.ts';
 
-type Share = NonNullable<Awaited<ReturnType<ShareAccess['load']>>>;
-
-const PAGE_HEADERS = {
+const HEADERS = {
   'content-security-policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
@@ -22,48 +21,61 @@ const PAGE_HEADERS = {
 
 export interface SharePage {
   status: 200 | 404;
+  type: string;
   headers: Record<string, string>;
-  html: string;
+  body: string | Buffer;
 }
+
+const HTML = 'text/html; charset=utf-8';
+const GONE: SharePage = { status: 404, type: HTML, headers: HEADERS, body: sharePageGone() };
 
 /** Opens share links in a browser. */
 @Injectable()
 export class SharePageService {
   constructor(
     private readonly access: ShareAccess,
-    private readonly snapshots: RolloutSnapshots,
+    private readonly images: ShareImages,
+    private readonly database: Database,
     private readonly rates: UnauthenticatedRateLimit,
     @Inject(CLOCK) private readonly clock: Clock,
     @Inject(PUBLIC_ORIGIN) private readonly origin: PublicOrigin,
   ) {}
 
-  /** The rollout of the link that this browser opened last. Throws `share_not_found`. */
+  /** What the link shows that this browser opened last. Throws `share_not_found`. */
   async opened(request: FastifyRequest) {
     const share = await this.access.loadOpened(request);
-    if (share === null) throw new PalestraError('share_not_found');
-    return { rollout: share.rolloutId, message: share.messageIndex, expires_at: share.expiresAt.toISOString() };
+    const scope = share && (await this.#scopeOf(share));
+    if (!share || !scope) throw new PalestraError('share_not_found');
+    return { ...scope, org: share.org.name };
   }
 
-  /** The page of a link: it describes the rollout for link previews and redirects a browser to it. */
+  /** The page of a link: it describes what the link shows for previews and redirects a browser to it. */
   async open(token: string, request: FastifyRequest): Promise<SharePage> {
+    const share = await this.#load(token, request);
+    const [scope, preview] = share === null ? [null, null] : await Promise.all([this.#scopeOf(share), this.images.preview(share)]);
+    if (!share || !scope || !preview) return GONE;
+    const seconds = (share.expiresAt.getTime() - this.clock.now()) / 1000;
+    const headers = { ...HEADERS, 'set-cookie': cookieOf(SHARE_COOKIE, token, seconds, this.origin.url) };
+    const url = `${this.origin.url}/share/${token}`;
+    return { status: 200, type: HTML, headers, body: sharePage(preview, { target: scope.path, url }) };
+  }
+
+  /** The image of the link's preview. Sets no cookie. */
+  async image(token: string, request: FastifyRequest): Promise<SharePage> {
+    const share = await this.#load(token, request);
+    const png = share && (await this.#scopeOf(share)) && (await this.images.image(share));
+    return png ? { status: 200, type: 'image/png', headers: HEADERS, body: png } : GONE;
+  }
+
+  /** Null for an unknown link, which counts as a failure of its address. */
+  async #load(token: string, request: FastifyRequest): Promise<LoadedShare | null> {
     const share = await this.access.load(token);
     if (share === null) await this.rates.countFailure(request.raw);
-    const snapshot = share && (await this.#load(share));
-    if (!share || !snapshot) return { status: 404, headers: PAGE_HEADERS, html: sharePageGone() };
-    const { head, record, orgName } = snapshot;
-    const seconds = (share.expiresAt.getTime() - this.clock.now()) / 1000;
-    const target = `/rollout/${share.rolloutId}${share.messageIndex === null ? '' : `#m-${share.messageIndex}`}`;
-    const headers = { ...PAGE_HEADERS, 'set-cookie': cookieOf(SHARE_COOKIE, token, seconds, this.origin.url) };
-    return { status: 200, headers, html: sharePage(presentHeader(head, record, orgName, []), target) };
+    return share;
   }
 
-  /** Null when the rollout was erased, or its run is being erased. */
-  async #load(share: Share): Promise<RolloutSnapshot | null> {
-    const guest = { userId: share.userId, orgId: share.orgId, orgName: share.org.name, keyId: null, scopes: ['rollouts'] };
-    const caller = { ...guest, anonymous: true, maxSessions: { key: 0, org: 0 } };
-    return this.snapshots.load(caller, share.rolloutId).catch((error: unknown) => {
-      if (error instanceof PalestraError && error.code === 'rollout_not_found') return null;
-      throw error;
-    });
+  /** Null when one of its runs was deleted. */
+  async #scopeOf(share: LoadedShare) {
+    return presentScope(share, share.org.name, await selectRunNames(this.database.pool, share.orgId, share.runIds));
   }
 }

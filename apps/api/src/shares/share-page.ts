@@ -1,28 +1,30 @@
-import { formatReward } from '@palestra/kit/reward-text';
-import type { RolloutView } from '@palestra/protocol';
+import { HEIGHT, WIDTH } from './share-chart.ts';
+import type { Preview } from './share-preview.service.ts';
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 const escape = (text: string): string => text.replace(/[&<>"']/g, (character) => entities[character]!);
+/** Characters of a title or description; previews show fewer. */
+const MOST = 300;
+const cut = (text: string): string => (text.length > MOST ? `${text.slice(0, MOST - 1).toWellFormed()}…` : text);
 
-/** A page without scripts that shows a rollout's task and reward in link previews (Open Graph) and redirects to `target`. */
-export function sharePage(rollout: Omit<RolloutView, 'messages'>, target: string): string {
-  const task = rollout.task_index === null ? (rollout.rolloutName ?? 'rollout') : `${rollout.split ?? 'task'} ${rollout.task_index}`;
-  const reward = rollout.reward === null ? 'not scored' : `reward ${formatReward(rollout.reward)}`;
-  const title = escape(`${task}: ${reward}`);
-  const parts = [
-    rollout.environment,
-    rollout.run.name,
-    rollout.step === null ? null : `step ${rollout.step}`,
-    rollout.stop,
-    `${rollout.turns} turns`,
-  ];
-  const description = escape(parts.filter((part) => part !== null).join(' · '));
+/** A page without scripts that describes what a link shows (Open Graph) and redirects to `target`. */
+export function sharePage(preview: Preview, { target, url }: { target: string; url: string }): string {
+  const title = escape(cut(preview.title));
+  const description = escape(cut(preview.description));
+  const image = escape(`${url}/image.png`);
   return page(
     `${title} · Palestra`,
     `<meta property="og:type" content="article">
 <meta property="og:site_name" content="Palestra">
+<meta property="og:url" content="${escape(url)}">
 <meta property="og:title" content="${title}">
 <meta property="og:description" content="${description}">
+<meta property="og:image" content="${image}">
+<meta property="og:image:type" content="image/png">
+<meta property="og:image:width" content="${WIDTH}">
+<meta property="og:image:height" content="${HEIGHT}">
+<meta property="og:image:alt" content="Chart of the rewards">
+<meta name="twitter:card" content="summary_large_image">
 <meta name="description" content="${description}">
 <meta http-equiv="refresh" content="0; url=${escape(target)}">`,
     `<p><a href="${escape(target)}">${title}</a></p>`,

@@ -14,7 +14,7 @@ import { z } from 'zod';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Public } from '../platform/http/public.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
-import { SharePageService } from './share-page.service.ts';
+import { type SharePage, SharePageService } from './share-page.service.ts';
 import { ShareService } from './share.service.ts';
 
 @Controller()
@@ -27,10 +27,10 @@ export class ShareController {
 
   @Post('v1/shares')
   @Api({
-    summary: 'Create a link that shows one rollout without an account, until it expires',
+    summary: 'Create a link that shows a rollout, a run, a list or a comparison without an account, until it expires',
     body: createShareSchema,
     response: createdShareSchema,
-    errors: ['rollout_not_found'],
+    errors: ['rollout_not_found', 'run_not_found', 'invalid_query'],
   })
   create(@CurrentCaller() caller: Caller, @Body({ schema: createShareSchema }) body: CreateShare) {
     return this.shares.create(caller, body);
@@ -39,7 +39,7 @@ export class ShareController {
   @Get('v1/shares')
   @Api({ summary: 'Share links of the organisation', query: shareListQuerySchema, response: shareListSchema })
   async list(@CurrentCaller() caller: Caller, @Query({ schema: shareListQuerySchema }) query: z.infer<typeof shareListQuerySchema>) {
-    return { shares: await this.shares.list(caller, query.rollout) };
+    return { shares: await this.shares.list(caller, query) };
   }
 
   @Delete('v1/shares/:id')
@@ -51,7 +51,7 @@ export class ShareController {
 
   @Get('v1/shared')
   @Public()
-  @Api({ summary: 'Rollout of the share link that this browser opened last', response: openShareSchema, errors: ['share_not_found'] })
+  @Api({ summary: 'What the share link shows that this browser opened last', response: openShareSchema, errors: ['share_not_found'] })
   opened(@Req() request: FastifyRequest) {
     return this.pages.opened(request);
   }
@@ -59,7 +59,16 @@ export class ShareController {
   @Get('share/:token')
   @Public()
   async open(@Param('token') token: string, @Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
-    const { status, headers, html } = await this.pages.open(token, request);
-    await reply.status(status).headers(headers).type('text/html; charset=utf-8').send(html);
+    await send(reply, await this.pages.open(token, request));
   }
+
+  @Get('share/:token/image.png')
+  @Public()
+  async image(@Param('token') token: string, @Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
+    await send(reply, await this.pages.image(token, request));
+  }
+}
+
+async function send(reply: FastifyReply, { status, headers, type, body }: SharePage): Promise<void> {
+  await reply.status(status).headers(headers).type(type).send(body);
 }

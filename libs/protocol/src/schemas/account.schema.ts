@@ -2,7 +2,13 @@ import { z } from 'zod';
 
 const named = z.object({ id: z.string(), name: z.string() });
 
-export const meSchema = z.object({ user: named, org: named });
+export const meSchema = z.object({
+  user: named,
+  org: named,
+  organisations: z
+    .array(named)
+    .describe('Organisations that this browser can switch to with the header `x-palestra-organisation`, with the current one; by name.'),
+});
 export type MeView = z.infer<typeof meSchema>;
 
 export const namespaceQuerySchema = z.object({ type: z.enum(['user', 'org']).optional() });

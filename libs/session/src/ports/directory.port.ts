@@ -10,6 +10,8 @@ export interface Caller {
   keyId: string | null;
   scopes: string[];
   anonymous: boolean;
+  /** The user themself signed this browser in, without a key: it may switch to their other organisations. */
+  canSwitch?: boolean;
   /** How many sessions the key and the organisation may have open at the same time. Null: no limit. */
   maxSessions: { key: number | null; org: number | null };
   /** Origin of the request, for the audit log; absent for requests of sessions. */

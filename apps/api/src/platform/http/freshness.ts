@@ -36,7 +36,8 @@ export abstract class Freshness implements NestInterceptor {
     if (state.version !== null) reply.header('x-data-version', state.version);
     if (state.pending !== null) reply.header('x-data-pending', state.pending);
     reply.header('cache-control', 'private, no-cache');
-    const tag = tagOf([state.mark, tickOf(state.lastAt), request.url]);
+    // A guest's answer lacks what the link does not cover: it must not be taken for the one of a member.
+    const tag = tagOf([state.mark, tickOf(state.lastAt), request.url, request.share === undefined ? '' : 'guest']);
     if (state.pending === null && matches(request, tag)) {
       notModified(reply, tag);
       return EMPTY;

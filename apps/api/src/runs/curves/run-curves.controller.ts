@@ -9,8 +9,10 @@ import {
   runSummarySchema,
 } from '@palestra/protocol/schemas';
 import { RequireScope } from '../../accounts/caller.decorator.ts';
+import { Shareable } from '../../accounts/shareable.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { RoundFigures } from '../../platform/http/round-figures.ts';
+import { guestSummary } from '../guest-answers.ts';
 import { ReadsRun } from '../run-freshness.ts';
 import { RunHeatmapService } from './run-heatmap.service.ts';
 import { OfRun, type RunScope } from '../run-scope.ts';
@@ -29,6 +31,7 @@ export class RunCurvesController {
 
   @Get('series')
   @ReadsRun()
+  @Shareable('run')
   @Api({
     summary: 'Metrics over steps, as columns',
     query: runSeriesQuerySchema,
@@ -41,6 +44,7 @@ export class RunCurvesController {
 
   @Get('summary')
   @ReadsRun()
+  @Shareable('run', guestSummary)
   @Api({
     summary: 'Figures and advisories of a range of steps',
     query: runSummaryQuerySchema,
@@ -53,6 +57,7 @@ export class RunCurvesController {
 
   @Get('heatmap')
   @ReadsRun()
+  @Shareable('run')
   @Api({
     summary: 'Rewards, turns or tokens by step and bin',
     query: runHeatmapQuerySchema,

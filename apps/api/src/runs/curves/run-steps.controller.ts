@@ -2,6 +2,7 @@ import { Controller, Get, Query } from '@nestjs/common';
 import type { RunStepsQuery } from '@palestra/protocol';
 import { runStepsQuerySchema, runStepsSchema } from '@palestra/protocol/schemas';
 import { RequireScope } from '../../accounts/caller.decorator.ts';
+import { Shareable } from '../../accounts/shareable.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { RoundFigures } from '../../platform/http/round-figures.ts';
 import { ReadsRun } from '../run-freshness.ts';
@@ -16,6 +17,7 @@ export class RunStepsController {
 
   @Get('steps')
   @ReadsRun()
+  @Shareable('run')
   @Api({
     summary: 'Counts and stop reasons by step, as columns',
     query: runStepsQuerySchema,

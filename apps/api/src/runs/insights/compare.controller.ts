@@ -3,6 +3,7 @@ import type { CompareQuery, CompareTasksQuery } from '@palestra/protocol';
 import { compareQuerySchema, compareSchema, compareTasksQuerySchema, compareTasksSchema } from '@palestra/protocol/schemas';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
+import { Shareable } from '../../accounts/shareable.decorator.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
 import { RoundFigures } from '../../platform/http/round-figures.ts';
 import { CacheByResponse } from '../../platform/http/freshness.ts';
@@ -20,6 +21,7 @@ export class CompareController {
 
   @Get()
   @CacheByResponse()
+  @Shareable('runs')
   @Api({
     summary: 'Differences between runs with intervals, paired by task where they share tasks, and the power of the comparison',
     query: compareQuerySchema,
@@ -32,6 +34,7 @@ export class CompareController {
 
   @Get('tasks')
   @CacheByResponse()
+  @Shareable('runs')
   @Api({
     summary: 'Runs against each other on the tasks that all of them scored, with paired differences',
     query: compareTasksQuerySchema,

@@ -74,7 +74,7 @@ export async function eraseRollouts(client: Queryable, seqs: readonly string[], 
   await client.query('DELETE FROM review_items WHERE other_seq = ANY($1::bigint[])', [seqs]);
   // Clients choose rollout ids and may upload them again: a link would then show the new rollout.
   await client.query(
-    'DELETE FROM share_links l USING rollout_heads h WHERE h.seq = ANY($1::bigint[]) AND l.org_id = h.org_id AND l.rollout_id = h.id',
+    'DELETE FROM share_links l USING rollout_heads h WHERE h.seq = ANY($1::bigint[]) AND l.org_id = h.org_id AND h.id = ANY(l.rollout_ids)',
     [seqs],
   );
   await client.query('DELETE FROM rollouts WHERE seq = ANY($1::bigint[])', [seqs]);
