@@ -71,7 +71,7 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
       rollouts: ['platform', 'accounts', 'store'],
       runs: ['platform', 'accounts', 'environments', 'store', 'rollouts'],
       annotations: ['platform', 'accounts', 'rollouts', 'runs'],
-      shares: ['platform', 'accounts', 'rollouts'],
+      shares: ['platform', 'accounts', 'rollouts', 'runs'],
       reviews: ['platform', 'accounts', 'annotations', 'store', 'rollouts', 'runs'],
       exports: ['platform', 'accounts', 'jobs', 'environments', 'store', 'rollouts', 'runs', 'reviews'],
       demo: ['platform', 'accounts', 'environments', 'store', 'runs', 'sessions'],

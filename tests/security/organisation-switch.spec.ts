@@ -16,14 +16,22 @@ afterAll(() => server.close());
 
 const ask = (cookie: string, path: string, { as, method = 'GET', body }: { as?: string; method?: string; body?: unknown } = {}) =>
   server.request(method, path, {
-    headers: { 'x-api-key': '', cookie, 'sec-fetch-site': 'same-origin', ...(as !== undefined && { 'x-palestra-organisation': encodeURIComponent(as) }) },
+    headers: {
+      'x-api-key': '',
+      cookie,
+      'sec-fetch-site': 'same-origin',
+      ...(as !== undefined && { 'x-palestra-organisation': encodeURIComponent(as) }),
+    },
     ...(body !== undefined && { body }),
   });
 const create = async (cookie: string, name: string) => (await ask(cookie, '/v1/organisations', { method: 'POST', body: { name } })).body;
 
 test('the browser of a user reads each of their organisations, by the page that asks', async () => {
   await create(local, 'empty-team');
-  expect((await ask(local, '/v1/me')).body).toMatchObject({ org: { name: 'local' }, organisations: [{ name: 'empty-team' }, { name: 'local' }] });
+  expect((await ask(local, '/v1/me')).body).toMatchObject({
+    org: { name: 'local' },
+    organisations: [{ name: 'empty-team' }, { name: 'local' }],
+  });
   expect((await ask(local, '/v1/me', { as: 'empty-team' })).body.org.name).toBe('empty-team');
   expect((await ask(local, '/v1/runs', { as: 'local' })).body.total).toBe(1);
   expect((await ask(local, '/v1/runs', { as: 'empty-team' })).body).toMatchObject({ runs: [], total: 0 });
@@ -53,7 +61,11 @@ test("a link from another owner does not open the user's other organisations", a
   const owner = await signIn(second.sign_in_url);
   const { body: link } = await ask(owner, `/v1/members/${me.user.id}/sign-in-link`, { method: 'POST' });
   const posing = await signIn(link.sign_in_url);
-  expect((await ask(posing, '/v1/me')).body).toMatchObject({ user: { name: 'me' }, org: { name: 'local' }, organisations: [{ name: 'local' }] });
+  expect((await ask(posing, '/v1/me')).body).toMatchObject({
+    user: { name: 'me' },
+    org: { name: 'local' },
+    organisations: [{ name: 'local' }],
+  });
   expect(await ask(posing, '/v1/me', { as: 'private-team' })).toMatchObject({ status: 404, body: { code: 'organisation_not_found' } });
   // Nor does a link that this browser creates for "me".
   const { body: again } = await ask(posing, `/v1/members/${me.user.id}/sign-in-link`, { method: 'POST' });

@@ -40,9 +40,18 @@ const refused = (paths: readonly string[]) => paths.map((path) => `401 ${path}`)
 const figures = (run: string) => ['', '/summary', '/series?m=reward_mean', '/heatmap', '/steps'].map((path) => `/v1/runs/${run}${path}`);
 /** Reads of a run that no link covers. */
 const closed = (run: string) =>
-  ['/groups', '/tasks', '/facets', '/tools', '/tools/steps', '/failures', '/config', '/search?q=a', '/search?q=a&mode=regex'].map(
-    (path) => `/v1/runs/${run}${path}`,
-  );
+  [
+    '/rollouts/count',
+    '/groups',
+    '/tasks',
+    '/facets',
+    '/tools',
+    '/tools/steps',
+    '/failures',
+    '/config',
+    '/search?q=a',
+    '/search?q=a&mode=regex',
+  ].map((path) => `/v1/runs/${run}${path}`);
 const everywhere = [
   '/v1/runs',
   '/v1/runs?name=scopes%20shown',
@@ -177,7 +186,13 @@ describe('a link to a comparison', () => {
   test('of runs shows these runs and no third one', async () => {
     const { read } = await guestOf({ runs: ['scopes shown', 'scopes other'] });
     const [a, b, third] = [ids['shown']!, ids['other']!, ids['third']!];
-    const open = [...figures(a), ...figures(b), `/v1/compare?runs=${a},${b}`, `/v1/compare?runs=${b}&runs=${a}`, `/v1/compare/tasks?runs=${a},${b}`];
+    const open = [
+      ...figures(a),
+      ...figures(b),
+      `/v1/compare?runs=${a},${b}`,
+      `/v1/compare?runs=${b}&runs=${a}`,
+      `/v1/compare/tasks?runs=${a},${b}`,
+    ];
     expect(await statuses(read, open)).toEqual(open.map((path) => `200 ${path}`));
     const paths = [
       ...figures(third),
@@ -265,7 +280,11 @@ describe('every kind of link', () => {
       expect(token).toMatch(/^[\w-]{43}$/);
       const stored = await server.database.pool.query('SELECT l.*, encode(hash, $1) AS h FROM share_links l WHERE id = $2', ['escape', id]);
       expect(JSON.stringify(stored.rows)).not.toContain(token);
-      for (const answer of [await read('GET', '/v1/shared'), await server.request('GET', '/v1/shares'), await server.request('GET', '/v1/audit')])
+      for (const answer of [
+        await read('GET', '/v1/shared'),
+        await server.request('GET', '/v1/shares'),
+        await server.request('GET', '/v1/audit'),
+      ])
         expect(JSON.stringify(answer.body)).not.toContain(token);
       for (const path of [url, `${url}/image.png`]) expect((await fetch(path)).headers.get('referrer-policy')).toBe('no-referrer');
       const page = await (await fetch(url)).text();
@@ -310,7 +329,12 @@ describe('every kind of link', () => {
     await server.request('DELETE', `/v1/runs/${run.id}`);
     await upload(server, run.id, seeded('scopes heir', { steps: 2, tasks: 1, n: 2 }));
     for (const { read, url } of guests) {
-      const paths = [...figures(run.id), `/v1/runs/${run.id}/rollouts`, `/v1/compare?runs=${run.id},${ids['shown']}`, `/v1/rollouts/${uploaded[0]!.id}/header`];
+      const paths = [
+        ...figures(run.id),
+        `/v1/runs/${run.id}/rollouts`,
+        `/v1/compare?runs=${run.id},${ids['shown']}`,
+        `/v1/rollouts/${uploaded[0]!.id}/header`,
+      ];
       expect(await statuses(read, paths)).toEqual(refused(paths));
       expect((await read('GET', '/v1/shared')).body.code).toBe('share_not_found');
       expect((await fetch(url)).status).toBe(404);

@@ -3,6 +3,7 @@ import { type AlertTab, readAlertTab } from './alerts/tabs.ts';
 import type { SessionSearch } from './sessions/Filters.tsx';
 import { searchIndex, searchList, searchText } from './search.ts';
 import { queryClient } from './data/client.ts';
+import { chooseOrganisation, organisation } from './data/organisation.ts';
 import { meQuery } from './data/queries.ts';
 import type { FromList } from './data/list-order.ts';
 import { prefetchRollout } from './data/rollout.ts';
@@ -27,10 +28,20 @@ const bareRuns = createRoute({ ...root, path: '/runs', beforeLoad: ({ location }
 /** Every page of a run. */
 const bareRun = createRoute({ ...root, path: '/runs/$', beforeLoad: ({ location }) => redirectToOrganisation(location.href) });
 
+/** Pages of another organisation load anew, with the data of that one. */
+async function enterOrganisation(org: string, href: string, preload: boolean): Promise<void> {
+  const shown = organisation();
+  if (preload || shown === null || shown === org) return;
+  chooseOrganisation(org);
+  window.location.assign(href);
+  await new Promise(() => {});
+}
+
 const runs = createRoute({
   ...root,
   path: '/$org/runs',
   validateSearch: (search): { q?: string; tag?: string } => ({ q: searchText(search['q']), tag: searchText(search['tag']) }),
+  beforeLoad: ({ params, location, preload }) => enterOrganisation(params.org, location.href, preload),
   component: lazyRouteComponent(() => import('./runs/RunsPage.tsx'), 'RunsPage'),
 });
 
@@ -43,6 +54,7 @@ const run = createRoute({
     stringify: (named) => ({ ...named, run: segmentOfRun(named.run) }),
   },
   validateSearch: readFilter,
+  beforeLoad: ({ params, location, preload }) => enterOrganisation(params.org, location.href, preload),
   component: lazyRouteComponent(() => import('./run/RunLayout.tsx'), 'RunLayout'),
 });
 const ofRun = { getParentRoute: () => run } as const;
@@ -67,7 +79,7 @@ const explorer = createRoute({
     find: searchText(search['find']),
     mode: search['mode'] === 'regex' ? 'regex' : undefined,
   }),
-  component: lazyRouteComponent(() => import('./explorer/ExplorerPage.tsx'), 'ExplorerPage'),
+  component: lazyRouteComponent(() => import('./explorer/ExplorerRoute.tsx'), 'ExplorerRoute'),
 });
 const groups = createRoute({
   ...ofRun,
@@ -150,9 +162,10 @@ const rollout = createRoute({
 const compare = createRoute({
   ...root,
   path: '/compare',
-  /** Names or ids of runs; `steps`: common steps unless `all`; `sort`: order of the tasks, such as `delta:1:desc`. */
-  validateSearch: (search): RunFilter & { runs?: string; rollouts?: string; x?: 'time' | 'count'; sort?: string } => ({
+  /** `org`: the organisation of the runs or rollouts; names or ids of runs; `steps`: common steps unless `all`; `sort`: order of the tasks, such as `delta:1:desc`. */
+  validateSearch: (search): RunFilter & { org?: string; runs?: string; rollouts?: string; x?: 'time' | 'count'; sort?: string } => ({
     ...readFilter(search),
+    org: searchText(search['org']),
     ...(search['steps'] === 'all' && { steps: 'all' }),
     runs: searchList(search['runs']),
     rollouts: searchList(search['rollouts']),

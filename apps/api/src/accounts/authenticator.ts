@@ -90,7 +90,9 @@ export class Authenticator {
     const cookie = this.sessionToken(request.headers);
     if (cookie !== null) {
       assertSameOrigin(request);
-      return this.#callerOf('cookie', cookie, requestedOrganisation(request.headers)).catch((error: unknown) => (isWrongKey(error) ? null : Promise.reject(error)));
+      return this.#callerOf('cookie', cookie, requestedOrganisation(request.headers)).catch((error: unknown) =>
+        isWrongKey(error) ? null : Promise.reject(error),
+      );
     }
     return this.config.anonymous ? this.#anonymousCaller(request) : null;
   }

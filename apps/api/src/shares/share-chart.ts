@@ -26,7 +26,9 @@ export function chartSvg({ lines }: Chart): string {
   const drawn = thinned.flatMap((line, at) => {
     const x = (i: number) => round(line.length < 2 ? WIDTH / 2 : MARGIN + (i * (WIDTH - 2 * MARGIN)) / (line.length - 1));
     const dots = line.length <= 40 ? line.flatMap((value, i) => (value === null ? [] : [`M${x(i)} ${y(value)}h0`])) : [];
-    const path = line.map((value, i) => (value === null ? '' : `${i === 0 || line[i - 1] === null ? 'M' : 'L'}${x(i)} ${y(value)}`)).join('');
+    const path = line
+      .map((value, i) => (value === null ? '' : `${i === 0 || line[i - 1] === null ? 'M' : 'L'}${x(i)} ${y(value)}`))
+      .join('');
     const stroke = `fill="none" stroke="${COLOURS[at]}" stroke-linecap="round" stroke-linejoin="round"`;
     return [`<path d="${path}" ${stroke} stroke-width="7"/>`, `<path d="${dots.join('')}" ${stroke} stroke-width="18"/>`];
   });

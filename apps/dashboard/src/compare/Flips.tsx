@@ -1,9 +1,9 @@
 import { printText } from '@palestra/query';
 import type { ComparedRuns } from '@palestra/protocol';
-import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { formatCount, formatShare } from '../format/number.ts';
 import { taskName } from '../format/task.ts';
+import { MemberLink } from '../frame/MemberLink.tsx';
 import type { ComparedRun } from './runs.ts';
 import { formatP } from './signed.ts';
 import { RunMark } from './Tables.tsx';
@@ -18,7 +18,7 @@ const FEW = 8;
 function Side({ run, flip, side, steps }: { run: ComparedRun; flip: Flip; side: Flip['first']; steps: ComparedRuns['steps'] }) {
   const range = steps.from === null || steps.to === null ? '' : ` step:${steps.from}..${steps.to}`;
   return (
-    <Link
+    <MemberLink
       to="/$org/runs/$run/rollouts"
       params={{ org: run.run.org, run: run.run.name }}
       search={{ q: `task:${printText(flip.task.key)}${range}` }}
@@ -28,7 +28,7 @@ function Side({ run, flip, side, steps }: { run: ComparedRun; flip: Flip; side: 
         {taskName(flip.task)} in {run.letter}:{' '}
       </span>
       {formatShare(side.success, 1)} <span className="label">n {formatCount(side.samples)}</span>
-    </Link>
+    </MemberLink>
   );
 }
 

@@ -6,6 +6,7 @@ import { diffQuery, messagesAtQuery } from '../data/rollout.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { taskLabel } from '../format/task.ts';
 import { Loaded } from '../frame/Loaded.tsx';
+import { ShareButton } from '../frame/ShareButton.tsx';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { Stop } from '../frame/Stop.tsx';
 import { summaryOf, type Texts as TextsByIndex, useTextsAt } from '../groups/lane-texts.ts';
@@ -204,6 +205,7 @@ export function RolloutsComparison({ a, b }: { a: string; b: string }) {
         <button type="button" className="button" onClick={() => void navigate({ search: (old) => ({ ...old, rollouts: `${b},${a}` }) })}>
           Swap sides
         </button>
+        <ShareButton target={{ kind: 'rollouts', rollouts: [a, b] }} />
         <Link to="/rollout/$id" params={{ id: a }} search={{ diff: b }} className="button">
           Open A with differences
         </Link>

@@ -1,13 +1,16 @@
 import type { ComparedRuns, RunConfig, RunSeries, RunSummary, RunView } from '@palestra/protocol';
 import { useQueries, useQuery, type UseQueryResult, useQueryClient } from '@tanstack/react-query';
-import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { comparedRunsQuery } from '../data/compare.ts';
 import { configQuery } from '../data/insights.ts';
 import { runQuery } from '../data/queries.ts';
 import { type ChartX, type RunFilter, seriesQuery, summaryQuery } from '../data/run-queries.ts';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
+import { useGuest } from '../frame/guest.ts';
+import { MemberLink } from '../frame/MemberLink.tsx';
 import { Popover } from '../frame/Popover.tsx';
+import { ShareButton } from '../frame/ShareButton.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 import { CompareMenu } from './CompareMenu.tsx';
@@ -40,6 +43,8 @@ const rangeOf = ({ from, to }: ComparedRuns['steps']): string | undefined => (fr
 /** The data of these runs; `runs` is undefined until all of it has arrived. */
 function useComparedRuns(names: readonly string[], filter: RunFilter, x: ChartX) {
   const client = useQueryClient();
+  // A link to a comparison does not show settings.
+  const guest = useGuest();
   const views = useQueries({ queries: names.map((name) => runQuery(name)), combine: collect<RunView> });
   const ids = useMemo(() => views.data?.map(({ id }) => id) ?? NONE, [views.data]);
   const hues = useRunHues(ids);
@@ -52,7 +57,7 @@ function useComparedRuns(names: readonly string[], filter: RunFilter, x: ChartX)
   const axis: ChartX = stepless && x === 'step' ? 'time' : x;
   const request = { ...filter, steps: filter.steps === 'all' ? undefined : filter.steps, lens: undefined, m: COMPARED_METRICS, x: axis };
   const series = useQueries({ queries: ids.map((id) => seriesQuery(id, request)), combine: collect<RunSeries> });
-  const configs = useQueries({ queries: ids.map((id) => configQuery(id)), combine: collect<RunConfig> });
+  const configs = useQueries({ queries: guest ? [] : ids.map((id) => configQuery(id)), combine: collect<RunConfig> });
   const runs = useMemo(() => {
     if (!views.data || !series.data || !configs.data || summaries.data?.length !== views.data.length) return undefined;
     const short = shortNames(views.data.map(({ name }) => name));
@@ -63,7 +68,7 @@ function useComparedRuns(names: readonly string[], filter: RunFilter, x: ChartX)
       short: short[i]!,
       summary: summaries.data![i]!,
       series: series.data![i]!,
-      config: configs.data![i]!,
+      config: configs.data![i] ?? null,
     }));
   }, [views.data, summaries.data, series.data, configs.data, hues]);
   const error = views.error ?? (compared ? null : comparison.error) ?? summaries.error ?? series.error ?? configs.error;
@@ -71,6 +76,7 @@ function useComparedRuns(names: readonly string[], filter: RunFilter, x: ChartX)
 }
 
 function Legend({ runs, names }: { runs: readonly ComparedRun[]; names: readonly string[] }) {
+  const guest = useGuest();
   const navigate = useNavigate({ from: '/compare' });
   const setRuns = (list: readonly string[]) => void navigate({ search: (old) => ({ ...old, runs: list.join(','), sort: undefined }) });
   const reference = (at: number) => [names[at]!, ...names.filter((_, i) => i !== at)];
@@ -79,22 +85,22 @@ function Legend({ runs, names }: { runs: readonly ComparedRun[]; names: readonly
       {runs.map((run, i) => (
         <li key={run.run.id} className="flex min-w-0 items-center gap-2">
           <RunMark run={run} />
-          <Link
+          <MemberLink
             to="/$org/runs/$run"
             params={{ org: run.run.org, run: run.run.name }}
             search={{}}
             className="truncate hover:text-accent hover:underline"
           >
             <PlainText text={run.run.name} />
-          </Link>
-          {i === 0 ? (
+          </MemberLink>
+          {i > 0 && guest ? null : i === 0 ? (
             <span className="label">reference</span>
           ) : (
             <button type="button" className="label link" onClick={() => setRuns(reference(i))}>
               use as reference<span className="sr-only">: {run.run.name}</span>
             </button>
           )}
-          {runs.length > 2 && (
+          {runs.length > 2 && !guest && (
             <button
               type="button"
               className="label link"
@@ -106,7 +112,7 @@ function Legend({ runs, names }: { runs: readonly ComparedRun[]; names: readonly
           )}
         </li>
       ))}
-      {runs.length < MOST && (
+      {runs.length < MOST && !guest && (
         <li>
           <Popover label="Add a run" button="Add a run" className="label link">
             <RunChooser chosen={names} />
@@ -141,6 +147,7 @@ export function RunsComparison({ names }: { names: readonly string[] }) {
         }
       >
         <CompareMenu filter={filter} setFilter={setFilter} />
+        {runs && <ShareButton target={{ kind: 'runs', runs: runs.map(({ run }) => run.id) }} />}
       </TopBar>
       {error ? (
         <ErrorState error={error} retry={retry} />
@@ -191,7 +198,7 @@ export function RunsComparison({ names }: { names: readonly string[] }) {
             }
           >
             <KpiTable runs={runs} />
-            <ConfigDiff runs={runs} settings={settings} />
+            {settings.length > 0 && <ConfigDiff runs={runs} settings={settings} />}
           </div>
           <TaskTable runs={runs} filter={filter} />
         </div>

@@ -1,11 +1,12 @@
 import { COMPARE_SORTS, type ComparedTasks } from '@palestra/protocol';
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { type ComparedTask, comparedTasksQuery, type Pair, type TaskSort } from '../data/compare.ts';
 import type { RunFilter } from '../data/run-queries.ts';
 import { formatCount, formatReward, UNKNOWN } from '../format/number.ts';
 import { taskName } from '../format/task.ts';
+import { MemberLink } from '../frame/MemberLink.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
 import type { ComparedRun } from './runs.ts';
@@ -59,14 +60,14 @@ function DeltaBar({ delta, most }: { delta: number; most: number }) {
 function TaskLink({ run, task, children }: { run: ComparedRun; task: string; children: string }) {
   const { org } = run.run;
   return (
-    <Link
+    <MemberLink
       to="/$org/runs/$run/tasks/$task"
       params={{ org, run: run.run.name, task }}
       search={{}}
       className="hover:text-accent hover:underline"
     >
       {children}
-    </Link>
+    </MemberLink>
   );
 }
 

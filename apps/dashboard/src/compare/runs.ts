@@ -11,7 +11,8 @@ export interface ComparedRun {
   short: string;
   summary: RunSummary;
   series: RunSeries;
-  config: RunConfig;
+  /** Null for guests, whom a link shows no settings. */
+  config: RunConfig | null;
 }
 
 export interface Setting {
@@ -45,7 +46,9 @@ export const thresholds = ({ success }: RunConfig): Map<string, string> =>
   );
 
 /** Everything besides the policy that can make two runs differ. */
-export function settingsOf(runs: readonly Pick<ComparedRun, 'run' | 'summary' | 'config'>[]): Setting[] {
+export function settingsOf(compared: readonly Pick<ComparedRun, 'run' | 'summary' | 'config'>[]): Setting[] {
+  const runs = compared.flatMap(({ config, ...rest }) => (config === null ? [] : [{ ...rest, config }]));
+  if (runs.length < compared.length) return [];
   const of = (name: string, value: (run: (typeof runs)[number]) => string): Setting => ({ name, values: runs.map(value) });
   const union = (keys: (run: (typeof runs)[number]) => Iterable<string>) => [...new Set(runs.flatMap((run) => [...keys(run)]))].toSorted();
   const tables = new Map(runs.map((run) => [run, thresholds(run.config)]));

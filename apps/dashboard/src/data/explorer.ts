@@ -8,9 +8,19 @@ export const PAGE_ROWS = 200;
 export type SuccessRule = RunConfig['success'][number];
 
 const keptMs = 30 * 60_000;
+const SHARED_ROWS = 100;
 
 const page = (run: string, { id, order }: ListOrder, query: Query, signal: AbortSignal): Promise<RolloutList> =>
   api('GET /v1/runs/{id}/rollouts', { path: { id: run }, query: { sort: id, order, ...query }, signal });
+
+/** Pages of the list of a share link. The server takes the query from the link. */
+export const sharedListQuery = (run: string) =>
+  infiniteQueryOptions({
+    queryKey: ['shared-list', run],
+    queryFn: ({ pageParam, signal }) => page(run, NEWEST_FIRST, { limit: SHARED_ROWS, cursor: pageParam }, signal),
+    initialPageParam: '',
+    getNextPageParam: (last) => last.next ?? undefined,
+  });
 
 /**
  * Pages of the rollouts of a query. Their key does not start with `run`, so the stream never refetches them: they stay as read for as long as

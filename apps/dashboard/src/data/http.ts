@@ -1,3 +1,4 @@
+import { organisationHeader } from './organisation.ts';
 import type { Answers, Bodies } from './routes.ts';
 
 /** A refusal of the API or a network failure (`status` 0), with a message for the reader. */
@@ -40,6 +41,9 @@ export function limitRequests(refuse: typeof refusalOf): void {
   refusalOf = refuse;
 }
 
+/** Headers of every request: the organisation of the page, and whether the page shows a share link. */
+export const pageHeaders = (): Record<string, string> => ({ ...organisationHeader(), ...(refusalOf && { 'x-palestra-guest': '1' }) });
+
 /** One request to our own origin with the session cookie. Throws ApiError; resolves to the parsed body (undefined for 204). */
 export async function request<T>(
   path: string,
@@ -53,7 +57,10 @@ export async function request<T>(
       method: options.method ?? 'GET',
       credentials: 'same-origin',
       signal: options.signal ?? null,
-      headers: options.body === undefined ? { accept: 'application/json' } : { 'content-type': 'application/json' },
+      headers: {
+        ...pageHeaders(),
+        ...(options.body === undefined ? { accept: 'application/json' } : { 'content-type': 'application/json' }),
+      },
       body: options.body === undefined ? null : JSON.stringify(options.body),
     });
   } catch (error) {

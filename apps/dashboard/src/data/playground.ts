@@ -1,7 +1,7 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import type { KeptSession, MessageBlock, SessionStateView, ToolsAnswer } from '@palestra/protocol';
 import { SseParser } from '@palestra/kit/sse';
-import { api, ApiError, request, toError } from './http.ts';
+import { api, ApiError, pageHeaders, request, toError } from './http.ts';
 
 /**
  * Plays a session by hand. Prompt and tools come from the HTTP API of sessions, which accepts the browser's cookie. Calls and events use the
@@ -26,7 +26,7 @@ async function sessionRequest(
       method,
       credentials: 'same-origin',
       signal: signal ?? null,
-      headers: { 'x-session-id': sid, ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
+      headers: { ...pageHeaders(), 'x-session-id': sid, ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
       body: body ?? null,
     });
   } catch (error) {

@@ -9,7 +9,9 @@ import type {
   RunView,
   TaskPageView,
 } from '@palestra/protocol';
+import { sharedRunId } from './guest.ts';
 import { ApiError, request } from './http.ts';
+import { chooseOrganisation, organisationOfAddress } from './organisation.ts';
 
 /** Query options of server data. Components pass them to `useQuery` and never fetch directly. */
 
@@ -33,9 +35,21 @@ export const keys = {
   apiKeys: ['keys'] as const,
 };
 
+/** An organisation that an earlier page chose can be gone; one that the address names is an error. */
+async function readMe(signal: AbortSignal): Promise<MeView> {
+  const read = () => request<MeView>('/v1/me', { signal });
+  const me = await read().catch((error: unknown) => {
+    if (!(error instanceof ApiError) || error.code !== 'organisation_not_found' || organisationOfAddress(location) !== null) throw error;
+    chooseOrganisation(null);
+    return read();
+  });
+  if (organisationOfAddress(location) === null || organisationOfAddress(location) === me.org.name) chooseOrganisation(me.org.name);
+  return me;
+}
+
 export const meQuery = queryOptions({
   queryKey: ['me'],
-  queryFn: ({ signal }) => request<MeView>('/v1/me', { signal }),
+  queryFn: ({ signal }) => readMe(signal),
   staleTime: Infinity,
   // Signing in reads it again. A refetch on window focus would replace what the reader types or reads.
   refetchOnWindowFocus: false,
@@ -54,6 +68,8 @@ const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
 /** A run by its name, as in page addresses, or by its id. */
 async function readRun(run: string, signal: AbortSignal): Promise<RunView> {
+  const shared = sharedRunId(run);
+  if (shared !== undefined) return request<RunView>(`/v1/runs/${shared}`, { signal });
   const { runs } = await request<RunList>(`/v1/runs?${new URLSearchParams({ name: run, limit: '1' })}`, { signal });
   if (runs[0]) return runs[0];
   if (uuid.test(run)) return request<RunView>(`/v1/runs/${run}`, { signal });

@@ -1,7 +1,7 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions, type QueryKey } from '@tanstack/react-query';
 import type { RolloutCalls, RolloutDiff, RolloutHeader, RolloutMessageView, RolloutOutline, RolloutView } from '@palestra/protocol';
 import { queryClient } from './client.ts';
-import { api, isGone, request, toError } from './http.ts';
+import { api, isGone, pageHeaders, request, toError } from './http.ts';
 import { type FromList, readOrder } from './list-order.ts';
 
 /** Data of the rollout viewer: header and outline at once, texts by page, large bodies in windows. */
@@ -133,7 +133,7 @@ export const objectUrl = (id: string, name: string) => `/v1/rollouts/${encodeURI
 export const rawUrl = (id: string) => `/v1/rollouts/${encodeURIComponent(id)}`;
 
 async function read(url: string, signal: AbortSignal, range?: string): Promise<Response> {
-  const headers: HeadersInit = range === undefined ? {} : { range };
+  const headers: HeadersInit = { ...pageHeaders(), ...(range !== undefined && { range }) };
   const answer = await fetch(url, { credentials: 'same-origin', signal, headers });
   if (!answer.ok) throw await toError(answer);
   return answer;

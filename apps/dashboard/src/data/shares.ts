@@ -3,15 +3,15 @@ import type { NewShare } from '@palestra/protocol';
 import { queryClient } from './client.ts';
 import { api, ApiError } from './http.ts';
 
-/** Links that show one rollout to people without an account. */
+/** Links that show a rollout, a run, a list or a comparison to people without an account. */
 
 const shares = ['shares'] as const;
 
-/** Active links, newest first: of one rollout, or of the whole organisation. */
-export const sharesQuery = (rollout?: string) =>
+/** Active links, newest first: those that name a rollout or a run, or all of the organisation. */
+export const sharesQuery = (of: { rollout?: string; run?: string } = {}) =>
   queryOptions({
-    queryKey: [...shares, rollout ?? 'all'],
-    queryFn: async ({ signal }) => (await api('GET /v1/shares', { query: { rollout }, signal })).shares,
+    queryKey: [...shares, of],
+    queryFn: async ({ signal }) => (await api('GET /v1/shares', { query: of, signal })).shares,
   });
 
 /** Only this response contains the link, as `url`. */
@@ -26,7 +26,7 @@ export async function revokeShare(id: string): Promise<void> {
   await queryClient.invalidateQueries({ queryKey: shares });
 }
 
-/** The rollout of the link that this browser opened last; null without a valid link. */
+/** What the link shows that this browser opened last; null without a valid link. */
 export const openedShareQuery = queryOptions({
   queryKey: ['shared'],
   queryFn: ({ signal }) =>

@@ -1,7 +1,10 @@
 import { useQuery } from '@tanstack/react-query';
-import { Link, Outlet, useMatchRoute } from '@tanstack/react-router';
+import type { MeView, OpenShare } from '@palestra/protocol';
+import { Link, Outlet, useLocation, useMatchRoute } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useState } from 'react';
+import { type Address, isShown } from '../data/guest.ts';
 import { ApiError } from '../data/http.ts';
+import { organisationOfAddress } from '../data/organisation.ts';
 import { meQuery } from '../data/queries.ts';
 import { openedShareQuery } from '../data/shares.ts';
 import { feed } from '../data/live/useFeed.ts';
@@ -10,9 +13,10 @@ import { switchTheme, useTheme } from '../theme/theme.ts';
 import { AlertBell } from './AlertBell.tsx';
 import { GuestFrame, NotShared } from './GuestFrame.tsx';
 import { HelpDialog } from './HelpDialog.tsx';
+import { OrganisationMenu } from './OrganisationMenu.tsx';
 import { TopBarSlot } from './page.tsx';
 import { PaletteButton } from './PaletteButton.tsx';
-import { ErrorState, SignIn, SkeletonRows } from './states.tsx';
+import { ErrorState, NoOrganisation, SignIn, SkeletonRows } from './states.tsx';
 
 const icons = {
   runs: 'M2.5 11.5 6 7l3 2.5 4.5-6',
@@ -57,7 +61,8 @@ function Brand() {
 const railLink =
   'flex h-[28px] items-center gap-2 rounded-[4px] px-[7px] text-ink-2 hover:bg-paper-2 hover:text-ink-1 aria-[current=page]:bg-paper-2 aria-[current=page]:text-ink-1 aria-[current=page]:font-[550]';
 
-function Rail({ org }: { org: string | undefined }) {
+function Rail({ me }: { me: MeView | undefined }) {
+  const org = me?.org.name;
   const theme = useTheme();
   const folded = useFoldedRail();
   return (
@@ -68,12 +73,12 @@ function Rail({ org }: { org: string | undefined }) {
         <Brand />
         {org !== undefined && <AlertBell />}
       </div>
-      <PaletteButton />
-      <nav
-        aria-label="Main"
-        className="flex flex-col gap-px whitespace-nowrap max-[760px]:min-w-0 max-[760px]:flex-1 max-[760px]:flex-row max-[760px]:justify-between max-[760px]:overflow-x-auto"
-      >
-        {org ? (
+      {org && <PaletteButton />}
+      {org && (
+        <nav
+          aria-label="Main"
+          className="flex flex-col gap-px whitespace-nowrap max-[760px]:min-w-0 max-[760px]:flex-1 max-[760px]:flex-row max-[760px]:justify-between max-[760px]:overflow-x-auto"
+        >
           <Link
             to="/$org/runs"
             params={{ org }}
@@ -84,61 +89,59 @@ function Rail({ org }: { org: string | undefined }) {
           >
             <Icon name="runs" /> <span className="rail-words">Runs</span>
           </Link>
-        ) : (
-          <Link to="/" className={railLink} title={folded ? 'Runs' : undefined}>
-            <Icon name="runs" /> <span className="rail-words">Runs</span>
+          <Link
+            to="/sessions"
+            search={{}}
+            className={railLink}
+            title={folded ? 'Sessions' : undefined}
+            activeProps={{ 'aria-current': 'page' }}
+          >
+            <Icon name="sessions" /> <span className="rail-words">Sessions</span>
           </Link>
-        )}
-        <Link
-          to="/sessions"
-          search={{}}
-          className={railLink}
-          title={folded ? 'Sessions' : undefined}
-          activeProps={{ 'aria-current': 'page' }}
-        >
-          <Icon name="sessions" /> <span className="rail-words">Sessions</span>
-        </Link>
-        <Link
-          to="/environments"
-          search={{}}
-          className={railLink}
-          title={folded ? 'Environments' : undefined}
-          activeProps={{ 'aria-current': 'page' }}
-        >
-          <Icon name="environments" /> <span className="rail-words">Environments</span>
-        </Link>
-        <Link to="/reviews" search={{}} className={railLink} title={folded ? 'Review' : undefined} activeProps={{ 'aria-current': 'page' }}>
-          <Icon name="reviews" /> <span className="rail-words">Review</span>
-        </Link>
-        <Link to="/exports" className={railLink} title={folded ? 'Exports' : undefined} activeProps={{ 'aria-current': 'page' }}>
-          <Icon name="exports" /> <span className="rail-words">Exports</span>
-        </Link>
-        <Link
-          to="/alerts"
-          search={{}}
-          // A narrow window has the bell, which leads there.
-          className={`${railLink} max-[760px]:hidden`}
-          title={folded ? 'Alerts' : undefined}
-          activeOptions={{ includeSearch: false }}
-          activeProps={{ 'aria-current': 'page' }}
-        >
-          <Icon name="alerts" /> <span className="rail-words">Alerts</span>
-        </Link>
-        <Link to="/keys" className={railLink} title={folded ? 'API keys' : undefined} activeProps={{ 'aria-current': 'page' }}>
-          <Icon name="keys" /> <span className="rail-words">API keys</span>
-        </Link>
-        <Link to="/settings" className={railLink} title={folded ? 'Settings' : undefined} activeProps={{ 'aria-current': 'page' }}>
-          <Icon name="settings" /> <span className="rail-words">Settings</span>
-        </Link>
-      </nav>
+          <Link
+            to="/environments"
+            search={{}}
+            className={railLink}
+            title={folded ? 'Environments' : undefined}
+            activeProps={{ 'aria-current': 'page' }}
+          >
+            <Icon name="environments" /> <span className="rail-words">Environments</span>
+          </Link>
+          <Link
+            to="/reviews"
+            search={{}}
+            className={railLink}
+            title={folded ? 'Review' : undefined}
+            activeProps={{ 'aria-current': 'page' }}
+          >
+            <Icon name="reviews" /> <span className="rail-words">Review</span>
+          </Link>
+          <Link to="/exports" className={railLink} title={folded ? 'Exports' : undefined} activeProps={{ 'aria-current': 'page' }}>
+            <Icon name="exports" /> <span className="rail-words">Exports</span>
+          </Link>
+          <Link
+            to="/alerts"
+            search={{}}
+            // A narrow window has the bell, which leads there.
+            className={`${railLink} max-[760px]:hidden`}
+            title={folded ? 'Alerts' : undefined}
+            activeOptions={{ includeSearch: false }}
+            activeProps={{ 'aria-current': 'page' }}
+          >
+            <Icon name="alerts" /> <span className="rail-words">Alerts</span>
+          </Link>
+          <Link to="/keys" className={railLink} title={folded ? 'API keys' : undefined} activeProps={{ 'aria-current': 'page' }}>
+            <Icon name="keys" /> <span className="rail-words">API keys</span>
+          </Link>
+          <Link to="/settings" className={railLink} title={folded ? 'Settings' : undefined} activeProps={{ 'aria-current': 'page' }}>
+            <Icon name="settings" /> <span className="rail-words">Settings</span>
+          </Link>
+        </nav>
+      )}
       <div
         className={`-mx-2 mt-auto flex h-[44px] items-center gap-1 border-t border-line px-4 max-[760px]:my-auto max-[760px]:border-t-0 ${folded ? 'min-[761px]:h-auto min-[761px]:flex-col min-[761px]:px-0 min-[761px]:py-2' : ''}`}
       >
-        {org && (
-          <span className="chip rail-words min-w-0" title={`Organisation ${org}`}>
-            <span className="truncate">{org}</span>
-          </span>
-        )}
+        {me && <OrganisationMenu me={me} />}
         <span className="flex-1" />
         <button
           type="button"
@@ -165,26 +168,44 @@ function Rail({ org }: { org: string | undefined }) {
   );
 }
 
-/** Id of the rollout in the address; null on other pages. */
-function useRolloutInAddress(): string | null {
-  const match = useMatchRoute()({ to: '/rollout/$id' });
-  return match === false ? null : match.id.toLowerCase();
+/** What the address names, for share links; null on pages that no link shows. */
+function useSharedAddress(): Address | null {
+  const match = useMatchRoute();
+  const { search } = useLocation();
+  const rollout = match({ to: '/rollout/$id' });
+  if (rollout !== false) return { rollout: rollout.id.toLowerCase() };
+  const list = match({ to: '/$org/runs/$run/rollouts' });
+  const overview = match({ to: '/$org/runs/$run' });
+  const run = list === false ? overview : list;
+  if (run !== false) return { run: { org: run.org, name: run.run, list: list !== false } };
+  if (match({ to: '/compare' }) === false) return null;
+  const { runs = '', rollouts = '' } = search as { runs?: string; rollouts?: string };
+  const ids = (text: string) => text.toLowerCase().split(',').filter(Boolean);
+  return { compared: { runs: ids(runs), rollouts: ids(rollouts) } };
 }
 
-/** The frame of every page: navigation rail, top bar and content. Shows the sign-in form, or a shared rollout, without a session. */
+/** The frame of every page: navigation rail, top bar and content. Shows the sign-in form, or a shared page, without a session. */
 export function Frame() {
   const me = useQuery(meQuery);
   const [slot, setSlot] = useState<HTMLElement | null>(null);
-  const signedIn = me.data !== undefined;
+  const location = useLocation();
+  const wanted = organisationOfAddress({ pathname: location.pathname, search: location.searchStr });
+  // A browser without accounts has one organisation, whatever the address says.
+  const elsewhere = me.data !== undefined && wanted !== null && wanted !== me.data.org.name;
+  const refused = me.error instanceof ApiError && me.error.code === 'organisation_not_found';
+  const signedIn = me.data !== undefined && !elsewhere;
   useEffect(() => (signedIn ? feed.start() : undefined), [signedIn]);
-  const rollout = useRolloutInAddress();
-  const mayBeGuest = me.error instanceof ApiError && me.error.status === 401 && rollout !== null;
+  const address = useSharedAddress();
+  const isStranger = refused || elsewhere || (me.error instanceof ApiError && me.error.status === 401);
+  const mayBeGuest = isStranger && address !== null;
   const share = useQuery({ ...openedShareQuery, enabled: mayBeGuest });
-  if (mayBeGuest && share.data?.rollout === rollout) return <GuestFrame key={rollout} rollout={rollout} until={share.data.expires_at} />;
+  if (mayBeGuest && share.data && isShown(share.data, address))
+    return <GuestFrame share={share.data} isOpened={isOpened(share.data, address)} />;
 
   let content: ReactNode = <Outlet />;
   if (me.isPending || (mayBeGuest && share.isPending)) content = <SkeletonRows />;
-  else if (mayBeGuest && share.data !== undefined) content = <SignIn detail={<NotShared sharedRollout={share.data?.rollout} />} />;
+  else if (refused || elsewhere) content = <NoOrganisation name={wanted ?? ''} />;
+  else if (mayBeGuest && share.data !== undefined) content = <SignIn detail={<NotShared share={share.data} />} />;
   else if (me.error instanceof ApiError) content = <ErrorState error={me.error} retry={() => void me.refetch()} />;
 
   return (
@@ -194,7 +215,7 @@ export function Frame() {
       </a>
       <div className="grid h-full grid-cols-[var(--rail)_minmax(0,1fr)] grid-rows-[44px_minmax(0,1fr)] max-[760px]:grid-cols-[minmax(0,1fr)] max-[760px]:grid-rows-[44px_minmax(44px,auto)_minmax(0,1fr)]">
         <div className="row-span-2 grid min-w-0 max-[760px]:row-span-1">
-          <Rail org={me.data?.org.name} />
+          <Rail me={elsewhere ? undefined : me.data} />
         </div>
         <header
           ref={setSlot}
@@ -207,3 +228,7 @@ export function Frame() {
     </TopBarSlot>
   );
 }
+
+/** Whether this is the page that the link leads to, and not a rollout of its list. */
+const isOpened = ({ kind, rollouts }: OpenShare, address: Address): boolean =>
+  address.rollout === undefined ? kind !== 'run' || address.run?.list !== true : kind === 'rollout' && rollouts.includes(address.rollout);

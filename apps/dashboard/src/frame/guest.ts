@@ -1,5 +1,7 @@
+import type { OpenShare } from '@palestra/protocol';
 import { createContext, useContext } from 'react';
 
-/** True for a reader without an account, who sees one shared rollout. Pages hide everything else. */
-export const Guest = createContext(false);
-export const useGuest = (): boolean => useContext(Guest);
+/** The share link that a reader without an account reads; null for members. Pages hide what it does not cover. */
+export const SharedLink = createContext<OpenShare | null>(null);
+export const useSharedLink = (): OpenShare | null => useContext(SharedLink);
+export const useGuest = (): boolean => useSharedLink() !== null;

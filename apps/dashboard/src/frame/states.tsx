@@ -2,6 +2,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { ApiError } from '../data/http.ts';
+import { chooseOrganisation, organisationOfAddress } from '../data/organisation.ts';
 import { login } from '../data/queries.ts';
 import { CopyButton } from './CopyButton.tsx';
 
@@ -34,6 +35,7 @@ const titles: Record<string, string> = {
   session_not_found: 'Session not found',
   network: 'The server does not respond',
   account_needed: 'Only for members',
+  organisation_not_found: 'Organisation not found',
 };
 
 /** Shown when an open page is deleted. */
@@ -83,8 +85,46 @@ export function ErrorState({ error, retry }: { error: unknown; retry?: () => voi
 
 export const CrashState = ({ error, reset }: { error: unknown; reset: () => void }) => <ErrorState error={error} retry={reset} />;
 
+/** For an address of an organisation that does not exist or that the reader is not a member of; the two are not told apart. */
+export function NoOrganisation({ name }: { name: string }) {
+  return (
+    <State title="Organisation not found">
+      <p className="text-ink-2">
+        There is no organisation <b className="[overflow-wrap:anywhere]">{name}</b>, or this browser is not signed in as one of its members.
+        An API key, and a sign-in link from an owner, open one organisation only.
+      </p>
+      <p>
+        <a href="/" className="button" onClick={() => chooseOrganisation(null)}>
+          Go to my runs
+        </a>
+      </p>
+      <SignInForm label="Or sign in with an API key of this organisation" />
+    </State>
+  );
+}
+
 /** The sign-in form. `detail`: why the reader is not signed in. */
 export function SignIn({ detail }: { detail: ReactNode }) {
+  return (
+    <State title="Sign in to Palestra">
+      <p className="text-ink-2">
+        Palestra hosts environments for training language-model agents with reinforcement learning. It keeps every rollout of a run and
+        shows how its rewards develop, where rollouts fail and why.
+      </p>
+      {detail !== null && <p className="text-bad">{detail}</p>}
+      <p className="text-ink-2">
+        Open the sign-in link that the server printed when it started (<code>npm start</code> or <code>palestra up</code>), or the one that
+        an owner of your organisation created under Settings, Members. Or paste an API key.
+      </p>
+      <p className="text-ink-3">
+        A sign-in link works once and expires after a day. If your link opened this page, it was used or has expired: ask for a new one.
+      </p>
+      <SignInForm label="API key (the value of OPENREWARD_API_KEY)" />
+    </State>
+  );
+}
+
+function SignInForm({ label }: { label: string }) {
   const client = useQueryClient();
   const [key, setKey] = useState('');
   const [problem, setProblem] = useState<string | null>(null);
@@ -93,44 +133,36 @@ export function SignIn({ detail }: { detail: ReactNode }) {
     setProblem(null);
     try {
       await login(key.trim());
+      // The key decides the organisation, unless the address does.
+      if (organisationOfAddress(location) === null) chooseOrganisation(null);
       await client.resetQueries();
     } catch (error) {
       setProblem(error instanceof ApiError && error.status === 401 ? 'This key is unknown or was revoked.' : (error as Error).message);
     }
   };
   return (
-    <State title="Sign in">
-      {detail !== null && <p className="text-bad">{detail}</p>}
-      <p className="text-ink-2">
-        Open the sign-in link that <code>palestra up</code> printed in its terminal, or the one that an owner of your organisation created
-        under Settings, Members. Or paste an API key.
+    <form onSubmit={(event) => void submit(event)} className="flex flex-col gap-2">
+      <label className="label" htmlFor="api-key">
+        {label}
+      </label>
+      <div className="flex gap-2">
+        <input
+          id="api-key"
+          className="input mono min-w-0 flex-1"
+          type="password"
+          autoComplete="current-password"
+          required
+          value={key}
+          onChange={(event) => setKey(event.target.value)}
+        />
+        <button type="submit" className="button primary">
+          Sign in
+        </button>
+      </div>
+      <p role="alert" className="text-bad">
+        {problem}
       </p>
-      <p className="text-ink-3">
-        A sign-in link works once and expires after a day. If your link opened this page, it was used or has expired: ask for a new one.
-      </p>
-      <form onSubmit={(event) => void submit(event)} className="flex flex-col gap-2">
-        <label className="label" htmlFor="api-key">
-          API key (the value of OPENREWARD_API_KEY)
-        </label>
-        <div className="flex gap-2">
-          <input
-            id="api-key"
-            className="input mono min-w-0 flex-1"
-            type="password"
-            autoComplete="current-password"
-            required
-            value={key}
-            onChange={(event) => setKey(event.target.value)}
-          />
-          <button type="submit" className="button primary">
-            Sign in
-          </button>
-        </div>
-        <p role="alert" className="text-bad">
-          {problem}
-        </p>
-      </form>
-    </State>
+    </form>
   );
 }
 

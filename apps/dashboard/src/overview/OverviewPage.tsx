@@ -3,6 +3,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import { lazy, type ReactNode, Suspense, useCallback, useMemo } from 'react';
 import { type ChartContext, ChartContextProvider } from '../charts/context.ts';
 import { seriesQuery, stepCountsQuery, summaryQuery } from '../data/run-queries.ts';
+import { useGuest } from '../frame/guest.ts';
 import { ErrorState } from '../frame/states.tsx';
 import { useRun } from '../run/context.ts';
 import { Advisories } from './Advisories.tsx';
@@ -25,6 +26,7 @@ const MovePanel = lazy(async () => ({ default: (await import('./moves/MovePanel.
 /** The figures and curves of a run, or of the part of it that the filter selects. */
 export function OverviewPage() {
   const run = useRun();
+  const guest = useGuest();
   const { run: view, filter, setFilter } = run;
   const { x = 'step' } = useSearch({ from: '/$org/runs/$run/' });
   const summary = useQuery(summaryQuery(view.id, filter));
@@ -56,9 +58,11 @@ export function OverviewPage() {
       nameOf: pointName(axis, isWindow),
       main,
       groupSize: summary.data?.group_size ?? null,
-      open: isWindow ? undefined : (from, to, clauses = []) => open([stepClause(from, to), ...clauses, ...ownClauses(run, { phase })]),
+      // A guest sees no rollouts.
+      open:
+        isWindow || guest ? undefined : (from, to, clauses = []) => open([stepClause(from, to), ...clauses, ...ownClauses(run, { phase })]),
     }),
-    [phase, axis, isWindow, main, summary.data?.group_size, open, run],
+    [phase, axis, isWindow, main, summary.data?.group_size, open, run, guest],
   );
   const error = summary.error ?? series.error ?? counts.error;
   if (error) return <ErrorState error={error} retry={() => void Promise.all([summary.refetch(), series.refetch(), counts.refetch()])} />;
@@ -92,7 +96,7 @@ export function OverviewPage() {
           <Skeleton className="h-[400px]" />
         )}
         <div className="grid grid-cols-[minmax(0,3fr)_minmax(0,2fr)] border-t border-line max-[1000px]:grid-cols-1">
-          <LatestGroups />
+          {!guest && <LatestGroups />}
           {summary.data && <StopBars summary={summary.data} />}
         </div>
       </OverviewProvider>

@@ -1,6 +1,6 @@
 import type { RunSummary } from '@palestra/protocol';
-import { Link } from '@tanstack/react-router';
 import { formatCount, formatShare, plural } from '../format/number.ts';
+import { MemberLink } from '../frame/MemberLink.tsx';
 import { Stop } from '../frame/Stop.tsx';
 import { useRun } from '../run/context.ts';
 import { explorerSearch, ownClauses } from './links.ts';
@@ -23,7 +23,7 @@ export function StopBars({ summary }: { summary: RunSummary }) {
       <ul className="border-t border-line">
         {stops.map(([stop, count]) => (
           <li key={stop}>
-            <Link
+            <MemberLink
               to="/$org/runs/$run/rollouts"
               params={{ org: run.org, run: run.run.name }}
               search={explorerSearch(run, [`stop:${stop}`, ...ownClauses(run, summary)])}
@@ -38,7 +38,7 @@ export function StopBars({ summary }: { summary: RunSummary }) {
               </span>
               <span className="cell num">{formatShare(count, whole)}</span>
               <span className="cell num text-ink-3">{formatCount(count)}</span>
-            </Link>
+            </MemberLink>
           </li>
         ))}
       </ul>

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams } from '@tanstack/react-router';
 import { Command } from 'cmdk';
 import { type ReactNode, useDeferredValue, useState } from 'react';
+import { switchOrganisation } from '../data/organisation.ts';
 import { environmentsQuery, meQuery, runsQuery } from '../data/queries.ts';
 import { formatCount } from '../format/number.ts';
 import { switchTheme } from '../theme/theme.ts';
@@ -110,6 +111,17 @@ export function PaletteDialog({ close }: { close: () => void }) {
             </Item>
           ))}
         </Command.Group>
+        {me.data && me.data.organisations.length > 1 && (
+          <Command.Group heading="Organisations" className={group}>
+            {me.data.organisations
+              .filter(({ name }) => name !== me.data.org.name)
+              .map(({ id, name }) => (
+                <Item key={id} value={`organisation switch to ${name}`} onSelect={() => switchOrganisation(name)}>
+                  Switch to {name}
+                </Item>
+              ))}
+          </Command.Group>
+        )}
         <Command.Group heading="Pages" className={group}>
           {pages.map(([to, name]) => (
             <Item key={to} value={name} onSelect={() => go(to)}>

@@ -47,7 +47,7 @@ export function ReaderTopBar({ header, title, group, message, navigation, notify
         </Suspense>
       )}
       <Suspense fallback={<Disabled label="Share" />}>
-        <ShareButton rollout={header.id} message={message} />
+        <ShareButton target={{ kind: 'rollout', rollout: header.id, message }} />
       </Suspense>
       <Suspense fallback={<Disabled label="More ▾" />}>
         <ActionsMenu header={header} notify={notify} print={print} />

@@ -1,10 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import { useCallback, useMemo } from 'react';
+import { lazy, Suspense, useCallback, useMemo } from 'react';
 import { isGone } from '../data/http.ts';
 import { useFocus } from '../data/live/useFeed.ts';
 import { runQuery } from '../data/queries.ts';
 import type { RunFilter } from '../data/run-queries.ts';
+import { useSharedLink } from '../frame/guest.ts';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { Deleted, ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { RunProvider } from './context.ts';
@@ -12,6 +13,8 @@ import { LensMenu } from './LensMenu.tsx';
 import { LiveStatus } from './LiveStatus.tsx';
 import { readFilter } from './filter.ts';
 import { PlainText } from '../text/PlainText.tsx';
+
+const ShareRun = lazy(async () => ({ default: (await import('./ShareRun.tsx')).ShareRun }));
 
 const tabs = [
   ['/$org/runs/$run', 'Overview'],
@@ -50,6 +53,12 @@ function Tabs({ org, run, filter }: { org: string; run: string; filter: RunFilte
 
 /** The frame of every page of a run: name, live state, lens and tabs. */
 export function RunLayout() {
+  // A link to a list does not show the run.
+  return useSharedLink()?.kind === 'query' ? <Outlet /> : <Layout />;
+}
+
+function Layout() {
+  const share = useSharedLink();
   const { org, run: name } = useParams({ from: '/$org/runs/$run' });
   const search = useSearch({ from: '/$org/runs/$run' });
   const navigate = useNavigate();
@@ -83,11 +92,14 @@ export function RunLayout() {
           <RunProvider value={context}>
             <LiveStatus run={context.run} />
             <LensMenu />
+            <Suspense fallback={null}>
+              <ShareRun run={context.run.id} />
+            </Suspense>
           </RunProvider>
         )}
       </TopBar>
       <div className="flex h-full flex-col">
-        <Tabs org={org} run={name} filter={filter} />
+        {share === null && <Tabs org={org} run={name} filter={filter} />}
         <div className="min-h-0 flex-1 overflow-auto">
           {deleted ? (
             <Deleted what="run" />

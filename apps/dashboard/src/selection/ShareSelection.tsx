@@ -1,10 +1,10 @@
 import { useRun } from '../run/context.ts';
 import { runPath } from '../run/address.ts';
-import { CopyButton } from '../frame/CopyButton.tsx';
 import { Popover } from '../frame/Popover.tsx';
+import { SharePanel } from '../frame/ShareButton.tsx';
 import { type Chosen, queryOf } from './selection.ts';
 
-/** The address of the selection as a query, for members of the organisation. */
+/** Shares the selection as a query: its address for members, a link for other people. */
 export function ShareSelection({ chosen }: { chosen: Chosen }) {
   const { org, run } = useRun();
   const q = queryOf(chosen);
@@ -15,20 +15,10 @@ export function ShareSelection({ chosen }: { chosen: Chosen }) {
         <p className="text-ink-2">An address has at most 50 rollouts. Tag the selection, then share the query for the tag.</p>
       ) : (
         <div className="flex flex-col gap-2">
-          <h3 className="strong">For members of the organisation</h3>
-          <span className="flex items-center gap-2">
-            <input
-              className="input mono min-w-0 flex-1"
-              readOnly
-              aria-label="Address of the selection"
-              value={address}
-              onFocus={(event) => event.target.select()}
-            />
-            <CopyButton text={address} />
-          </span>
           <p className="label whitespace-normal">
             {chosen.kind === 'query' ? 'It shows all rollouts that match the query, also later ones.' : 'It shows these rollouts.'}
           </p>
+          <SharePanel target={{ kind: 'query', run: run.id, q: q!, address }} />
         </div>
       )}
     </Popover>

@@ -1,6 +1,5 @@
 import type { Share } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import { sharesQuery, revokeShare } from '../data/shares.ts';
 import { formatAbsolute } from '../format/time.ts';
@@ -9,17 +8,36 @@ import { ConfirmDialog } from '../frame/ConfirmDialog.tsx';
 import { Loaded } from '../frame/Loaded.tsx';
 import { type Column, DataTable } from '../table/DataTable.tsx';
 
+/** What the link shows, in words. */
+function nameOf({ kind, rollouts, runs, q }: Share): string {
+  const names = runs.map(({ name }) => name).join(', ');
+  switch (kind) {
+    case 'rollout':
+      return `Rollout ${rollouts[0]}`;
+    case 'rollouts':
+      return `Rollouts ${rollouts.map((id) => id.slice(0, 8)).join(' and ')}`;
+    case 'run':
+      return `Overview of ${names}`;
+    case 'runs':
+      return `Comparison of ${names}`;
+    case 'query':
+      return q === '' ? `All rollouts of ${names}` : `Rollouts of ${names} that match ${q}`;
+  }
+}
+
 const columnsFor = (revoke: (share: Share) => void): readonly Column<Share>[] => [
   {
-    id: 'rollout',
-    head: 'Rollout',
+    id: 'shown',
+    head: 'Shows',
     track: 'minmax(300px,2fr)',
-    cell: ({ rollout, message }) => (
+    title: nameOf,
+    cell: (share) => (
       <>
-        <Link to="/rollout/$id" params={{ id: rollout }} {...(message !== null && { hash: `m-${message}` })} className="link mono">
-          {rollout}
-        </Link>
-        {message !== null && <span className="text-ink-3"> at message {message}</span>}
+        <a href={share.path} className="link">
+          {nameOf(share)}
+        </a>
+        {share.message !== null && <span className="text-ink-3"> at message {share.message}</span>}
+        {share.with_rollouts && <span className="text-ink-3">, with rollouts</span>}
       </>
     ),
   },
@@ -38,7 +56,7 @@ const columnsFor = (revoke: (share: Share) => void): readonly Column<Share>[] =>
     track: '120px',
     align: 'right',
     cell: (share) => (
-      <button type="button" className="link" onClick={() => revoke(share)} aria-label={`Revoke the link to ${share.rollout}`}>
+      <button type="button" className="link" onClick={() => revoke(share)} aria-label={`Revoke the link to ${nameOf(share)}`}>
         Revoke…
       </button>
     ),
@@ -55,8 +73,8 @@ export function SharesTab() {
       {(rows) => (
         <div className="flex h-full min-h-0 flex-col">
           <p className="flex-none border-b border-line px-4 py-3 text-ink-3">
-            Everyone with one of these links can read its rollout until the link expires. To create a link, open a rollout and choose
-            “Share”.
+            Everyone with one of these links can read what it shows until the link expires. To create a link, open a rollout, a run, its
+            list of rollouts or a comparison, and choose “Share”.
           </p>
           <div className="min-h-[160px] flex-1">
             <DataTable
@@ -65,7 +83,7 @@ export function SharesTab() {
               rows={rows}
               rowKey={({ id }) => id}
               minWidth={900}
-              empty={<p className="p-4 text-ink-2">No rollout is shared. Open one, and choose “Share”.</p>}
+              empty={<p className="p-4 text-ink-2">Nothing is shared. Open a rollout, a run or a comparison, and choose “Share”.</p>}
             />
           </div>
           {revoking && (
@@ -76,8 +94,7 @@ export function SharesTab() {
               onClose={() => setRevoking(null)}
             >
               <p>
-                The link of {revoking.author} to rollout <code>{revoking.rollout}</code> stops working. Other links to the rollout stay
-                valid.
+                The link of {revoking.author} stops working: {nameOf(revoking)}. Other links to it stay valid.
               </p>
             </ConfirmDialog>
           )}

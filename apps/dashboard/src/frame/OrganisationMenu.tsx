@@ -1,0 +1,25 @@
+import type { MeView } from '@palestra/protocol';
+import { switchOrganisation } from '../data/organisation.ts';
+import { Menu, MenuChoice } from './Menu.tsx';
+
+/** The organisation of the page. Switches between those of the reader. */
+export function OrganisationMenu({ me: { org, organisations } }: { me: MeView }) {
+  if (organisations.length < 2)
+    return (
+      <span className="chip rail-words min-w-0" title={`Organisation ${org.name}`}>
+        <span className="truncate">{org.name}</span>
+      </span>
+    );
+  return (
+    <span className="rail-words min-w-0 [&>button]:max-w-full">
+      <Menu label="Organisation" align="start" button={<span className="truncate">{org.name} ▾</span>}>
+        <MenuChoice
+          title="Organisation"
+          value={org.name}
+          options={organisations.map(({ name }) => ({ value: name, label: name }))}
+          onChange={(name) => name !== org.name && switchOrganisation(name)}
+        />
+      </Menu>
+    </span>
+  );
+}
