@@ -3,7 +3,7 @@ import type { SessionServerFrame } from '@palestra/protocol';
 import { ApiError } from './http.ts';
 import { callTool, isLost, newSid, pingSession, type PlayCall, type Played, retryWait } from './playground.ts';
 import { followSession, refreshSession, showCall, showSession } from './sessions.ts';
-import { whileVisible } from './stream.ts';
+import { whileVisible } from './live/stream.ts';
 
 /**
  * `live`: calls and events use one socket. `connecting`: the socket is being opened, and calls wait. `http`: no socket can be opened, so calls are

@@ -3,7 +3,7 @@ import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import type { SessionView } from '@palestra/protocol';
 import { useEffect } from 'react';
 import { followSession, sessionQuery } from '../data/sessions.ts';
-import { whileVisible } from '../data/stream.ts';
+import { whileVisible } from '../data/live/stream.ts';
 import { Age } from '../frame/Age.tsx';
 import { CopyButton } from '../frame/CopyButton.tsx';
 import { useKeys } from '../frame/keyboard.ts';
