@@ -245,7 +245,8 @@ export type {
   RunTaskList,
   RunTask,
 } from './schemas/run-groups.schema.ts';
-export type { ToolListQuery, FailureQuery, ToolList, FailureList, RunConfig, RunFacets } from './schemas/run-insights.schema.ts';
+export type { FailureCauseView, FailureList, FailureQuery } from './schemas/failure.schema.ts';
+export type { ToolListQuery, ToolList, RunConfig, RunFacets } from './schemas/run-insights.schema.ts';
 export type { ToolQuery, ToolCheckQuery, ToolSteps, ToolCheck } from './schemas/run-tools.schema.ts';
 export type {
   RunListQuery,

@@ -211,12 +211,10 @@ describe('tools, failures, facets and ingest', () => {
   it('count calls and failures', async () => {
     const { tools } = (await get(path('tools'))).body;
     expect(tools).toMatchObject([{ tool: 'add', rollouts: 48, calls: 48, errors: errors.length, latency: { timed: 0, coverage: 0 } }]);
-    const { failures, looked_at, read } = (await get(path('failures'))).body;
-    expect(read).toBe(looked_at);
-    expect((await get(path('failures'))).body.failures).toEqual(failures);
+    const { failures } = (await get(path('failures'))).body;
     const cluster = failures.find(({ error }: { error: string | null }) => error === 'ValueError: no number <n> at <address>');
-    expect(cluster).toMatchObject({ tool: 'add' });
-    expect(errors.map(({ id }) => id)).toEqual(expect.arrayContaining(cluster.rollouts));
+    expect(cluster).toMatchObject({ tool: 'add', count: errors.length });
+    expect(errors.map(({ id }) => id)).toContain(cluster.example.id);
   });
 
   it('never have more failed results than results', async () => {

@@ -5,6 +5,7 @@ import { Database } from '../platform/database/database.ts';
 import { ReadSettler } from '../store/derive/read-settler.service.ts';
 import { wordOf } from '../store/vocabulary-codes.ts';
 import { type Action, actionsOf, align } from './diff.ts';
+import { FailureTexts } from './failure-texts.service.ts';
 import { type Neighbour, type Neighbours, selectCalls, selectNeighbours } from './neighbours.sql.ts';
 import { outlineOf, timeKind } from './outline.ts';
 import { type ListRequest, RolloutListService } from './rollout-list.service.ts';
@@ -28,6 +29,7 @@ export class RolloutReadsService {
     private readonly transcripts: TranscriptReader,
     private readonly settler: ReadSettler,
     private readonly lists: RolloutListService,
+    private readonly failures: FailureTexts,
   ) {}
 
   readonly #skeletons = new SkeletonCache(async (head) => (await this.transcripts.skeletons([head])).get(head.seq) ?? []);
@@ -35,11 +37,17 @@ export class RolloutReadsService {
   async header({ head, record, orgName }: RolloutSnapshot) {
     // Neighbours are found by groups, which are written with the figures of their step.
     if (record !== null) await this.settler.settle([record.run_seq]);
-    const [messages, neighbours] = await Promise.all([
+    const [messages, neighbours, failures] = await Promise.all([
       this.#skeletons.of(head),
       record === null ? NO_NEIGHBOURS : selectNeighbours(this.database.pool, record),
+      record === null ? null : this.failures.of([record]),
     ]);
-    return { ...presentHeader(head, record, orgName, messages), neighbours, time_kind: timeKind(messages) };
+    return {
+      ...presentHeader(head, record, orgName, messages),
+      neighbours,
+      time_kind: timeKind(messages),
+      failure: failures?.get(head.seq) ?? null,
+    };
   }
 
   /** The rollouts before and after it in a list of its run, in the order of the list. */

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { JsonObject } from '@palestra/protocol';
+import type { CauseRow } from './failure-texts.service.ts';
 import { sampleSql } from './sample.sql.ts';
 
 /** Columns of a narrow row with the names for its codes, as `RolloutRecord`. */
@@ -187,7 +188,7 @@ export async function selectHead(pool: pg.Pool, orgId: string, id: string): Prom
 }
 
 /** A rollout with the rules of its values, from one snapshot, so that a verdict always has its rule. */
-export interface RolloutDetail extends RolloutRecord {
+export interface RolloutDetail extends RolloutRecord, CauseRow {
   /** Names of rules, by the field that they set. */
   rules: Record<string, string> | null;
 }
@@ -195,7 +196,7 @@ export interface RolloutDetail extends RolloutRecord {
 /** Plan: rollouts_pkey, rollout_heads_pkey, rollout_meta_pkey, rollout_rules_pkey. */
 export async function selectRollout(pool: pg.Pool, seq: string): Promise<RolloutDetail | null> {
   const { rows } = await pool.query<RolloutDetail>(
-    `SELECT ${ROLLOUT_COLUMNS}, u.rules || jsonb_strip_nulls(jsonb_build_object('telemetry', m.telemetry_rule)) AS rules
+    `SELECT ${ROLLOUT_COLUMNS}, r.revision, r.cause, r.cause_index, r.cause_kind, r.cause_tool, u.rules || jsonb_strip_nulls(jsonb_build_object('telemetry', m.telemetry_rule)) AS rules
      FROM rollouts r ${ROLLOUT_NAMES} LEFT JOIN rollout_rules u ON u.id = m.rules_id WHERE r.seq = $1`,
     [seq],
   );

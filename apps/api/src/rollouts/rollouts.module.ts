@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { IngestModule } from '../store/ingest.module.ts';
 import { StoreModule } from '../store/store.module.ts';
+import { FailureTexts } from './failure-texts.service.ts';
 import { QueryFilter } from './query-filter.service.ts';
 import { RolloutBodyService } from './rollout-body.service.ts';
 import { RolloutListService } from './rollout-list.service.ts';
@@ -14,7 +15,7 @@ import { RolloutService } from './rollout.service.ts';
 @Module({
   imports: [StoreModule, IngestModule],
   controllers: [RolloutController, RolloutReadsController],
-  providers: [QueryFilter, RolloutService, RolloutListService, RolloutSnapshots, RolloutReadsService, RolloutBodyService],
-  exports: [QueryFilter, RolloutService, RolloutListService, RolloutSnapshots, RolloutReadsService],
+  providers: [FailureTexts, QueryFilter, RolloutService, RolloutListService, RolloutSnapshots, RolloutReadsService, RolloutBodyService],
+  exports: [FailureTexts, QueryFilter, RolloutService, RolloutListService, RolloutSnapshots, RolloutReadsService],
 })
 export class RolloutsModule {}

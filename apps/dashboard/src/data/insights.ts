@@ -37,20 +37,20 @@ export const toolCheckQuery = (run: string, tool: string, { steps, phase }: RunF
     queryFn: ({ signal }) => api('GET /v1/runs/{run}/tools/check', { path: { run }, query: { tool, steps, phase, calls }, signal }),
   });
 
-export const failuresQuery = (run: string, { steps }: RunFilter) =>
+export const failuresQuery = (run: string, filter: RunFilter) =>
   queryOptions({
-    queryKey: ['run', run, 'failures', steps],
-    queryFn: ({ signal }) => failuresPage(run, steps, signal),
+    queryKey: ['run', run, 'failures', filter.steps, filter.phase],
+    queryFn: ({ signal }) => failuresPage(run, filter, signal),
     placeholderData: keepPreviousData,
     refetchOnWindowFocus: false,
   });
-const failuresPage = (run: string, steps: string | undefined, signal: AbortSignal) =>
-  apiOfRun('GET /v1/runs/{run}/failures', { path: { run }, query: { steps, limit: FAILURE_CLUSTERS }, signal });
+const failuresPage = (run: string, { steps, phase }: RunFilter, signal: AbortSignal) =>
+  apiOfRun('GET /v1/runs/{run}/failures', { path: { run }, query: { steps, phase, limit: FAILURE_CLUSTERS }, signal });
 /** The current kinds of failure. */
-export const failuresNowQuery = (run: string, { steps }: RunFilter) =>
+export const failuresNowQuery = (run: string, filter: RunFilter) =>
   queryOptions({
-    queryKey: ['run', run, 'failures-now', steps] as readonly unknown[],
-    queryFn: async ({ signal }) => (await failuresPage(run, steps, signal)).failures,
+    queryKey: ['run', run, 'failures-now', filter.steps, filter.phase] as readonly unknown[],
+    queryFn: async ({ signal }) => (await failuresPage(run, filter, signal)).failures,
     // This query reads messages, so it does not run on every change of a step.
     refetchInterval: FAILURES_NOW_MS,
     meta: {},

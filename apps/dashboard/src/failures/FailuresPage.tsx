@@ -1,77 +1,117 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useState } from 'react';
 import { type Failure, failuresNowQuery, failuresQuery } from '../data/insights.ts';
 import { useNews } from '../data/news.ts';
-import { formatCount, formatReward, formatShare, plural, UNKNOWN } from '../format/number.ts';
+import { formatCount, formatReward, formatShare, plural } from '../format/number.ts';
 import { Loaded } from '../frame/Loaded.tsx';
 import { NewsPill } from '../frame/NewsPill.tsx';
 import { Stop } from '../frame/Stop.tsx';
+import type { FailureList } from '@palestra/protocol';
 import { useRun } from '../run/context.ts';
 import { PlainText } from '../text/PlainText.tsx';
+import { FailureClass } from './FailureClass.tsx';
+import { Trend } from './Trend.tsx';
 
 const keyOf = ({ fingerprint }: Failure): string => fingerprint;
-const EXAMPLES = 5;
+/** Of an error and an example, on the page; the rollout has all of it. */
+const MAX_CHARACTERS = 300;
 
-function Examples({ failure }: { failure: Failure }) {
+const stepsOf = ({ first_step, last_step }: Failure): string =>
+  first_step === null
+    ? 'no step'
+    : first_step === last_step
+      ? `only step ${first_step}`
+      : `first at step ${first_step}, last at ${last_step}`;
+
+function Cluster({ failure, list }: { failure: Failure; list: FailureList }) {
   const { org, run, filter } = useRun();
-  const q = `id:${failure.rollouts.join(',')}`;
+  const { example } = failure;
+  const q = `failure:${failure.fingerprint}`;
+  const hash = example.index === null ? {} : { hash: `m-${example.index}` };
   return (
-    <span className="flex flex-wrap items-center gap-x-3 gap-y-1">
-      {failure.rollouts.slice(0, EXAMPLES).map((id) => (
-        <Link key={id} to="/rollout/$id" params={{ id }} search={{ q }} className="link mono">
-          {id.slice(0, 8)}
-        </Link>
-      ))}
-      <Link to="/$org/runs/$run/rollouts" params={{ org, run: run.name }} search={{ ...filter, q }} className="link">
-        Show all {failure.rollouts.length}
-      </Link>
-    </span>
-  );
-}
-
-function Cluster({ failure, most, total }: { failure: Failure; most: number; total: number }) {
-  const [open, setOpen] = useState(false);
-  const steps = failure.first_step === null ? UNKNOWN : `${failure.first_step}–${failure.last_step}`;
-  return (
-    <li className="border-b border-line px-4 py-2">
-      <button
-        type="button"
-        data-row
-        aria-expanded={open}
-        onClick={() => setOpen(!open)}
-        className="grid w-full grid-cols-[64px_112px_minmax(0,1fr)_110px_90px_72px] items-center gap-3 text-left"
-      >
-        <span className="num strong">{formatCount(failure.count)}</span>
-        <span className="h-[6px] rounded-[3px] bg-paper-2" aria-hidden="true">
-          <span className="block h-full rounded-[3px] bg-unscored" style={{ width: `${(100 * failure.count) / most}%` }} />
-        </span>
-        <span className={`truncate ${failure.error === null ? 'text-ink-3' : 'mono'}`}>
-          {failure.error === null ? 'no error text' : <PlainText text={failure.error.slice(0, 300)} />}
-        </span>
-        <span className="mono truncate text-ink-2">{failure.tool ?? UNKNOWN}</span>
-        <Stop stop={failure.stop} />
-        <span className="num">{formatReward(failure.mean_reward)}</span>
-      </button>
-      {open && (
-        <div className="mt-2 flex flex-col gap-2 pl-[188px]">
-          {failure.error !== null && (
-            <pre className="code-block max-h-[180px] overflow-auto whitespace-pre-wrap">
-              <PlainText text={failure.error} />
-            </pre>
+    <li className="grid grid-cols-[72px_minmax(0,1fr)_220px] gap-x-4 gap-y-1 border-b border-line px-4 py-3 max-[760px]:grid-cols-[56px_minmax(0,1fr)]">
+      <div className="num">
+        <p className="text-[16px] strong">{formatCount(failure.count)}</p>
+        <p className="label">{formatShare(failure.count, list.rollouts)}</p>
+      </div>
+      <div className="min-w-0">
+        <p className="flex min-w-0 flex-wrap items-baseline gap-x-2">
+          <FailureClass of={failure.class} />
+          {failure.tool !== null && (
+            <span className="mono strong">
+              <PlainText text={failure.tool} />
+            </span>
           )}
-          <p className="label">
-            {formatShare(failure.count, total)} of the checked rollouts · steps {steps} · fingerprint{' '}
-            <span className="mono">{failure.fingerprint}</span>
+          {failure.error === null ? (
+            <Stop stop={example.stop} />
+          ) : (
+            <span className="mono min-w-0 break-words">
+              <PlainText text={failure.error.slice(0, MAX_CHARACTERS)} />
+            </span>
+          )}
+        </p>
+        {example.text !== null && example.text !== '' && (
+          <p className="mt-1 truncate text-[12px] text-ink-3" title={example.text.slice(0, 2_000)}>
+            “<PlainText text={example.text.slice(0, MAX_CHARACTERS)} />”
           </p>
-          <Examples failure={failure} />
-        </div>
-      )}
+        )}
+        <p className="mt-1 flex flex-wrap gap-x-4 gap-y-1 text-[12px]">
+          <Link to="/$org/runs/$run/rollouts" params={{ org, run: run.name }} search={{ ...filter, q }} className="link">
+            All {plural(failure.count, 'rollout')}
+          </Link>
+          <Link to="/rollout/$id" params={{ id: example.id }} search={{ q }} {...hash} className="link">
+            Newest example{example.step === null ? '' : `, step ${example.step}`}
+          </Link>
+          {failure.solved > 0 && <span className="text-ink-3">{formatCount(failure.solved)} succeeded nevertheless</span>}
+          <span className="text-ink-3">mean reward {formatReward(failure.mean_reward)}</span>
+          {failure.other_runs.length > 0 && (
+            <span className="text-ink-3">
+              also in{' '}
+              {failure.other_runs.map(({ name, count }, at) => (
+                <span key={name}>
+                  {at > 0 && ', '}
+                  <Link to="/$org/runs/$run/rollouts" params={{ org, run: name }} search={{ q }} className="link">
+                    <PlainText text={name} />
+                  </Link>{' '}
+                  {count >= 1_000 ? '1 000 or more' : formatCount(count)}
+                </span>
+              ))}
+            </span>
+          )}
+        </p>
+      </div>
+      <div className="max-[760px]:col-start-2">
+        <Trend values={failure.trend} bins={list.bins} label="Rollouts with this failure by step" />
+        <p className="label">{stepsOf(failure)}</p>
+      </div>
     </li>
   );
 }
 
-/** Failures of the newest rollouts, clustered by normalised error, last tool and stop reason. */
+/** What the counts are over, and whose failures they are. */
+function Summary({ list }: { list: FailureList }) {
+  const { classes, failed, solved, rollouts, kinds, pending, bins, failures } = list;
+  const [first, last] = [bins[0]?.from, bins.at(-1)?.to];
+  const steps = first === undefined ? '' : first === last ? ` of step ${first}` : ` of steps ${first} to ${last}`;
+  return (
+    <p className="min-w-0">
+      <span className="strong">
+        {formatCount(failed)} of {plural(rollouts, 'rollout')}
+        {steps} had a failure
+      </span>
+      <span className="text-ink-2">
+        {' '}
+        by {plural(kinds, 'cause')}: {formatCount(classes.policy)} of the policy, {formatCount(classes.environment)} of the environment,{' '}
+        {formatCount(classes.infrastructure)} of the infrastructure.
+        {solved > 0 && ` ${formatCount(solved)} succeeded nevertheless.`}
+        {kinds > failures.length && ` The ${formatCount(failures.length)} most frequent causes are shown.`}
+        {pending > 0 && ` ${plural(pending, 'rollout')} wait for their cause and are not counted.`}
+      </span>
+    </p>
+  );
+}
+
+/** Failed rollouts by cause: whose failure, which tool, which error. Counts are exact and depend on stored rollouts only. */
 export function FailuresPage() {
   const { run, filter } = useRun();
   const failures = useQuery(failuresQuery(run.id, filter));
@@ -79,42 +119,29 @@ export function FailuresPage() {
   const news = useNews(run.version, shown, failuresNowQuery(run.id, filter));
   return (
     <Loaded query={failures}>
-      {(data) => {
-        const most = Math.max(1, ...data.failures.map(({ count }) => count));
-        return (
-          <>
-            <div className="flex items-center gap-3 border-b border-line px-4 py-2">
-              <p className="label">
-                {plural(data.failures.length, 'kind')} of failure among the newest {formatCount(data.looked_at)} rollouts in these steps
-                with an error or an abnormal stop
-                {data.read < data.looked_at && (
-                  <> · messages of {formatCount(data.read)} were read within the time limit; the others are clustered by stop reason only</>
-                )}
-              </p>
-              <span className="flex-1" />
-              <NewsPill news={news} noun="kinds of failure" onShow={() => void failures.refetch()} />
-            </div>
-            <div aria-hidden="true" className="grid grid-cols-[64px_112px_minmax(0,1fr)_110px_90px_72px] gap-3 border-b border-line px-4">
-              {['Rollouts', '', 'Normalised error', 'Last tool', 'Stop', 'Reward'].map((head, i) => (
-                <span key={i} className={`label py-[6px] ${i === 0 || i === 5 ? 'text-right' : ''}`}>
-                  {head}
-                </span>
-              ))}
-            </div>
-            {data.failures.length === 0 ? (
-              <p className="p-4 text-ink-2">
+      {(data) => (
+        <>
+          <div className="flex items-center gap-3 border-b border-line px-4 py-2">
+            {data.failed === 0 ? (
+              <p className="text-ink-2">
                 No rollout failed in these steps: no tool result is an error, and every rollout ended normally.
+                {data.pending > 0 && ` ${plural(data.pending, 'rollout')} wait for their cause and are not counted.`}
               </p>
             ) : (
-              <ul aria-label="Kinds of failure">
-                {data.failures.map((failure) => (
-                  <Cluster key={failure.fingerprint} failure={failure} most={most} total={data.looked_at} />
-                ))}
-              </ul>
+              <Summary list={data} />
             )}
-          </>
-        );
-      }}
+            <span className="flex-1" />
+            <NewsPill news={news} noun="kinds of failure" onShow={() => void failures.refetch()} />
+          </div>
+          {data.failures.length > 0 && (
+            <ul aria-label="Failures by cause">
+              {data.failures.map((failure) => (
+                <Cluster key={failure.fingerprint} failure={failure} list={data} />
+              ))}
+            </ul>
+          )}
+        </>
+      )}
     </Loaded>
   );
 }

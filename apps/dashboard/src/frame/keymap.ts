@@ -36,7 +36,7 @@ export const KEY_GROUPS: readonly { title: string; keys: readonly KeyEntry[] }[]
     keys: [
       { key: 'j', description: 'next turn' },
       { key: 'k', description: 'previous turn' },
-      { key: 'J', description: 'next error or reward' },
+      { key: 'J', description: 'next error or deciding reward' },
       { key: 'K', description: 'previous error or reward' },
       { key: 'h', description: 'previous sample (left)' },
       { key: 'l', description: 'next sample (right)' },

@@ -7,6 +7,7 @@ import { Dialog } from '../frame/Dialog.tsx';
 import { useGuest } from '../frame/guest.ts';
 import { annotationTexts, assessmentOf } from './annotation-text.ts';
 import { type RolloutContext, RolloutProvider } from './context.ts';
+import { CauseLine } from './CauseLine.tsx';
 import { FindBar } from './FindBar.tsx';
 import { Header } from './Header.tsx';
 import { PrintedTranscript } from './transcript/PrintedTranscript.tsx';
@@ -108,6 +109,7 @@ export function Reader({ header, outline: uploadedOutline }: { header: RolloutHe
           assessment={assessmentOf(annotations)}
           member={group?.rollouts.find((rollout) => rollout.id === id)}
         />
+        {!print && <CauseLine {...{ header, outline, items, decisive, solved, go }} />}
         {finding && <FindBar {...{ typed, setTyped, find, selected, run }} openCount={findCount} go={goToHit} close={closeFind} />}
         {!print && (
           <p className="hidden p-2 print:block">

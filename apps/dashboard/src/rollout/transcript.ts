@@ -126,10 +126,17 @@ export function nextTurn(items: readonly TranscriptItem[], from: number, step: 1
   return step > 0 ? starts.find((row) => row > from) : starts.findLast((row) => row < from);
 }
 
-/** The nearest row before or after `from` with a reward or an error; undefined if there is none. */
+/** A reward counts as deciding from this part of the largest one on. */
+const DECIDING = 0.25;
+
+/** The nearest row before or after `from` with an error or a deciding reward; undefined if there is none. */
 export function nextMarked(outline: RolloutOutline, items: readonly TranscriptItem[], from: number, step: 1 | -1): number | undefined {
-  for (let row = from + step; row >= 0 && row < items.length; row += step)
-    if (rewardOf(outline, items[row]!) !== null || errorOf(outline, items[row]!) !== 0) return row;
+  const sizeOf = (item: TranscriptItem | undefined) => (item ? Math.abs(rewardOf(outline, item) ?? 0) : 0);
+  const least = DECIDING * sizeOf(items[decisiveRow(outline, items)]);
+  for (let row = from + step; row >= 0 && row < items.length; row += step) {
+    const size = sizeOf(items[row]);
+    if ((size > 0 && size >= least) || errorOf(outline, items[row]!) !== 0) return row;
+  }
   return undefined;
 }
 

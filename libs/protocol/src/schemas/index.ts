@@ -129,15 +129,8 @@ export {
   runTaskListSchema,
   runTaskSchema,
 } from './run-groups.schema.ts';
-export {
-  toolListQuerySchema,
-  toolListSchema,
-  failureQuerySchema,
-  failureListSchema,
-  runConfigSchema,
-  runFacetsQuerySchema,
-  runFacetsSchema,
-} from './run-insights.schema.ts';
+export { failureCauseSchema, failureListSchema, failureQuerySchema } from './failure.schema.ts';
+export { toolListQuerySchema, toolListSchema, runConfigSchema, runFacetsQuerySchema, runFacetsSchema } from './run-insights.schema.ts';
 export { toolQuerySchema, toolStepsSchema, toolCheckQuerySchema, toolCheckSchema } from './run-tools.schema.ts';
 export {
   runListQuerySchema,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { VERIFICATIONS } from '../vocabularies.ts';
+import { failureCauseSchema } from './failure.schema.ts';
 import { rolloutListQuerySchema, rolloutRowSchema, rolloutViewSchema } from './rollout.schema.ts';
 
 const neighbour = z
@@ -16,6 +17,7 @@ export const rolloutHeaderSchema = rolloutViewSchema.omit({ messages: true }).ex
   time_kind: z
     .enum(['live', 'upload'])
     .describe('`upload`: message times are those of the upload, and the time between them means nothing.'),
+  failure: failureCauseSchema.nullable().describe('Why it failed; null: nothing failed, or not derived yet.'),
 });
 
 export const rolloutBesideQuerySchema = rolloutListQuerySchema.pick({ q: true, sort: true, order: true });

@@ -40,30 +40,6 @@ export const toolListSchema = z.object({
   rollouts: z.number(),
 });
 
-export const failureQuerySchema = z.object({
-  steps: scopeQuery.steps,
-  limit: z.coerce.number().int().min(1).max(100).default(20).describe('Clusters.'),
-});
-export type FailureQuery = z.infer<typeof failureQuerySchema>;
-export const failureListSchema = z.object({
-  failures: z.array(
-    z.object({
-      fingerprint: z.string(),
-      error: z.string().nullable().describe('Text of the last error without the parts that differ between rollouts; null: no error text.'),
-      tool: z.string().nullable(),
-      stop: z.string(),
-      count: z.number(),
-      rollouts: z.array(z.string()).describe('Newest examples.'),
-      first_step: z.number().nullable(),
-      last_step: z.number().nullable(),
-      mean_reward: z.number().nullable(),
-    }),
-  ),
-  looked_at: z.number().describe('Newest rollouts with an error or without an end.'),
-  read: z.number().describe('Rollouts whose messages were read in time; the others are clustered by their stop reason only.'),
-  incomplete: z.boolean(),
-});
-
 export const runConfigSchema = z.object({
   run: z.object({ id: z.string(), name: z.string(), version: z.string(), created_at: z.string(), updated_at: z.string() }),
   ingest: z.object({ accepted: z.number(), duplicates: z.number(), conflicts: z.number(), late: z.number(), nonfinite: z.number() }),
@@ -116,6 +92,5 @@ export const runFacetsSchema = z.object({
 });
 
 export type ToolList = z.infer<typeof toolListSchema>;
-export type FailureList = z.infer<typeof failureListSchema>;
 export type RunConfig = z.infer<typeof runConfigSchema>;
 export type RunFacets = z.infer<typeof runFacetsSchema>;

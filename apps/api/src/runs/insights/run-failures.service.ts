@@ -1,116 +1,115 @@
 import { Injectable } from '@nestjs/common';
-import { TimeSlice } from '@palestra/kit';
-import { type FailureQuery, PalestraError, STOP_REASONS } from '@palestra/protocol';
-import { LRUCache } from 'lru-cache';
-import { MESSAGE_FLAGS, ROLLOUT_FLAGS } from '@palestra/rollouts';
+import { type FailureQuery, type FailureList, PHASES, STOP_REASONS } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
-import { wordOf } from '../../store/vocabulary-codes.ts';
-import { type StoredMessageRow, TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
-import { type FailureKey, fingerprint, normaliseError } from './failure-fingerprint.ts';
-import { type FailedRow, selectFailed } from './run-insights.sql.ts';
+import { FailureTexts } from '../../rollouts/failure-texts.service.ts';
+import { codeOf, wordOf } from '../../store/vocabulary-codes.ts';
 import type { RunScope } from '../run-scope.ts';
+import {
+  type ClusterRow,
+  countUnderived,
+  type FailureScope,
+  selectClusters,
+  selectExamples,
+  selectOtherRuns,
+  selectStepSizes,
+  selectTrends,
+} from './run-failures.sql.ts';
 
-const FLAGS = ROLLOUT_FLAGS.tool_error | ROLLOUT_FLAGS.env_error | ROLLOUT_FLAGS.infra_error | ROLLOUT_FLAGS.parse_error;
-/** Bounds: failed rollouts of one answer, and newest rollouts among which they are searched. */
-const MAX_FAILED = 500;
-const SEARCHED = 50_000;
-/** Bounds of the transcripts that one request has in memory. One transcript is always read. */
-const READ_ROLLOUTS = 100;
-const READ_BYTES = 4 * 1024 * 1024;
-/** Milliseconds for reading messages. A request that needs longer fails, and the next one continues from the cache. */
-const READ_MS = 20_000;
-const MAX_CACHED = 20_000;
-const EXAMPLES = 5;
+const MAX_BINS = 40;
+const MAX_OTHER_RUNS = 5;
+const OTHER_RUNS = { within: 50, most: 1_000 };
 
-/** Failed rollouts, clustered by their error. */
+/** Failed rollouts of a run, clustered by cause (docs/reference/failures.md). Counts depend on stored rows only. */
 @Injectable()
 export class RunFailuresService {
-  /** By rollout and revision. */
-  readonly #keys = new LRUCache<string, FailureKey>({ max: MAX_CACHED });
-
   constructor(
     private readonly database: Database,
-    private readonly transcripts: TranscriptReader,
+    private readonly texts: FailureTexts,
   ) {}
 
-  async list(run: RunScope, { steps, limit }: FailureQuery) {
-    const rows = await selectFailed(
+  async list(run: RunScope, { steps, phase, env, limit }: FailureQuery): Promise<FailureList> {
+    const { pool } = this.database;
+    const scope: FailureScope = {
+      orgId: run.orgId,
+      runSeq: run.seq,
+      phase: phase === undefined ? null : codeOf(PHASES, phase),
+      steps: steps === undefined ? null : { from: steps.from, to: steps.to },
+      env: env ?? null,
+    };
+    const [clusters, sizes, pending] = await Promise.all([
+      selectClusters(pool, scope, limit),
+      selectStepSizes(pool, scope),
+      countUnderived(pool, scope),
+    ]);
+    const bins = binsOf(sizes);
+    const causes = clusters.map(({ cause }) => cause);
+    const [trends, others, examples] = await Promise.all([
+      bins === null ? [] : selectTrends(pool, scope, { causes, ...bins }),
+      selectOtherRuns(pool, scope, causes, OTHER_RUNS),
+      this.#examples(run, clusters),
+    ]);
+    const all = clusters[0];
+    return {
+      failures: clusters.flatMap((cluster) => {
+        const example = examples.get(cluster.example);
+        if (example === undefined) return [];
+        const { fingerprint, class: cause, kind, tool, error } = example.failure;
+        const trend = (bins?.bins ?? []).map(() => 0);
+        for (const { cause: of, bin, n } of trends) if (of === cluster.cause && bin in trend) trend[bin] = n;
+        return {
+          ...{ fingerprint, class: cause, kind, tool, error },
+          count: cluster.n,
+          solved: cluster.solved,
+          first_step: cluster.first_step,
+          last_step: cluster.last_step,
+          mean_reward: cluster.mean_reward,
+          trend,
+          example: example.row,
+          other_runs: others
+            .filter(({ cause: of }) => of === cluster.cause)
+            .slice(0, MAX_OTHER_RUNS)
+            .map(({ name, n }) => ({ name, count: n })),
+        };
+      }),
+      kinds: all?.kinds ?? 0,
+      failed: all?.failed ?? 0,
+      solved: all?.all_solved ?? 0,
+      classes: { policy: all?.policy ?? 0, environment: all?.environment ?? 0, infrastructure: all?.infrastructure ?? 0 },
+      rollouts: sizes.reduce((sum, { rollouts }) => sum + rollouts, 0),
+      pending,
+      bins: bins?.bins ?? [],
+    };
+  }
+
+  /** By `seq`, with the text of each. */
+  async #examples(run: RunScope, clusters: readonly ClusterRow[]) {
+    const rows = await selectExamples(
       this.database.pool,
       run.seq,
-      steps?.from ?? -1,
-      steps?.to ?? 2_147_483_647,
-      FLAGS,
-      MAX_FAILED,
-      SEARCHED,
+      clusters.map(({ example }) => example),
     );
-    const keys = new Map(rows.map((row) => [row, this.#keys.get(nameOf(row))]));
-    const unread = rows.filter((row) => keys.get(row) === undefined);
-    const deadline = performance.now() + READ_MS;
-    // Every rollout is read, however long it takes: counts that depend on the time change between two loads.
-    for (let at = 0; at < unread.length;) {
-      if (performance.now() > deadline) throw new PalestraError('too_expensive');
-      const batch = batchOf(unread, at);
-      at += batch.length;
-      for (const [row, key] of await this.#read(batch)) {
-        keys.set(row, key);
-        this.#keys.set(nameOf(row), key);
-      }
-    }
-    const found = rows.map((row) => ({ row, key: keys.get(row)! }));
-    return { failures: clusters(found).slice(0, limit), looked_at: rows.length, read: rows.length, incomplete: false };
-  }
-
-  async #read(rows: readonly FailedRow[]): Promise<Map<FailedRow, FailureKey>> {
-    const messages = await this.transcripts.messagesOfMany(rows);
-    const keys = new Map<FailedRow, FailureKey>();
-    const slice = new TimeSlice();
-    for (const row of rows) {
-      if (slice.isOver) await slice.renew();
-      keys.set(row, keyOf(row, messages.get(row.seq) ?? []));
-    }
-    return keys;
+    const failures = await this.texts.of(rows);
+    return new Map(
+      rows.flatMap(({ seq, id, step, stop }) => {
+        const failure = failures.get(seq);
+        if (failure === undefined) return [];
+        const { text, index } = failure;
+        return [[seq, { failure, row: { id, step, stop: wordOf(STOP_REASONS, stop) ?? ('unknown' as const), text, index } }] as const];
+      }),
+    );
   }
 }
 
-const nameOf = ({ seq, revision }: FailedRow): string => `${seq} ${revision}`;
-
-function batchOf(rows: readonly FailedRow[], from: number): FailedRow[] {
-  let to = from + 1;
-  for (let { bytes } = rows[from]!; to < rows.length && to - from < READ_ROLLOUTS; to += 1) {
-    bytes += rows[to]!.bytes;
-    if (bytes > READ_BYTES) break;
-  }
-  return rows.slice(from, to);
-}
-
-function keyOf(row: FailedRow, messages: readonly StoredMessageRow[]): FailureKey {
-  const failed = messages.findLast(({ flags }) => flags & (MESSAGE_FLAGS.error | MESSAGE_FLAGS.parseError));
-  const call = messages.findLast(({ type, name }) => type === 'tool_call' && name !== null);
-  const stop = wordOf(STOP_REASONS, row.stop) ?? 'unknown';
-  return { error: failed ? normaliseError(failed.content ?? '') : null, tool: call?.name ?? null, stop };
-}
-
-function clusters(keys: readonly { row: FailedRow; key: FailureKey }[]) {
-  const byPrint = new Map<string, { key: FailureKey; rows: FailedRow[] }>();
-  for (const { row, key } of keys) {
-    const print = fingerprint(key);
-    const cluster = byPrint.get(print) ?? { key, rows: [] };
-    byPrint.set(print, cluster);
-    cluster.rows.push(row);
-  }
-  return [...byPrint]
-    .map(([print, { key, rows }]) => {
-      const rewards = rows.flatMap(({ reward }) => reward ?? []);
-      const steps = rows.flatMap(({ step }) => step ?? []);
-      return {
-        fingerprint: print,
-        ...key,
-        count: rows.length,
-        rollouts: rows.slice(0, EXAMPLES).map(({ id }) => id),
-        first_step: steps.length === 0 ? null : Math.min(...steps),
-        last_step: steps.length === 0 ? null : Math.max(...steps),
-        mean_reward: rewards.length === 0 ? null : rewards.reduce((a, b) => a + b, 0) / rewards.length,
-      };
-    })
-    .toSorted((a, b) => b.count - a.count || (a.fingerprint < b.fingerprint ? -1 : 1));
+/** Bins of equally many steps; null without a step. */
+function binsOf(sizes: readonly { step: number; rollouts: number }[]) {
+  const known = sizes.filter(({ step }) => step >= 0);
+  const [first, last] = [known[0]?.step, known.at(-1)?.step];
+  if (first === undefined || last === undefined) return null;
+  const width = Math.ceil((last - first + 1) / MAX_BINS);
+  const bins = Array.from({ length: Math.ceil((last - first + 1) / width) }, (_, bin) => {
+    const from = first + bin * width;
+    return { from, to: Math.min(last, from + width - 1), rollouts: 0 };
+  });
+  for (const { step, rollouts } of known) bins[Math.floor((step - first) / width)]!.rollouts += rollouts;
+  return { bins, first, width };
 }

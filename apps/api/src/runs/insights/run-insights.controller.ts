@@ -79,10 +79,10 @@ export class RunInsightsController {
   @Get('failures')
   @ReadsRun()
   @Api({
-    summary: 'What went wrong, clustered',
+    summary: 'Why rollouts failed, by cause',
     query: failureQuerySchema,
     response: failureListSchema,
-    errors: ['run_not_found', 'too_expensive'],
+    errors: ['run_not_found'],
   })
   failures(@OfRun() run: RunScope, @Query({ schema: failureQuerySchema }) query: FailureQuery) {
     return this.failed.list(run, query);

@@ -59,40 +59,6 @@ export async function selectLatencies(
   return new Map(rows.flatMap(({ tool, latency }) => (tool === null || latency === null ? [] : [[tool, latency] as const])));
 }
 
-export interface FailedRow {
-  seq: string;
-  id: string;
-  day: string;
-  sealed: boolean;
-  step: number | null;
-  stop: number | null;
-  reward: number | null;
-  revision: number;
-  /** Of its messages. */
-  bytes: number;
-}
-
-/** The newest rollouts of a run with one of the flags, a failure, or a stop other than `finished`. Plan: rollouts_run_step_idx backwards, at most `within` rows of it. */
-export const FAILED = `
-SELECT r.seq, r.id, h.day::text, h.sealed_at IS NOT NULL AS sealed, r.step, r.stop, r.reward, r.revision, r.bytes::float8 AS bytes FROM (
-  SELECT * FROM (SELECT seq, id, step, stop, reward, revision, bytes, flags, failure FROM rollouts WHERE run_seq = $1 AND COALESCE(step, -1) BETWEEN $2 AND $3
-    ORDER BY COALESCE(step, -1) DESC, seq DESC LIMIT $6) newest
-  WHERE flags & $4 <> 0 OR failure IS NOT NULL OR COALESCE(stop, 0) <> 0 ORDER BY seq DESC LIMIT $5) r
-JOIN rollout_heads h ON h.seq = r.seq ORDER BY r.seq DESC`;
-
-export async function selectFailed(
-  pool: pg.Pool,
-  runSeq: number,
-  from: number,
-  to: number,
-  flags: number,
-  limit: number,
-  within: number,
-): Promise<FailedRow[]> {
-  const { rows } = await pool.query<FailedRow>({ name: 'run-failed', text: FAILED, values: [runSeq, from, to, flags, limit, within] });
-  return rows;
-}
-
 export interface ConfigRow {
   looked_at: number;
   bytes: number;

@@ -50,7 +50,11 @@ export function Grading(props: PanelProps) {
       <PropertyList
         items={[
           ...components.slice(0, MAX_COMPONENTS).map(([name, value]) => [name, formatReward(value)] as const),
-          grader === null ? ['last result', <LastScoredMessage key="l" {...props} />] : ['grader', <ShortText key="g" text={grader} />],
+          grader !== null
+            ? ['grader', <ShortText key="g" text={grader} />]
+            : header.failure?.text
+              ? ['failure', <ShortText key="f" text={header.failure.text} />]
+              : ['last result', <LastScoredMessage key="l" {...props} />],
           ...(goldenAnswer === null ? [] : ([['golden answer', <ShortText key="a" text={goldenAnswer} />]] as const)),
         ]}
       />

@@ -15,36 +15,58 @@ import { Grading, RelatedRollouts } from './Grading.tsx';
 import type { PanelProps } from './panel-props.ts';
 import { PropertyList, Section } from './parts.tsx';
 
+/** Rewards that are always visible, and those that open with a click. */
+const MAX_VISIBLE = 8;
 const MAX_LISTED = 100;
 
-/** The messages with a reward, and the total. */
+/** The messages with a reward, the largest first, and the total. Zeros are folded. */
 function Rewards({ header, outline, items, go }: PanelProps) {
   const scored = useMemo(
-    () => items.map((item, row) => ({ item, row, reward: rewardOf(outline, item) })).filter(({ reward }) => reward !== null),
+    () =>
+      items
+        .map((item, row) => ({ item, row, reward: rewardOf(outline, item) }))
+        .filter(({ reward }) => reward !== null)
+        .toSorted((a, b) => Math.abs(b.reward!) - Math.abs(a.reward!) || b.row - a.row),
     [outline, items],
+  );
+  const zeros = scored.filter(({ reward }) => reward === 0).length;
+  const visible = scored.slice(0, Math.min(MAX_VISIBLE, scored.length - zeros));
+  const folded = scored.slice(visible.length, MAX_LISTED);
+  const list = (rewards: typeof scored) => (
+    <ul className="text-[12px]">
+      {rewards.map(({ item, row, reward }) => (
+        <li key={row}>
+          <button
+            type="button"
+            onClick={() => go(row)}
+            className="flex h-[22px] w-full items-center justify-between gap-2 hover:bg-paper-2"
+          >
+            <span className="truncate text-ink-2">
+              <PlainText text={name(item)} /> <span className="text-ink-3">#{item.anchor}</span>
+            </span>
+            <span className="num">{formatReward(reward)}</span>
+          </button>
+        </li>
+      ))}
+    </ul>
   );
   const name = (item: TranscriptItem) => (item.kind === 'call' ? (nameAt(outline, item.call) ?? 'result') : 'message');
   return (
     <Section title="Reward">
       <RewardStrip outline={outline} items={items} width={286} height={36} />
       {scored.length === 0 && <p className="text-[12px] text-ink-3">No message has a reward.</p>}
-      <ul className="max-h-[200px] overflow-auto text-[12px]">
-        {scored.slice(0, MAX_LISTED).map(({ item, row, reward }) => (
-          <li key={row}>
-            <button
-              type="button"
-              onClick={() => go(row)}
-              className="flex h-[22px] w-full items-center justify-between gap-2 hover:bg-paper-2"
-            >
-              <span className="truncate text-ink-2">
-                <PlainText text={name(item)} /> <span className="text-ink-3">#{item.anchor}</span>
-              </span>
-              <span className="num">{formatReward(reward)}</span>
-            </button>
-          </li>
-        ))}
-      </ul>
-      {scored.length > MAX_LISTED && <p className="label">and {formatCount(scored.length - MAX_LISTED)} more</p>}
+      {list(visible)}
+      {folded.length > 0 && (
+        <details className="text-[12px]">
+          <summary className="cursor-pointer text-ink-3 hover:text-ink-1">
+            {zeros === scored.length - visible.length
+              ? plural(zeros, 'message') + ' with reward 0'
+              : `${formatCount(scored.length - visible.length)} more, ${formatCount(zeros)} with reward 0`}
+          </summary>
+          {list(folded)}
+          {scored.length > MAX_LISTED && <p className="label">and {formatCount(scored.length - MAX_LISTED)} more</p>}
+        </details>
+      )}
       <dl className="text-[12px]">
         <Total name="total" title="The sum of the message rewards. If no message has one: the reported total, unless it is 0" strong>
           {header.reward === null ? (
