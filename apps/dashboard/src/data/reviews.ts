@@ -30,7 +30,11 @@ async function withChange<T>(work: Promise<T>): Promise<T> {
 
 export const createReviewQueue = (body: NewReviewQueue): Promise<ReviewQueueDetail> => withChange(api('POST /v1/review-queues', { body }));
 export const closeReviewQueue = (id: string) => withChange(api('POST /v1/review-queues/{id}/close', { path: { id } }));
-export const deleteReviewQueue = (id: string) => withChange(api('DELETE /v1/review-queues/{id}', { path: { id } }));
+/** Reads the list again, and not the queue that is gone. */
+export async function deleteReviewQueue(id: string): Promise<void> {
+  await api('DELETE /v1/review-queues/{id}', { path: { id } });
+  await queryClient.invalidateQueries({ queryKey: reviewQueuesQuery.queryKey, exact: true });
+}
 
 /** Reserves the next item. `skipped`: also items that the caller has skipped. */
 export const nextReview = (id: string, skipped: boolean) => api('POST /v1/review-queues/{id}/next', { path: { id }, body: { skipped } });

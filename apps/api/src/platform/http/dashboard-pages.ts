@@ -36,6 +36,8 @@ const PAGES = [
   '/:org/runs/*',
   '/rollout/:id',
   '/compare',
+  '/reviews',
+  '/reviews/*',
   '/exports',
   '/alerts',
   '/check',
