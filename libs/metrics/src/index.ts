@@ -19,7 +19,7 @@ export {
   percentileOfHistogram,
   binWidth,
 } from './histogram.ts';
-export { type Agreement, alphaInterval, type AnswerPattern, krippendorffAlpha } from './agreement.ts';
+export { alphaInterval, krippendorffAlpha } from './agreement.ts';
 export { type Interval, passIntervals, type SampleSums, studentInterval, studentIntervalOfSums, wilsonInterval } from './intervals.ts';
 export type { MetricDefinition } from './lens.ts';
 export { lensRolloutRule, rolloutOfLens } from './lens-rollout.ts';
@@ -34,7 +34,7 @@ export {
   type SuccessRule,
   takeRollouts,
 } from './rollout-columns.ts';
-export { type Cluster, clusteredProportion, type Proportion } from './proportion.ts';
+export { clusteredProportion, type Proportion } from './proportion.ts';
 export { percentileOfCounts } from './summary.ts';
 export { groupBy } from './group-by.ts';
 export * from './compare/index.ts';

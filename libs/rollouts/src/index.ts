@@ -5,15 +5,7 @@ export { missingIndexes, missingRanges } from './events/gaps.ts';
 export { MESSAGE_FLAGS, messageFlags } from './events/message-flags.ts';
 export { type MessageSkeleton, skeletonOf } from './events/message-skeleton.ts';
 export { errorLine, normaliseError, READ_PART } from './failure/error-text.ts';
-export {
-  type ErrorMessage,
-  type FailureCause,
-  type FailurePoint,
-  failureCause,
-  failurePoint,
-  reportedText,
-  textOfError,
-} from './failure/failure-cause.ts';
+export { type ErrorMessage, type FailureCause, failureCause, failurePoint, reportedText, textOfError } from './failure/failure-cause.ts';
 export { groupKeyOf, taskOfVariant } from './fill-rules/group-key.ts';
 export { taskKeyOf } from './fill-rules/task-key.ts';
 export { canonicalArgsHash } from './json/canonical-json.ts';

@@ -201,7 +201,12 @@ it('rows from before are pending until they are derived again, and in no count',
 it('another text per rollout gives as many causes; the answer has the most frequent ones and counts the rest', async () => {
   const run = `failures hostile ${randomUUID()}`;
   const message = (id: string, index: number, more: object) => ({
-    ...{ eventType: 'message', rolloutEventId: id, timestamp: 1_000, index, isFinished: false, eventId: randomUUID() },
+    eventType: 'message',
+    rolloutEventId: id,
+    timestamp: 1_000,
+    index,
+    isFinished: false,
+    eventId: randomUUID(),
     ...more,
   });
   const letters = (n: number) => String.fromCodePoint(97 + (n % 26)) + String.fromCodePoint(97 + Math.floor(n / 26));

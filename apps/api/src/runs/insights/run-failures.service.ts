@@ -57,7 +57,11 @@ export class RunFailuresService {
         const trend = (bins?.bins ?? []).map(() => 0);
         for (const { cause: of, bin, n } of trends) if (of === cluster.cause && bin in trend) trend[bin] = n;
         return {
-          ...{ fingerprint, class: cause, kind, tool, error },
+          fingerprint,
+          class: cause,
+          kind,
+          tool,
+          error,
           count: cluster.n,
           solved: cluster.solved,
           first_step: cluster.first_step,
