@@ -257,7 +257,7 @@ export type {
   TaskDifficulty,
   RunChangeBody,
 } from './schemas/run.schema.ts';
-export type { SavedViewBody, SavedView, SavedViewList, NewSavedView } from './schemas/saved-view.schema.ts';
+export type { SavedViewBody, SavedView, SavedViewList, NewSavedView } from './schemas/annotation.schema.ts';
 export type { SearchQuery, SearchPage } from './schemas/search.schema.ts';
 export type { SessionPolicyView } from './schemas/session-policy.schema.ts';
 export type {

@@ -140,7 +140,7 @@ export {
   taskDifficultySchema,
   runChangeSchema,
 } from './run.schema.ts';
-export { savedViewBodySchema, savedViewSchema, savedViewQuerySchema, savedViewListSchema } from './saved-view.schema.ts';
+export { savedViewBodySchema, savedViewSchema, savedViewQuerySchema, savedViewListSchema } from './annotation.schema.ts';
 export { searchQuerySchema, searchSchema } from './search.schema.ts';
 export { sessionPolicySchema } from './session-policy.schema.ts';
 export {
