@@ -187,6 +187,7 @@ test('the samples of a task are read again with its figures', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent('task of samples')}/tasks`, 'task of samples');
   await page.getByRole('table', { name: 'Tasks of the run' }).locator('[data-row]').first().click();
+  await page.getByRole('button', { name: 'Steps side by side' }).click();
   const rows = page.getByRole('region', { name: 'Step 1' }).locator('[data-row]');
   await expect.poll(() => rows.count()).toBe(1);
   await uploadRollout(palestra, sample(2));

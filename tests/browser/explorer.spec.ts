@@ -243,7 +243,7 @@ describe('the list', () => {
     );
     for (const { id, cells } of rows.slice(0, 20)) {
       const one = sent.find((other) => other.id === id)!;
-      const [step, task, sample, reward, calls, errors, stop, env] = cells;
+      const [, step, task, sample, reward, calls, errors, stop, env] = cells;
       expect([step, task, sample, calls, errors]).toEqual([
         String(one.step),
         `${one.phase === 'eval' ? 'test' : 'train'} ${one.task}`,

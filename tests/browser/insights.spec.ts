@@ -102,29 +102,34 @@ describe('Tools', () => {
   });
 });
 
-test('Failures clusters what went wrong by error, last tool and stop', async () => {
+test('Failures clusters what went wrong by cause; a cluster leads to all of its rollouts and to the failing call', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, ofRun(RUN_A, '/failures'), 'ValueError');
-  const clusters = new Map<string, number>();
-  for (const { calls, stop } of a) {
-    const failed = calls.findLast(({ error }) => error !== null);
-    if (!failed && stop === 'finished') continue;
-    const error = failed ? 'ValueError: no room <n> in the house' : 'no error text';
-    const key = `${error} ${calls.at(-1)!.tool} ${stop}`;
-    clusters.set(key, (clusters.get(key) ?? 0) + 1);
-  }
+  const failed = a.filter(({ calls }) => calls.some(({ error }) => error !== null));
+  const cut = a.filter(({ calls, stop }) => stop === 'max_turns' && calls.every(({ error }) => error === null));
+  const clusters = page.getByRole('list', { name: 'Kinds of failure' }).locator('[data-row]');
+  const cluster = (text: string) => clusters.filter({ hasText: text });
   await soon(async () => {
-    const shown = await page.getByRole('list', { name: 'Kinds of failure' }).locator('button').allInnerTexts();
-    const read = shown.map(tidy).map((text) => {
-      const [count, rest] = [Number.parseInt(text, 10), text.replace(/^\d+ /, '')];
-      return { count, rest };
-    });
-    expect(read.map(({ count }) => count).toSorted((x, y) => x - y)).toEqual([...clusters.values()].toSorted((x, y) => x - y));
-    for (const [key, count] of clusters) {
-      const [error, tool, stop] = [key.split(' ').slice(0, -2).join(' '), ...key.split(' ').slice(-2)] as [string, string, string];
-      expect(read).toContainEqual({ count, rest: expect.stringMatching(new RegExp(`^${error}.*${tool}.*${stop}`)) });
-    }
+    expect(await clusters.count()).toBe(2);
+    for (const [count, text] of [
+      [failed.length, 'environment search ValueError: no room <n> in the house'],
+      [cut.length, 'policy ▲ max_turns'],
+    ] as const)
+      expect((await clusters.allInnerTexts()).map(tidy)).toContainEqual(
+        expect.stringMatching(new RegExp(`^${count} .*${text.replaceAll(' ', '.*')}.*All ${count} rollouts`)),
+      );
   });
+  const counts = `${failed.length + cut.length} of ${a.length} rollouts of steps 0 to 5 had a failure`;
+  expect(tidy(await page.getByRole('main').innerText())).toContain(counts);
+  await cluster('ValueError').getByRole('link', { name: 'Newest example' }).click();
+  await page.waitForURL(/\/rollout\/.*#m-\d+$/);
+  const cause = page.getByLabel('Cause');
+  await cause.getByRole('button', { name: /search failed: ValueError: no room \d+ in the house/ }).waitFor();
+  await page.goBack();
+  await cluster('ValueError')
+    .getByRole('link', { name: `All ${failed.length} rollouts` })
+    .click();
+  await page.getByText(`${failed.length} of ${a.length} rollouts`).waitFor();
   expect(complaints).toEqual([]);
   await close();
 });

@@ -199,15 +199,15 @@ test('a shared link shows only its rollout, until it is revoked', async () => {
   await expectSound(page);
   expect(await axeFaults(page)).toEqual([]);
   await visit(page, `${palestra.url}/rollout/${sibling}`, 'Sign in');
-  await page.getByRole('link', { name: 'another rollout' }).click();
+  await page.getByRole('link', { name: 'another page' }).click();
   await page.getByText('Everett Moss lowers his eyes.').first().waitFor();
   await visit(page, `${palestra.url}/keys`, 'Sign in');
 
   const owner = await openPage(browser, palestra, light);
   await visit(owner.page, `${palestra.url}/settings?tab=shares`, rollout);
-  await owner.page.getByRole('button', { name: `Revoke the link to ${rollout}` }).click();
+  await owner.page.getByRole('button', { name: `Revoke the link to Rollout ${rollout}` }).click();
   await owner.page.getByRole('button', { name: 'Revoke link' }).click();
-  await owner.page.getByText('No rollout is shared.').waitFor();
+  await owner.page.getByText('Nothing is shared.').waitFor();
   expect(owner.complaints).toEqual([]);
   await owner.close();
   await visit(page, `${palestra.url}/rollout/${rollout}`, 'it has expired or was revoked');

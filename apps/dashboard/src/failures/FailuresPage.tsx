@@ -29,7 +29,10 @@ function Cluster({ failure, list }: { failure: Failure; list: FailureList }) {
   const q = `failure:${failure.fingerprint}`;
   const hash = example.index === null ? {} : { hash: `m-${example.index}` };
   return (
-    <li className="grid grid-cols-[72px_minmax(0,1fr)_220px] gap-x-4 gap-y-1 border-b border-line px-4 py-3 max-[760px]:grid-cols-[56px_minmax(0,1fr)]">
+    <li
+      data-row
+      className="grid grid-cols-[72px_minmax(0,1fr)_220px] gap-x-4 gap-y-1 border-b border-line px-4 py-3 max-[760px]:grid-cols-[56px_minmax(0,1fr)]"
+    >
       <div className="num">
         <p className="text-[16px] strong">{formatCount(failure.count)}</p>
         <p className="label">{formatShare(failure.count, list.rollouts)}</p>
@@ -70,7 +73,7 @@ function Cluster({ failure, list }: { failure: Failure; list: FailureList }) {
               {failure.other_runs.map(({ name, count }, at) => (
                 <span key={name}>
                   {at > 0 && ', '}
-                  <Link to="/$org/runs/$run/rollouts" params={{ org, run: name }} search={{ q }} className="link">
+                  <Link to="/$org/runs/$run/rollouts" params={{ org, run: name }} search={{ q }} className="link underline">
                     <PlainText text={name} />
                   </Link>{' '}
                   {count >= 1_000 ? '1 000 or more' : formatCount(count)}
@@ -134,7 +137,7 @@ export function FailuresPage() {
             <NewsPill news={news} noun="kinds of failure" onShow={() => void failures.refetch()} />
           </div>
           {data.failures.length > 0 && (
-            <ul aria-label="Failures by cause">
+            <ul aria-label="Kinds of failure">
               {data.failures.map((failure) => (
                 <Cluster key={failure.fingerprint} failure={failure} list={data} />
               ))}

@@ -52,7 +52,7 @@ export function QueueDetails({ queue: row, onDeleted }: { queue: ReviewQueue; on
               to="/$org/runs/$run/rollouts"
               params={{ org: me.org.name, run: queue.run }}
               search={{ q: queue.query || undefined }}
-              className="link"
+              className="link underline"
             >
               {queue.run}
             </Link>

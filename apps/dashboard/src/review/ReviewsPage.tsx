@@ -102,7 +102,7 @@ function NoQueue() {
       <p>No review queues yet. A queue is a sample of a query that people label, or compare in pairs.</p>
       <p>
         Open the rollouts of{' '}
-        <Link to="/" className="link">
+        <Link to="/" className="link underline">
           a run
         </Link>
         , enter a query and choose Review.
