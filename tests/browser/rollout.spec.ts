@@ -369,14 +369,16 @@ test('a verdict by key and a note on messages are saved, shown and deleted', asy
   await watched.close();
 });
 
-test('the outcome tab shows reward components, the last result, the golden answer and related rollouts', async () => {
+test('the outcome tab shows rewards by size, reward components, the failure, the golden answer and related rollouts', async () => {
   const watched = await openPage(browser, palestra, narrow);
   const { page, complaints } = watched;
   await open(watched, ids.graded, 'Find who did it.');
   const panel = page.getByRole('tabpanel');
   await expect
     .poll(() => panel.innerText())
-    .toMatch(/format\s+\.100\s+correct\s+0\s+last result\s+The trail is cold\. #\d+\s+golden answer\s+Everett <b>Moss<\/b>/);
+    .toMatch(
+      /search #\d+\s+\.0200\s+1 message with reward 0[\s\S]*format\s+\.100\s+correct\s+0\s+failure\s+ValueError: nobody of that name\s+golden answer\s+Everett <b>Moss<\/b>/,
+    );
   await panel.getByRole('img', { name: /^Reward along the rollout/ }).waitFor();
   await expectSound(page);
   await panel.getByRole('link', { name: ids.good }).click();
