@@ -29,7 +29,7 @@ const right = { align: 'right' } as const;
 
 const entries = (solved: Solved, from: FromList) =>
   ({
-    step: { name: 'Step', head: 'step', track: '52px', ...right, cell: known('step', (row) => row.step) },
+    step: { name: 'Step', head: 'step', track: '52px', phone: '46px', ...right, cell: known('step', (row) => row.step) },
     policy_step: { name: 'Policy step', head: 'policy', track: '58px', ...right, cell: (row) => row.policy_step ?? UNKNOWN },
     env: {
       name: 'Environment',
@@ -42,6 +42,7 @@ const entries = (solved: Solved, from: FromList) =>
       name: 'Task',
       head: 'task',
       track: 'minmax(76px,1fr)',
+      phone: 'minmax(0,1fr)',
       title: (row) => row.rolloutName ?? undefined,
       cell: (row) => (
         <Link to="/rollout/$id" params={{ id: row.id }} search={from} tabIndex={-1} className="hover:text-accent hover:underline">
@@ -63,6 +64,7 @@ const entries = (solved: Solved, from: FromList) =>
       explain:
         'Sum of the message rewards, else the reported total; – means unscored, not 0; hatched: the partial sum of an interrupted rollout',
       track: '78px',
+      phone: '78px',
       ...right,
       cell: (row) => <Reward row={row} solved={solved} />,
     },
@@ -81,6 +83,7 @@ const entries = (solved: Solved, from: FromList) =>
       head: 'stop',
       explain: 'Stop reason: ▲ policy, ◆ environment, ✕ infrastructure',
       track: 'minmax(104px,0.8fr)',
+      phone: '120px',
       cell: known('stop', (row) => <Stop stop={row.stop} />),
     },
     messages: { name: 'Messages', head: 'msgs', track: '54px', ...right, cell: (row) => formatCount(row.num_messages) },
