@@ -53,7 +53,7 @@ function Cluster({ failure, list }: { failure: Failure; list: FailureList }) {
             </span>
           )}
         </p>
-        {example.text !== null && example.text !== '' && (
+        {example.text !== null && example.text !== '' && example.text !== failure.error && (
           <p className="mt-1 truncate text-[12px] text-ink-3" title={example.text.slice(0, 2_000)}>
             “<PlainText text={example.text.slice(0, MAX_CHARACTERS)} />”
           </p>

@@ -2,7 +2,7 @@ import { classOfFingerprint, fingerprintOfBigint, fingerprintToBigint, type Json
 import { expect, test } from 'vitest';
 import type { MessageSkeleton } from '../events/message-skeleton.ts';
 import { MESSAGE_FLAGS } from '../events/message-flags.ts';
-import { type EndedRollout, failureCause, failurePoint } from './failure-cause.ts';
+import { type EndedRollout, failureCause, failurePoint, textOfError } from './failure-cause.ts';
 
 const skeleton = (index: number, part: Partial<MessageSkeleton>): MessageSkeleton => ({
   index,
@@ -135,4 +135,11 @@ test('fingerprints differ by class, tool and error, carry the class, and fit a b
     expect(BigInt(fingerprintToBigint(one.fingerprint))).toBeGreaterThanOrEqual(-(2n ** 63n));
     expect(BigInt(fingerprintToBigint(one.fingerprint))).toBeLessThan(2n ** 63n);
   }
+});
+
+test('prefers the content to a code of one word beside it', () => {
+  const content = "unexpected argument 'culprit'";
+  expect(textOfError({ content, metadata: { error: 'input_validation' } })).toBe(content);
+  expect(textOfError({ content: ' ', metadata: { error: 'input_validation' } })).toBe('input_validation');
+  expect(textOfError({ content, metadata: { error: 'no such suspect' } })).toBe('no such suspect');
 });

@@ -143,6 +143,9 @@ export function reportedText(info: JsonObject): string | null {
   return null;
 }
 
+/** Characters of a text that are looked at to see whether it is one word. */
+const MAX_CODE = 200;
+
 /** `message`: the one at `point.error`, if there is one. Pure, total, and linear in the text. */
 export function failureCause(point: FailurePoint, message: ErrorMessage | null): FailureCause {
   const { error, interrupted, reported, stop, unanswered, lastIndex } = point;
@@ -172,11 +175,16 @@ function causeOf({
   return { class: cause, kind, tool, error, text: kind === 'stop' ? null : errorLine(text), index, fingerprint };
 }
 
-/** The text of a failed message: what the environment said beside the content, else the content. */
+/**
+ * The text of a failed message: what the environment said beside the content, else the content. One word beside it, such as
+ * `input_validation`, is a code, which says less than the content.
+ */
 export function textOfError({ content, metadata }: ErrorMessage): string {
   const error = metadata === null ? null : memberOf(metadata, 'error');
   const said = asText(error) ?? asText(memberOf(asObject(error), 'message'));
-  return readPart(said !== null && said.length > 1 ? said : (content ?? ''));
+  if (said === null || said.length <= 1) return readPart(content ?? '');
+  const isCode = !/\s/.test(said.slice(0, MAX_CODE));
+  return readPart(isCode && content !== null && content.trim() !== '' ? content : said);
 }
 
 function classOf(message: ErrorMessage | null): CauseClass | null {
