@@ -114,7 +114,10 @@ test.each([
 });
 
 test('the text of an error beside the content comes first', () => {
-  expect(cause({ messages: calls('a!') }, 'page', { error: 'boom' })).toMatchObject({ error: 'boom', text: 'boom' });
+  expect(cause({ messages: calls('a!') }, 'page', { error: 'it went boom' })).toMatchObject({
+    error: 'it went boom',
+    text: 'it went boom',
+  });
   expect(cause({ messages: calls('a!') }, 'page', { error: true })).toMatchObject({ error: 'page' });
 });
 
