@@ -175,7 +175,7 @@ describe('M12: recorded events', () => {
       { action: 'run.delete', target: { id: rollout.runName } },
       { action: 'rollout.delete', target: { id: rolloutId } },
       { action: 'share.delete', target: { id: share.id } },
-      { action: 'share.create', target: { id: share.id }, details: { rollout: rolloutId } },
+      { action: 'share.create', target: { id: share.id }, details: { kind: 'rollout', rollouts: [rolloutId] } },
     ]);
     expect(await server.request('DELETE', `/v1/rollouts/${rolloutId}`)).toMatchObject({ status: 404 });
     expect(await newest('rollout.delete')).toMatchObject({ target: { id: rolloutId } });

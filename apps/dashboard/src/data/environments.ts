@@ -1,6 +1,13 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { EnvironmentRuns, EnvironmentVersionList, TaskDifficulty } from '@palestra/protocol';
-import { api } from './http.ts';
+import type {
+  EnvironmentDiscoveryView,
+  EnvironmentRuns,
+  EnvironmentVersionList,
+  EnvironmentView,
+  TaskDifficulty,
+} from '@palestra/protocol';
+import { api, request } from './http.ts';
+import { newSid, openSession } from './playground.ts';
 
 /** Usage, versions and task difficulty of environments; `queries.ts` has the environments themselves. */
 
@@ -32,3 +39,29 @@ export const difficultyQuery = (owner: string, name: string) =>
     queryKey: ['environment', owner, name, 'difficulty'],
     queryFn: ({ signal }) => api('GET /v1/environments/{owner}/{name}/task-difficulty', { path: { owner, name }, signal }),
   });
+
+export type ServerKind = 'remote' | 'openenv' | 'mcp';
+
+/** Registers a running server. Throws ApiError. */
+export const addEnvironment = (name: string, source: { kind: ServerKind; url: string }): Promise<EnvironmentView> =>
+  request('/v1/environments', { method: 'POST', body: { name, source } });
+
+const pathOf = ({ owner, name }: Pick<EnvironmentView, 'owner' | 'name'>): string =>
+  `/v1/environments/${encodeURIComponent(owner)}/${encodeURIComponent(name)}`;
+
+export const deleteEnvironment = (environment: EnvironmentView): Promise<unknown> => request(pathOf(environment), { method: 'DELETE' });
+
+/** What its server says of itself; the service asks it now. */
+export const readEnvironment = (environment: EnvironmentView): Promise<EnvironmentDiscoveryView> =>
+  request(`${pathOf(environment)}/discovery`);
+
+/** Opens a session on a task and closes it. */
+export async function trySession({ owner, name }: EnvironmentView, variant: string, split: string): Promise<void> {
+  const sid = await openSession(
+    newSid(),
+    { environment: `${owner}/${name}`, variant, task: { split, index: 0 } },
+    AbortSignal.timeout(SESSION_MS),
+  );
+  await request(`/v1/sessions/${encodeURIComponent(sid)}`, { method: 'DELETE' });
+}
+const SESSION_MS = 120_000;

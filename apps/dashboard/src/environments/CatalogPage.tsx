@@ -1,16 +1,19 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { EnvironmentUsage, EnvironmentView } from '@palestra/protocol';
-import { useMemo, useRef, useState } from 'react';
+import { lazy, Suspense, useMemo, useRef, useState } from 'react';
 import { usageQuery } from '../data/environments.ts';
 import { environmentsQuery } from '../data/queries.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { Age } from '../frame/Age.tsx';
+import { Dialog } from '../frame/Dialog.tsx';
 import { useKeys } from '../frame/keyboard.ts';
 import { Crumb, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
 import { EnvironmentStatus } from './EnvironmentStatus.tsx';
+
+const AddEnvironment = lazy(async () => ({ default: (await import('./AddEnvironment.tsx')).AddEnvironment }));
 
 interface Row {
   environment: EnvironmentView;
@@ -151,6 +154,7 @@ export function CatalogPage() {
   const usage = useQuery(usageQuery);
   const search = useRef<HTMLInputElement>(null);
   const [sort, setSort] = useState<Sort>({ id: 'name', order: 'asc' });
+  const [adding, setAdding] = useState(false);
   useKeys({ '/': () => search.current?.focus() });
   const found = environments.data?.environments;
   const rows = useMemo(() => sorted(rowsOf(found ?? [], usage.data), sort), [found, usage.data, sort]);
@@ -167,7 +171,15 @@ export function CatalogPage() {
           defaultValue={q}
           onChange={(event) => void navigate({ to: '/environments', search: { q: event.target.value || undefined }, replace: true })}
         />
+        <button type="button" className="button primary" onClick={() => setAdding(true)}>
+          Add environment
+        </button>
       </TopBar>
+      <Dialog title="Add environment" open={adding} onClose={() => setAdding(false)} width={560}>
+        <Suspense fallback={<SkeletonRows count={3} />}>
+          <AddEnvironment />
+        </Suspense>
+      </Dialog>
       {environments.error ? (
         <ErrorState error={environments.error} retry={() => void environments.refetch()} />
       ) : !found ? (
@@ -175,7 +187,10 @@ export function CatalogPage() {
       ) : found.length === 0 && !q ? (
         <div className="mx-auto flex max-w-[640px] flex-col gap-3 px-4 py-10">
           <h2 className="text-[16px] leading-[22px] strong">No environments yet</h2>
-          <p className="text-ink-2">Add a running ORS server by its URL. Palestra then reads its splits, tasks and tools.</p>
+          <p className="text-ink-2">
+            Choose “Add environment” to register a running server by its URL. Palestra reads its splits, tasks and tools, and tries a
+            session. In a shell:
+          </p>
           <pre className="code-block">palestra env add acme/math --url http://127.0.0.1:8000</pre>
         </div>
       ) : (
