@@ -28,7 +28,7 @@ import { useOpenRows, useSelection } from './useSelection.ts';
 export function Reader({ header, outline: uploadedOutline }: { header: RolloutHeader; outline: RolloutOutline }) {
   const { id, run, neighbours } = header;
   const data = useReaderData(header, uploadedOutline);
-  const { outline, items, decisive, group, annotations, solved, confidence } = data;
+  const { outline, items, largest, decisive, failedRow, group, annotations, solved, confidence } = data;
   const { tab, print } = useSearch({ from: '/rollout/$id' });
   const transcript = useRef<TranscriptHandle>(null);
   const { selected, message, select, go } = useSelection(outline, items, transcript);
@@ -70,7 +70,7 @@ export function Reader({ header, outline: uploadedOutline }: { header: RolloutHe
         if (row !== undefined) go(row);
       },
       mark: (step) => {
-        const row = nextMarked(outline, items, selected, step);
+        const row = nextMarked(outline, items, selected, step, failedRow);
         if (row !== undefined) go(row);
       },
       sibling: (step) =>
@@ -109,7 +109,7 @@ export function Reader({ header, outline: uploadedOutline }: { header: RolloutHe
           assessment={assessmentOf(annotations)}
           member={group?.rollouts.find((rollout) => rollout.id === id)}
         />
-        {!print && <CauseLine {...{ header, outline, items, decisive, solved, go }} />}
+        {!print && <CauseLine {...{ header, outline, items, solved, go }} decisive={largest} />}
         {finding && <FindBar {...{ typed, setTyped, find, selected, run }} openCount={findCount} go={goToHit} close={closeFind} />}
         {!print && (
           <p className="hidden p-2 print:block">

@@ -7,6 +7,8 @@ import { textDiff } from './TextDiff.tsx';
 import {
   buildTranscript,
   decisiveRow,
+  markedRow,
+  nextMarked,
   positionsOf,
   rowOfMessage,
   rowsByIndex,
@@ -54,7 +56,11 @@ describe('buildTranscript', () => {
       ['call', 4, 2],
     ]);
     expect(decisiveRow(outline, items)).toBe(3);
+    expect(markedRow(outline, items, false)).toBe(3);
+    // A gain does not decide a rollout that failed all the same.
+    expect(markedRow(outline, items, true)).toBe(-1);
     expect(rowOfMessage(outline, items, 5)).toBe(3);
+    expect([nextMarked(outline, items, -1, 1), nextMarked(outline, items, -1, 1, 0)]).toEqual([1, 0]);
     expect(rowsByIndex(outline, items).get(2)).toBe(1);
     expect(turnStarts(items)).toEqual([0, 1, 2]);
     expect(positionsOf(items, 1, 3)).toEqual([1, 5]);

@@ -129,13 +129,28 @@ export function nextTurn(items: readonly TranscriptItem[], from: number, step: 1
 /** A reward counts as deciding from this part of the largest one on. */
 const DECIDING = 0.25;
 
-/** The nearest row before or after `from` with an error or a deciding reward; undefined if there is none. */
-export function nextMarked(outline: RolloutOutline, items: readonly TranscriptItem[], from: number, step: 1 | -1): number | undefined {
+/**
+ * The row with the mark of the deciding reward: that of the largest one, unless it is a gain of a rollout that failed all the same, because
+ * then the failure decided. -1 without one.
+ */
+export function markedRow(outline: RolloutOutline, items: readonly TranscriptItem[], failed: boolean): number {
+  const row = decisiveRow(outline, items);
+  return failed && row >= 0 && (rewardOf(outline, items[row]!) ?? 0) > 0 ? -1 : row;
+}
+
+/** The nearest row before or after `from` with an error, a deciding reward, or at `end`, where it failed; undefined if there is none. */
+export function nextMarked(
+  outline: RolloutOutline,
+  items: readonly TranscriptItem[],
+  from: number,
+  step: 1 | -1,
+  end = -1,
+): number | undefined {
   const sizeOf = (item: TranscriptItem | undefined) => (item ? Math.abs(rewardOf(outline, item) ?? 0) : 0);
   const least = DECIDING * sizeOf(items[decisiveRow(outline, items)]);
   for (let row = from + step; row >= 0 && row < items.length; row += step) {
     const size = sizeOf(items[row]);
-    if ((size > 0 && size >= least) || errorOf(outline, items[row]!) !== 0) return row;
+    if (row === end || (size > 0 && size >= least) || errorOf(outline, items[row]!) !== 0) return row;
   }
   return undefined;
 }
