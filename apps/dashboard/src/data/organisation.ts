@@ -25,7 +25,16 @@ const ofTab = (): string | null => {
     return null;
   }
 };
-let current: string | null = organisationOfAddress(location) ?? ofTab() ?? stored(KEY);
+let current: string | null = null;
+
+/** Reads the organisation of this tab, before the first request. */
+export function readOrganisation(): void {
+  current = organisationOfAddress(location) ?? ofTab() ?? stored(KEY);
+  // The tab in front sets the cookie for its streams and images.
+  const inFront = () => document.visibilityState === 'visible' && current !== null && writeCookie();
+  addEventListener('focus', inFront);
+  document.addEventListener('visibilitychange', inFront);
+}
 
 export const organisation = (): string | null => current;
 export const organisationHeader = (): Record<string, string> =>
@@ -55,7 +64,3 @@ function writeCookie(): void {
   const value = current === null ? '; Max-Age=0' : `${encodeURIComponent(current)}; Max-Age=31536000`;
   document.cookie = `${COOKIE}=${value}; Path=/; SameSite=Lax${secure}`;
 }
-
-// The tab in front sets it for its streams and images.
-addEventListener('focus', () => current !== null && writeCookie());
-document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && current !== null && writeCookie());
