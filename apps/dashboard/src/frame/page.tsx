@@ -20,7 +20,9 @@ export function TopBar({ title, crumbs, children }: { title: string; crumbs: Rea
       <nav aria-label="Breadcrumb" className="flex min-w-0 items-center gap-[6px] whitespace-nowrap text-ink-3">
         {crumbs}
       </nav>
-      <div className="ml-auto flex flex-none items-center gap-2">{children}</div>
+      <div className="ml-auto flex flex-none items-center gap-2 max-[560px]:ml-0 max-[560px]:min-w-0 max-[560px]:flex-initial max-[560px]:flex-wrap">
+        {children}
+      </div>
     </>,
     slot,
   );
