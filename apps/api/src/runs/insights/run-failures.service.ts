@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type FailureQuery, type FailureList, PHASES, STOP_REASONS } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
+import { TenantConcurrency } from '../../platform/tenant-concurrency.ts';
 import { FailureTexts } from '../../rollouts/failure-texts.service.ts';
 import { codeOf, wordOf } from '../../store/vocabulary-codes.ts';
 import type { RunScope } from '../run-scope.ts';
@@ -17,17 +18,26 @@ import {
 
 const MAX_BINS = 40;
 const MAX_OTHER_RUNS = 5;
+/** Lists in progress: each reads all failed rollouts of its run, and its causes in other runs. */
+const LIMITS = { owner: 4, all: 16 };
 const OTHER_RUNS = { within: 50, most: 1_000 };
 
 /** Failed rollouts of a run, clustered by cause (docs/reference/failures.md). Counts depend on stored rows only. */
 @Injectable()
 export class RunFailuresService {
+  readonly #limits = new TenantConcurrency('lists of failures', LIMITS);
+
   constructor(
     private readonly database: Database,
     private readonly texts: FailureTexts,
   ) {}
 
-  async list(run: RunScope, { steps, phase, env, limit }: FailureQuery): Promise<FailureList> {
+  /** Throws `capacity_exhausted`. */
+  list(run: RunScope, query: FailureQuery): Promise<FailureList> {
+    return this.#limits.use(run.orgId, () => this.#list(run, query));
+  }
+
+  async #list(run: RunScope, { steps, phase, env, limit }: FailureQuery): Promise<FailureList> {
     const { pool } = this.database;
     const scope: FailureScope = {
       orgId: run.orgId,

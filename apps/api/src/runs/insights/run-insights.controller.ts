@@ -82,7 +82,7 @@ export class RunInsightsController {
     summary: 'Why rollouts failed, by cause',
     query: failureQuerySchema,
     response: failureListSchema,
-    errors: ['run_not_found'],
+    errors: ['run_not_found', 'capacity_exhausted'],
   })
   failures(@OfRun() run: RunScope, @Query({ schema: failureQuerySchema }) query: FailureQuery) {
     return this.failed.list(run, query);
