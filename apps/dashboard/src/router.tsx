@@ -28,7 +28,7 @@ const bareRuns = createRoute({ ...root, path: '/runs', beforeLoad: ({ location }
 /** Every page of a run. */
 const bareRun = createRoute({ ...root, path: '/runs/$', beforeLoad: ({ location }) => redirectToOrganisation(location.href) });
 
-/** Pages of another organisation load anew, with the data of that one. */
+/** Reloads a page of another organisation, so that it shows the data of that organisation. */
 async function enterOrganisation(org: string, href: string, preload: boolean): Promise<void> {
   const shown = organisation();
   if (preload || shown === null || shown === org) return;

@@ -23,9 +23,9 @@ const STOP_MS = 5_000;
 const NICE = 10;
 
 /**
- * The demo of an empty server: a process that plays two runs through the API, with an API key of its own. The key is also the memory of the
- * demo: absent, it was never played; valid, it is to be played or continued; revoked, it is complete or removed and never comes back. The
- * key follows from the key material of the service, so that every replica and every start finds it.
+ * The demo of an empty server: a process that plays two runs through the API with its own API key. The key also stores the state of the
+ * demo. Without the key the demo was never played. With a valid key the demo starts or continues. With a revoked key the demo is complete or
+ * removed, and does not start again. The key is derived from the key material of the service, so every replica and every start finds it.
  */
 @Injectable()
 export class DemoService implements OnModuleDestroy {

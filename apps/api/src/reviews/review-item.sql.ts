@@ -62,8 +62,8 @@ export interface Reviewer {
 }
 
 /**
- * Reserves the first item that the reviewer has not answered and that needs another answer; null if there is none. A reviewer has one
- * reservation per queue. The queue is locked. Plan: review_items_pkey in its order, per item a range of review_answers_pkey.
+ * Reserves the first item that the reviewer has not answered and that needs another answer. Returns null without such an item. A reviewer
+ * has one reservation per queue. The queue is locked. Plan: review_items_pkey in its order, per item a range of review_answers_pkey.
  */
 export async function claimNext(
   client: Queryable,

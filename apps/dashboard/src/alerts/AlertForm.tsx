@@ -86,7 +86,7 @@ export function AlertForm({ id, initial, run, onDone }: Props) {
       </div>
       <label className="flex items-center gap-2">
         <input type="checkbox" className="accent-[var(--accent)]" checked={form.muted} onChange={() => set({ muted: !form.muted })} />
-        Muted: record changes and notify nobody
+        Muted: record changes without notifications
       </label>
       <Preview condition={condition} {...(run !== undefined && { run })} />
       <p role="alert" className="text-bad empty:hidden">

@@ -1,6 +1,6 @@
 import type { FailureList } from '@palestra/protocol';
 
-/** Each class has a mark of its own, also without colours. */
+/** Each class has its own mark, because colours alone are not enough. */
 const CLASSES = {
   policy: ['▲', 'text-policy', 'The policy caused it, for example by wrong arguments.'],
   environment: ['◆', 'text-environment', 'A tool or the setup of the environment failed.'],

@@ -4,7 +4,7 @@ import { runAlertsQuery } from '../data/alerts.ts';
 import { Age } from '../frame/Age.tsx';
 import { useRun } from '../run/context.ts';
 
-/** Alerts that fire in the run, above its advisories. Renders nothing if there are none. */
+/** Alerts that fire in the run, above its advisories. Renders nothing without a firing alert. */
 export function FiringAlerts() {
   const { org, run, filter } = useRun();
   const firing = useQuery(runAlertsQuery(run.id)).data ?? [];

@@ -39,7 +39,7 @@ export function choiceOf({ environment, variant, task }: Pick<SessionView, 'envi
   return task['kind'] === 'spec' ? { environment, variant, task: { spec: stringifyJson(task['spec'] as JsonValue) } } : null;
 }
 
-/** The task after it in the split of `count` tasks (null: not known), or why there is none. */
+/** Returns the next task of the split, or the reason why no task follows. `count`: tasks of the split; null = unknown. */
 export function nextChoice(choice: SessionChoice | null, count: number | null): SessionChoice | string {
   if (choice === null || 'spec' in choice.task) return 'A custom task has no next one';
   const { split, index } = choice.task;

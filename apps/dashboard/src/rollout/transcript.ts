@@ -138,7 +138,7 @@ export function markedRow(outline: RolloutOutline, items: readonly TranscriptIte
   return failed && row >= 0 && (rewardOf(outline, items[row]!) ?? 0) > 0 ? -1 : row;
 }
 
-/** The nearest row before or after `from` with an error, a deciding reward, or at `end`, where it failed; undefined if there is none. */
+/** The nearest row before or after `from` with an error, a deciding reward, or at `end`, where it failed; undefined without such a row. */
 export function nextMarked(
   outline: RolloutOutline,
   items: readonly TranscriptItem[],

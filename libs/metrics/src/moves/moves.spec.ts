@@ -176,7 +176,7 @@ describe('what explains a move', () => {
     expect(likely / rounds).toBeLessThan(0.05 + 3 * Math.sqrt((0.05 * 0.95) / rounds));
   });
 
-  test('harder tasks explain the change, tasks that nobody saw do not', () => {
+  test('harder tasks explain the change, tasks without earlier rollouts do not', () => {
     const history = (difference: number, count = 40) => ({
       count,
       sum: difference * count,

@@ -50,10 +50,10 @@ export async function lockRun(client: Client, runSeq: number): Promise<void> {
 }
 
 /**
- * Takes the marks of the first steps of a locked run. What changes a rollout adds marks of its own and does not wait, so that statements after
- * this one see all changes whose marks it took, and perhaps newer ones, whose marks are left for the next time. The caller decides when vast
- * steps are due. A smaller unknown step is taken with the known ones: a rollout whose step becomes known then leaves the one step in the
- * transaction in which it reaches the other, and is never counted twice. Plan: dirty_steps_pkey of the run.
+ * Takes the marks of the first steps of a locked run. A transaction that changes a rollout adds its own marks and does not wait. Statements
+ * after this one therefore see every change whose mark it took. They may see newer changes, whose marks stay for the next batch. The caller
+ * decides when vast steps are due. A smaller unknown step is taken with the known ones: a rollout whose step becomes known leaves the one
+ * step in the transaction in which it reaches the other, and is not counted twice. Plan: dirty_steps_pkey of the run.
  */
 export async function takeMarks(client: Client, runSeq: number, { vast, without }: ChosenMarks, limit: number): Promise<StepKey[]> {
   const { rows } = await client.query<StepKey>(
