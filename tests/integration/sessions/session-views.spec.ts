@@ -204,8 +204,9 @@ describe('a session', () => {
     await call(sid, 'echo', { text: 'before' });
     let begun = () => {};
     const listens = new Promise<void>((resolve) => (begun = resolve));
-    const stream = follow(second, sid, () => {
-      begun();
+    // The stream begins with a heartbeat, before the session has been read.
+    const stream = follow(second, sid, (events) => {
+      if (events.some(({ event }) => event === 'session')) begun();
       return false;
     });
     await listens;
