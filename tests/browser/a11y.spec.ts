@@ -115,7 +115,7 @@ const places: Place[] = [
   { name: 'rollout, task', path: ofRollout('?tab=task'), text: 'Task spec' },
   { name: 'rollout, notes', path: ofRollout('?tab=notes'), text: 'score' },
   { name: 'rollout, raw', path: ofRollout('?tab=raw#m-3'), text: 'Message 3' },
-  { name: 'rollout, difference', path: () => `/rollout/${small.at(-1)!.id}?diff=${small.at(-2)!.id}`, text: 'same first' },
+  { name: 'rollout, difference', path: () => `/rollout/${small.at(-1)!.id}?diff=${small.at(-2)!.id}`, text: 'First divergence' },
   { name: 'rollout, find', path: ofRollout(), text: 'find who', open: find },
   { name: 'rollout, more', path: ofRollout(), text: 'find who', open: click('More of this rollout') },
   { name: 'rollout, live', path: () => `/rollout/${alive.id}`, text: 'Not over yet.' },
@@ -126,7 +126,7 @@ const places: Place[] = [
   { name: 'new alert', path: () => '/alerts', text: 'tool errors of the house', open: click('New alert') },
   { name: 'alerts, history', path: () => '/alerts?tab=history', text: 'History' },
   { name: 'alerts, webhooks', path: () => '/alerts?tab=webhooks', text: 'Deliveries to the house' },
-  { name: 'alert of a chart', path: ofRun(), text: '160 rollouts', open: click(/^alert on /) },
+  { name: 'alert of a chart', path: ofRun(), text: '160 rollouts', open: click(/^Alert on /) },
   { name: 'bell', path: ofRun(), text: '160 rollouts', open: click(/^Alerts(, |$)/) },
   { name: 'sessions', path: () => '/sessions', text: 'Sessions' },
   { name: 'slots', path: () => '/sessions?tab=slots', text: 'Sessions' },
@@ -219,7 +219,7 @@ test('every chart says what it shows, and shows its numbers as a table', async (
     const without = await charts.evaluateAll((all) =>
       all
         .filter((one) => !one.querySelector('section:has(canvas)'))
-        .filter((one) => ![...one.querySelectorAll('button')].some((button) => button.textContent?.startsWith('table')))
+        .filter((one) => ![...one.querySelectorAll('button')].some((button) => button.textContent?.startsWith('Table')))
         .map((one) => one.textContent?.slice(0, 60)),
     );
     expect(without, `charts without a table on ${path()}`).toEqual([]);
@@ -228,11 +228,11 @@ test('every chart says what it shows, and shows its numbers as a table', async (
   await page.locator('section canvas').first().waitFor();
   // Panels come one after the other.
   await expect.poll(() => page.locator('main [aria-busy=true]').count()).toBe(0);
-  const buttons = page.getByRole('button', { name: /^table of / });
+  const buttons = page.getByRole('button', { name: /^Table of / });
   await expect.poll(() => buttons.count()).toBeGreaterThan(5);
-  const titles = (await buttons.allTextContents()).map((text) => text.replace(/^table of /, ''));
+  const titles = (await buttons.allTextContents()).map((text) => text.replace(/^Table of /, ''));
   for (const title of titles) {
-    await page.getByRole('button', { name: `table of ${title}`, exact: true }).click();
+    await page.getByRole('button', { name: `Table of ${title}`, exact: true }).click();
     const shown = page.getByRole('region', { name: `${title} as a table`, exact: true });
     await expect.poll(() => shown.getByRole('row').count(), { message: title }).toBeGreaterThan(1);
     expect(await shown.getByRole('columnheader').count(), title).toBeGreaterThan(1);

@@ -43,7 +43,7 @@ test('a server is checked step by step: one that works, and one that is not ther
   await add('orchard', running.url);
   await checks.getByText('A session opens and closes').waitFor();
   await expect.poll(() => checks.getByRole('img', { name: 'done' }).count()).toBe(4);
-  expect(await checks.innerText()).toMatch(/It is an ORS server: 1 tool, train\s[\s\S]*It has tasks: 2 tasks in train/);
+  expect(await checks.innerText()).toMatch(/The server speaks ORS: 1 tool, train\s[\s\S]*It has tasks: 2 tasks in train/);
   expect(await axeFaults(page)).toEqual([]);
   await shoot(page, 'add-environment-1280-light');
   const opened = await fetch(`${palestra.url}/v1/sessions?environment=${palestra.namespace}/orchard`, {

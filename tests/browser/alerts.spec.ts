@@ -21,18 +21,18 @@ test('an alert is created from a chart with a preview, fires on the pages, and i
   receiver.answer = (_request, response) => response.writeHead(500).end('<b>not now</b>');
   const { page, complaints, close } = await openPage(browser, palestra, { width: 1280, theme: 'light' });
 
-  await visit(page, `${palestra.url}/alerts?tab=webhooks`, 'No receiver yet');
-  await page.getByLabel('Receiver name').fill('on-call');
+  await visit(page, `${palestra.url}/alerts?tab=webhooks`, 'No webhooks yet');
+  await page.getByLabel('Webhook name').fill('on-call');
   await page.getByLabel('URL').fill(receiver.url);
-  await page.getByRole('button', { name: 'Add receiver' }).click();
+  await page.getByRole('button', { name: 'Add webhook' }).click();
   await page.getByText(/^whsec_/).waitFor();
   await expectSound(page);
 
   await visit(page, `${palestra.url}/${palestra.namespace}/runs/${RUN}/tools?tool=accuse`, 'How often does it fail?');
-  await page.getByRole('button', { name: 'alert on errors of accuse' }).click();
+  await page.getByRole('button', { name: 'Alert on errors of accuse' }).click();
   const dialog = page.getByRole('dialog', { name: 'New alert' });
   await dialog.getByLabel('Name', { exact: true }).fill('accuse fails');
-  await dialog.getByLabel('Per cent').fill('10');
+  await dialog.getByLabel('Percentage').fill('10');
   const preview = dialog.getByRole('region', { name: 'Preview' });
   await preview.getByText('Would have fired once in this run.').waitFor();
   expect(await preview.innerText()).toContain('Tool errors of accuse: 50 % at step 1');

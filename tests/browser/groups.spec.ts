@@ -105,8 +105,8 @@ test('a group of 64: a matrix first, figures of vector 7, advantages as recomput
   await page.getByText('aligned with sample 3, the best').waitFor();
   const { mean, std, advantages } = recompute(large);
   const exact = await figures(page);
-  expect(exact).toContain(`mean${formatReward(mean)} n 64`);
-  expect(exact).toContain(`std${formatReward(std)} ddof 1`);
+  expect(exact).toContain(`Mean${formatReward(mean)} n 64`);
+  expect(exact).toContain(`Std${formatReward(std)} ddof 1`);
   const pass: [k: number, shown: string][] = [
     [2, '.151'],
     [4, '.284'],
@@ -154,7 +154,7 @@ test('four lanes: aligned, parted, pinned; a cell opens its text; keys lead into
   expect(shown).toHaveLength(4);
   shown.forEach((advantage, sample) => expect(advantage).toBeCloseTo(advantages[sample]!, 9));
   expect(await page.locator('[data-divergence]').innerText()).toBe(
-    'first divergence · 2 of 4 samples diverge from the best, 1 of them here',
+    'First divergence · 2 of 4 samples diverge from the best, 1 of them here',
   );
   await page
     .getByRole('button', { name: /^interview.*, message 5, differs from the best sample$/ })

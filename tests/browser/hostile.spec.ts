@@ -171,7 +171,7 @@ describe('every page with untrusted text', () => {
     ['rollout, task', () => `/rollout/${bad!.id}?tab=task`, 'Task spec'],
     ['rollout, tools', () => `/rollout/${bad!.id}?tab=tools`, 'Session ledger'],
     ['rollout, raw', () => `/rollout/${bad!.id}?tab=raw#m-4`, 'Message 4'],
-    ['rollout, difference', () => `/rollout/${bad!.id}?diff=${good!.id}`, 'same first'],
+    ['rollout, difference', () => `/rollout/${bad!.id}?diff=${good!.id}`, 'First divergence'],
     ['rollout, for paper', () => `/rollout/${bad!.id}?print`, 'The hostile one ends.'],
     ['compare', () => `/compare?rollouts=${encodeURIComponent(JSON.stringify([bad!.id, good!.id]))}`, 'ompare'],
     ['environments', () => '/environments', 'nvironment'],

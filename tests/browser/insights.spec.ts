@@ -77,7 +77,7 @@ describe('Tools', () => {
     await page.keyboard.press('Enter');
     await page.waitForURL(/tool=search/);
     const panel = page.getByRole('complementary', { name: 'Tool search' });
-    await panel.getByRole('button', { name: 'table of How often is it called?' }).click();
+    await panel.getByRole('button', { name: 'Table of How often is it called?' }).click();
     const rows = panel.getByRole('region', { name: 'How often is it called? as a table' }).locator('tbody tr');
     const ofStep = (step: number) => callsOf('search').filter(({ sent }) => sent.step === step);
     await expect
@@ -87,7 +87,7 @@ describe('Tools', () => {
     await panel.locator('[data-verdict]').waitFor();
     expect(tidy(await panel.innerText())).toContain(`Checked the newest ${callsOf('search').length} calls in ${a.length} rollouts`);
     expect(tidy(await panel.locator('[data-verdict]').innerText())).toContain(
-      `${bad.length} of ${callsOf('search').length} checked calls violate it`,
+      `${bad.length} of ${callsOf('search').length} checked calls violate the schema`,
     );
     const broken = await panel.getByRole('table').last().locator('tbody tr').allInnerTexts();
     const noJson = bad.filter(({ call }) => call.arguments.endsWith(':')).length;
@@ -264,7 +264,7 @@ test('Config counts what was ingested, including duplicates', async () => {
   await expect.poll(() => value('Duplicates')).toBe('1');
   await expect.poll(() => value('Events accepted')).toBe(String(events.length));
   await expect.poll(() => value('Messages')).toBe(String(a.reduce((sum, { messages }) => sum + messages.length, 0)));
-  expect(await value('Messages missing')).toBe('0');
+  expect(await value('Missing messages')).toBe('0');
   await expect.poll(() => value('Qwen2.5-3B')).toBe(String(a.length));
   expect(await value('palestra/whodunit')).toBe('reward ≥ 1');
   await soon(async () => {
@@ -319,7 +319,7 @@ describe('Compare', () => {
     await soon(async () => {
       const pair = tidy(await page.locator('[data-pair="B"]').innerText());
       expect(pair).toContain(change(centre));
-      expect(pair).toContain(`95 % ${change(centre - half)} to ${change(centre + half)} paired by 4 tasks`);
+      expect(pair).toContain(`95 % ${change(centre - half)} to ${change(centre + half)} Paired by 4 tasks`);
       const samples = [a, b].map((sent) => shared.flatMap((task) => success(sent, task)).length);
       expect(pair).toContain(`${samples[0]} and ${samples[1]} rollouts`);
     });
@@ -388,7 +388,7 @@ describe('Compare', () => {
     await page.getByRole('columnheader', { name: /^Δ B/ }).getByRole('button').click();
     await page.waitForURL(/sort=delta/);
     await expect.poll(order).toEqual([0, 1, 2, 3].toSorted((x, y) => deltas[y]! - deltas[x]!));
-    await page.getByRole('button', { name: /^use as reference/ }).click();
+    await page.getByRole('button', { name: /^Use as reference/ }).click();
     await expect.poll(async () => tidy(await page.locator('[data-pair="B"]').innerText())).toContain(change(-mean(deltas)));
     expect(complaints).toEqual([]);
     await close();
@@ -397,8 +397,8 @@ describe('Compare', () => {
   test('curves of all runs as tables; rollouts as the other axis; a run is chosen where there is none', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     await visit(page, compared(), 'Shared tasks');
-    await page.getByRole('button', { name: 'table of Whose reward moves more?' }).click();
-    const table = page.getByRole('region', { name: 'Whose reward moves more? as a table' });
+    await page.getByRole('button', { name: 'Table of Which run has the higher reward?' }).click();
+    const table = page.getByRole('region', { name: 'Which run has the higher reward? as a table' });
     const at = (sent: readonly Sent[], step: number) => scored(sent.filter((one) => one.step === step));
     const side = (sent: readonly Sent[], step: number) =>
       at(sent, step).length === 0 ? '– –' : `${threeDigits(mean(at(sent, step)))} ${at(sent, step).length}`;

@@ -409,7 +409,7 @@ describe('rollout', () => {
     const address = new URL(page.url()).searchParams;
     expect([address.get('q'), address.get('sort')]).toEqual(['step:1 calls:3', '-reward']);
     const list = page.getByRole('group', { name: 'The list that it was opened from' });
-    await expect.poll(() => list.getByRole('button', { name: 'Previous of the list' }).isDisabled()).toBe(true);
+    await expect.poll(() => list.getByRole('button', { name: 'Previous rollout of the list' }).isDisabled()).toBe(true);
     for (const [key, id] of [
       ['n', middle.id],
       ['n', worst.id],
@@ -421,7 +421,7 @@ describe('rollout', () => {
       await at(id);
     }
     await addressed(page);
-    await list.getByRole('button', { name: 'Next of the list' }).click();
+    await list.getByRole('button', { name: 'Next rollout of the list' }).click();
     await at(middle.id);
     await addressed(page);
     await page.keyboard.press('n');

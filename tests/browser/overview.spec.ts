@@ -50,15 +50,15 @@ const expectKpis = (page: Page, expected: Record<string, number>): Promise<void>
   });
 /** The rows of a chart's table, by the name of the step; each cell under its head. */
 async function tableOf(page: Page, title: string): Promise<Map<string, Record<string, string>>> {
-  await page.getByRole('button', { name: `table of ${title}` }).click();
+  await page.getByRole('button', { name: `Table of ${title}` }).click();
   const region = page.getByRole('region', { name: `${title} as a table` });
   await region.locator('tbody tr').first().waitFor();
   const heads = await region.locator('thead th').allInnerTexts();
   const rows = await region
     .locator('tbody tr')
     .evaluateAll((elements) => elements.map((row) => [...row.children].map((cell) => (cell as HTMLElement).innerText)));
-  await page.getByRole('button', { name: `chart of ${title}` }).click();
-  return new Map(rows.map((cells) => [cells[0]!, Object.fromEntries(heads.map((head, i) => [head.trim(), cells[i]!]))]));
+  await page.getByRole('button', { name: `Chart of ${title}` }).click();
+  return new Map(rows.map((cells) => [cells[0]!.toLowerCase(), Object.fromEntries(heads.map((head, i) => [head.trim(), cells[i]!]))]));
 }
 /** The plotting area of a chart. */
 async function plotOf(page: Page, title: string) {
@@ -125,25 +125,25 @@ describe('what the page says of a run', () => {
     const tables = {
       reward: await tableOf(page, 'Is the reward moving?'),
       solved: await tableOf(page, 'How many groups are solved?'),
-      pass: await tableOf(page, 'Does it solve more with k tries?'),
+      pass: await tableOf(page, 'How often do k tries solve a task?'),
       stops: await tableOf(page, 'How do rollouts end?'),
-      tokens: await tableOf(page, 'Who writes the tokens?'),
-      heat: await tableOf(page, 'Where do rewards sit?'),
+      tokens: await tableOf(page, 'Where do the tokens come from?'),
+      heat: await tableOf(page, 'How are rewards distributed?'),
     };
     for (let step = 0; step < STEPS; step += 1) {
       const own = ofSteps(step, step);
       const figures = canonical(own);
       const row = (table: keyof typeof tables) => tables[table].get(`step ${step}`)!;
       expectShown(row('reward')['p50']!, percentile(rewardOf(own), 50), `median of step ${step}`);
-      expectShown(row('reward')['mean']!, figures['reward_mean']!, `mean of step ${step}`);
-      expectShown(row('solved')['none']!, figures['solved_none']!, `solved none of step ${step}`);
+      expectShown(row('reward')['Mean']!, figures['reward_mean']!, `mean of step ${step}`);
+      expectShown(row('solved')['None']!, figures['solved_none']!, `solved none of step ${step}`);
       expectShown(row('pass')['pass@4']!, figures['pass@4']!, `pass@4 of step ${step}`);
       expectShown(
         row('stops')['max_turns']!,
         own.filter(({ stop }) => stop === 'max_turns').length / own.length,
         `max_turns of step ${step}`,
       );
-      expectShown(row('tokens')['output']!, figures['tokens_out']!, `tokens of step ${step}`);
+      expectShown(row('tokens')['Output']!, figures['tokens_out']!, `tokens of step ${step}`);
       expect(row('heat')['(.240, .320]']).toBe(String(rewardOf(own).filter((reward) => reward > 0.24 && reward <= 0.32).length));
       expect(row('heat')['n']).toBe(String(rewardOf(own).length));
     }
@@ -159,7 +159,7 @@ describe('what the page says of a run', () => {
     for (const name of Object.keys(skyrl(rollouts))) {
       const table = await tableOf(page, name);
       for (let step = 0; step < STEPS; step += 1)
-        expectShown(table.get(`step ${step}`)!['value']!, skyrl(ofSteps(step, step))[name]!, `${name} of step ${step}`);
+        expectShown(table.get(`step ${step}`)!['Value']!, skyrl(ofSteps(step, step))[name]!, `${name} of step ${step}`);
     }
     await unfold(page);
     await page.getByText(/not in the upload$/).click();
@@ -200,9 +200,9 @@ describe('what can be done on it', () => {
       [6, 1],
       [0, 0],
     ] as const) {
-      await visit(page, overviewUrl(), 'Where do rewards sit?');
-      await page.getByRole('img', { name: 'Where do rewards sit?' }).waitFor();
-      const plot = await plotOf(page, 'Where do rewards sit?');
+      await visit(page, overviewUrl(), 'How are rewards distributed?');
+      await page.getByRole('img', { name: 'How are rewards distributed?' }).waitFor();
+      const plot = await plotOf(page, 'How are rewards distributed?');
       const bin = Math.max(0, Math.ceil(reward / edge - 1e-9) - 1);
       await page.mouse.click(plot.x + ((step + 0.5) / STEPS) * plot.width, plot.y + plot.height * (1 - ((bin + 0.5) * edge) / top));
       await page.waitForURL(/\/rollouts\?/);
@@ -226,7 +226,7 @@ describe('what can be done on it', () => {
     await page.getByRole('img', { name: 'How do rollouts end?' }).waitFor();
     const plot = await plotOf(page, 'Is the reward moving?');
     await page.mouse.move(plot.x + (3.5 / STEPS) * plot.width, plot.y + 40);
-    for (const title of ['Is the reward moving?', 'Where do rewards sit?', 'Who writes the tokens?', 'How do rollouts end?'])
+    for (const title of ['Is the reward moving?', 'How are rewards distributed?', 'Where do the tokens come from?', 'How do rollouts end?'])
       await page
         .getByRole('region', { name: title })
         .or(page.locator('section', { has: page.getByRole('heading', { name: title }) }))
@@ -329,9 +329,9 @@ describe('a run of which no step is known', () => {
     expect([...curve.keys()]).toEqual([expect.stringMatching(called)]);
     const [window] = curve.keys();
     for (const [title, column, value] of [
-      ['Where do rewards sit?', 'n', '4'],
+      ['How are rewards distributed?', 'n', '4'],
       ['How do rollouts end?', 'finished', '100 %'],
-      ['What goes wrong?', 'interrupted', '0 %'],
+      ['What goes wrong?', 'Interrupted', '0 %'],
     ] as const) {
       const table = await tableOf(page, title);
       expect([...table.keys()], title).toEqual([window]);

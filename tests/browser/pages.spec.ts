@@ -81,7 +81,7 @@ test('unknown pages, unknown runs and browsers without a session show what to do
   await shoot(page, 'sign-in-1280-light');
   await page.getByLabel(/API key/).fill('or_wrong');
   await page.keyboard.press('Enter');
-  await page.getByText('This key is unknown or was revoked.').waitFor();
+  await page.getByText('This API key is unknown or was revoked.').waitFor();
   await page.getByLabel(/API key/).fill(palestra.apiKey);
   await page.keyboard.press('Enter');
   await page.getByText('Create key').waitFor();

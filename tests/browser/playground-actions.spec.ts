@@ -99,7 +99,7 @@ describe('an action environment', () => {
       ['step', '{"column":0}', 1, true],
     ]);
     await expect.poll(() => fact(page, 'steps').innerText()).toContain('4');
-    await expect.poll(() => fact(page, 'finished').innerText()).toBe('yes');
+    await expect.poll(() => fact(page, 'finished').innerText()).toBe('Yes');
     await expect.poll(() => fact(page, 'reward so far').innerText()).toContain('1.00 over 1 scored');
     expect(await fact(page, 'session').innerText()).toBe(sid);
     expect(await fact(page, 'task').innerText()).toBe('train 0');
@@ -117,7 +117,7 @@ describe('an action environment', () => {
     await start(page, own('columns'));
     await legal(page).getByRole('button', { name: '1' }).click();
     await card(page, 1).getByText('Stone 1.').waitFor();
-    expect(await fact(page, 'reward so far').innerText()).toBe('– no scored call');
+    expect(await fact(page, 'reward so far').innerText()).toBe('– No scored call');
     expect(await card(page, 1).innerText()).not.toMatch(/(^|\s)[+]?\.?0+(\.0+)?\s*reward/);
     await close();
   });
@@ -197,7 +197,7 @@ describe('an environment with tools on each backend', () => {
     await soon(async () => {
       const [, submitted] = await ledger(sid);
       expect(submitted).toMatchObject({ tool: 'submit', ok: true });
-      expect(await fact(page, 'finished').innerText()).toBe(submitted!.finished ? 'yes' : 'no');
+      expect(await fact(page, 'finished').innerText()).toBe(submitted!.finished ? 'Yes' : 'No');
     });
     expect(foreign(complaints)).toEqual([]);
     await close();
@@ -220,7 +220,7 @@ describe('forms', () => {
     for (const message of ['At most 5.', 'Number 4 (10): At most 9.', 'Choose one.']) await form.getByText(message).waitFor();
     await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe('code');
     await box('tensor').fill('1 2 3');
-    await form.getByText('2 numbers at most; these are 3.').waitFor();
+    await form.getByText('Enter at most 2 numbers, not 3.').waitFor();
     expect(await ledger(sid)).toEqual([]);
 
     await box('code').fill('print(1)\nprint(2)');

@@ -172,7 +172,7 @@ test('a form shows problems, focuses the first one, and sends the input', async 
   await page.getByRole('textbox', { name: 'width' }).fill('101');
   await page.getByRole('button', { name: 'Call paint' }).click();
   const form = page.getByRole('form', { name: 'Call paint' });
-  for (const message of ['3 characters at least; these are 2.', 'At most 100.', 'Fill this in.', 'Choose one.']) {
+  for (const message of ['Enter at least 3 characters, not 2.', 'Must be at most 100.', 'Fill this in.', 'Choose one.']) {
     await form.getByText(message).first().waitFor();
   }
   await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe('title');
@@ -398,9 +398,9 @@ test('the difficulty of tasks comes from the uploaded rollouts', { timeout: 150_
       { timeout: 40_000 },
     )
     .toEqual(recomputed.filter(([index]) => index !== '1'));
-  await page.getByRole('button', { name: /^Avg reward/ }).click();
+  await page.getByRole('button', { name: /^Mean reward/ }).click();
   await page.waitForURL(/sort=avg/);
-  await page.getByRole('checkbox', { name: /only/ }).check();
+  await page.getByRole('checkbox', { name: /Only/ }).check();
   await page.waitForURL(/only=mixed/);
   await expect.poll(async () => (await shown()).map(([index]) => index)).toEqual(expect.not.arrayContaining(['2']));
   await page.getByRole('row', { name: /harbour/ }).click();

@@ -34,7 +34,7 @@ test.each(['Ctrl+P', 'the menu'])('%s prints every message and returns to the po
   if (way === 'Ctrl+P') await page.keyboard.press('Control+p');
   else {
     await page.getByRole('button', { name: 'More ▾' }).click();
-    await page.getByRole('menuitem', { name: 'Print whole rollout' }).click();
+    await page.getByRole('menuitem', { name: 'Print the whole rollout' }).click();
   }
   const printed = () => page.evaluate(() => (globalThis as never as { printed?: string }).printed ?? '');
   await expect.poll(printed, { timeout: 60_000 }).toContain(`line ${MESSAGES - 1} of the rollout`);

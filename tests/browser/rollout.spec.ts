@@ -257,11 +257,11 @@ test('d goes to the first divergence from the best sample and shows how the text
   const watched = await openPage(browser, palestra, { width: 1920, theme: 'dark' });
   const { page, complaints } = watched;
   await open(watched, ids.bad, 'Find who did it.');
-  await page.getByText('best sibling').waitFor();
+  await page.getByText('Best sample').waitFor();
   await page.keyboard.press('d');
   await page.waitForURL((url) => url.searchParams.get('diff') === ids.good && url.hash === '#m-5');
   const panel = page.getByRole('complementary', { name: 'Difference' });
-  await panel.getByText('same first 1').waitFor();
+  await panel.getByText('The first action is equal').waitFor();
   await panel.getByLabel('Text of the first divergence').getByText('Tom').waitFor();
   await expect.poll(() => panel.locator('del', { hasText: /Tom|Reed/ }).count()).toBeGreaterThan(0);
   await expect.poll(() => panel.locator('ins', { hasText: /Ada|Finch/ }).count()).toBeGreaterThan(0);
@@ -377,7 +377,7 @@ test('the outcome tab shows rewards by size, reward components, the failure, the
   await expect
     .poll(() => panel.innerText())
     .toMatch(
-      /search #\d+\s+\.0200\s+1 message with reward 0[\s\S]*format\s+\.100\s+correct\s+0\s+failure\s+ValueError: nobody of that name\s+golden answer\s+Everett <b>Moss<\/b>/,
+      /search #\d+\s+\.0200\s+1 message with a reward of 0[\s\S]*format\s+\.100\s+correct\s+0\s+Failure\s+ValueError: nobody of that name\s+Golden answer\s+Everett <b>Moss<\/b>/,
     );
   await panel.getByRole('img', { name: /^Reward along the rollout/ }).waitFor();
   await expectSound(page);
@@ -393,7 +393,7 @@ test('the tabs show where figures come from', async () => {
   await open(watched, ids.bad, 'Find who did it.');
   const panel = page.getByRole('tabpanel');
   // .02 + 0 of the messages; the trainer said .5.
-  await expect.poll(() => panel.innerText()).toMatch(/total\s+\.020[\s\S]*reported by the trainer\s+\.500[\s\S]*not the sum/);
+  await expect.poll(() => panel.innerText()).toMatch(/Total\s+\.020[\s\S]*Reported by the trainer\s+\.500[\s\S]*not the sum/);
   await page.getByRole('tab', { name: 'Tools' }).click();
   await expect.poll(() => panel.innerText()).toMatch(/interview\s+1\s+▲ 1/);
   await page.getByRole('tab', { name: 'Task' }).click();
@@ -467,7 +467,7 @@ test('the page is sound in every view', async () => {
   const watched = await openPage(browser, palestra, narrow);
   const { page, complaints } = watched;
   await open(watched, ids.bad, 'Find who did it.', '#m-5');
-  await page.getByText('best sibling').waitFor();
+  await page.getByText('Best sample').waitFor();
   await expectSoundInEveryView(page, 'rollout-viewer');
   expect(complaints).toEqual([]);
   await watched.close();

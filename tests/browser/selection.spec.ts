@@ -224,12 +224,12 @@ test('with rotating tasks every task has a change, between visits that are named
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, ofRun('/tasks'), 'train 24');
   const row = (task: number) => page.locator('[data-row]').filter({ hasText: new RegExp(`^train ${task}\\b`) });
-  await soon(async () => expect(await row(0).innerText()).toMatch(/\+ gained\s+0 → 15/));
+  await soon(async () => expect(await row(0).innerText()).toMatch(/\+ Gained\s+0 → 15/));
   const texts = await page.locator('[data-row]').allInnerTexts();
   expect(texts).toHaveLength(25);
   expect(texts.filter((text) => !/\d+ → \d+/.test(text))).toEqual([]);
   await visit(page, ofRun('/tasks?from=4&to=12'), 'train 24');
-  await soon(async () => expect(await row(0).innerText()).toMatch(/\+ gained\s+5 → 10/));
+  await soon(async () => expect(await row(0).innerText()).toMatch(/\+ Gained\s+5 → 10/));
   expect(complaints).toEqual([]);
   await close();
 });
@@ -247,7 +247,7 @@ test('a task shows its prompt, its curves, its figures and its rollouts', async 
   const figures = page.locator('[data-figures]');
   await figures.getByText(`of ${own.length} rollouts`).waitFor();
   await figures.getByText(`✕ ${own.length - rewards.length} left out`).waitFor();
-  await page.getByRole('button', { name: 'table of Is it solved more often?' }).click();
+  await page.getByRole('button', { name: 'Table of Is it solved more often?' }).click();
   const table = page.getByRole('region', { name: 'Is it solved more often? as a table' });
   for (const step of [3, 8, 13, 18]) {
     const visitRewards = own.filter((one) => one.step === step).flatMap(({ reward }) => reward ?? []);

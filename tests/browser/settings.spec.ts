@@ -81,7 +81,7 @@ test('a new key has its scopes and is rejected after it is revoked', async () =>
   expect(await dialog.innerText()).toContain(key.slice(0, 9));
   expect(await axeFaults(page)).toEqual([]);
   await dialog.getByRole('button', { name: /^Revoke .* now$/ }).click();
-  await row.getByText(/revoked/).waitFor();
+  await row.getByText(/Revoked/).waitFor();
   expect(await statusOf('/v1/runs', key)).toBe(401);
   await page.reload({ waitUntil: 'domcontentloaded' });
   await row.waitFor();
@@ -144,7 +144,7 @@ test('settings of the organisation are saved, and a link signs in to a new organ
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/settings`, 'Keep rollouts for');
   await page.getByLabel('Keep rollouts for').fill('90');
-  await page.getByText('will be deleted permanently').waitFor();
+  await page.getByText('will permanently erase').waitFor();
   await page.getByLabel('Concurrent sessions').fill('12');
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByText('Saved.').waitFor();
@@ -207,7 +207,7 @@ test('a shared link shows only its rollout, until it is revoked', async () => {
   await visit(owner.page, `${palestra.url}/settings?tab=shares`, rollout);
   await owner.page.getByRole('button', { name: `Revoke the link to Rollout ${rollout}` }).click();
   await owner.page.getByRole('button', { name: 'Revoke link' }).click();
-  await owner.page.getByText('Nothing is shared.').waitFor();
+  await owner.page.getByText('No shared links.').waitFor();
   expect(owner.complaints).toEqual([]);
   await owner.close();
   await visit(page, `${palestra.url}/rollout/${rollout}`, 'it has expired or was revoked');

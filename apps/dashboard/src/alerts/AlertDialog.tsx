@@ -15,7 +15,7 @@ export function AlertDialog({
   onClose: () => void;
 }) {
   return (
-    <Dialog title={id === null ? 'New alert' : `Change ${initial.name}`} open onClose={onClose} width={780}>
+    <Dialog title={id === null ? 'New alert' : `Edit ${initial.name}`} open onClose={onClose} width={780}>
       <AlertForm id={id} initial={initial} onDone={onClose} {...(run !== undefined && { run })} />
     </Dialog>
   );

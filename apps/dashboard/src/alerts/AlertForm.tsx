@@ -63,18 +63,18 @@ export function AlertForm({ id, initial, run, onDone }: Props) {
         <ConditionFields form={form} set={set} />
       </fieldset>
       <div className="flex flex-wrap items-end gap-2">
-        <Field label="Runs" className="min-w-[220px] flex-1" hint="The name of a run. * stands for any text.">
+        <Field label="Runs" className="min-w-[220px] flex-1" hint="The name of a run; * matches any text.">
           <input
             className="input"
             maxLength={2_000}
-            placeholder="every run; or a name such as grpo-*"
+            placeholder="All runs, or a name such as grpo-*"
             value={form.runs}
             onChange={(event) => set({ runs: event.target.value })}
           />
         </Field>
         <Field label="Webhook" className="w-[200px]">
           <select className="input" value={form.webhook} onChange={(event) => set({ webhook: event.target.value })}>
-            <option value="">only in these pages</option>
+            <option value="">Only in these pages</option>
             {webhooks.data?.map((webhook) => (
               <option key={webhook.id} value={webhook.id}>
                 {webhook.name}
@@ -122,7 +122,7 @@ function ConditionFields({ form, set }: { form: FormState; set: (change: Partial
     />
   );
   const atLeast = (
-    <Field label="At least" className="w-[90px]" hint="Steps with fewer rollouts (tool results, for tool errors) are not judged.">
+    <Field label="Minimum" className="w-[90px]" hint="Skips steps with fewer rollouts. For tool errors: with fewer tool results.">
       {number('minN', { min: 1, step: 1 })}
     </Field>
   );
@@ -141,7 +141,7 @@ function ConditionFields({ form, set }: { form: FormState; set: (change: Partial
         <Field label="More than" className="w-[90px]">
           {number('value', { min: 0, max: 10_000, step: 1 })}
         </Field>
-        <Field label="Within minutes" className="w-[110px]">
+        <Field label="Within (minutes)" className="w-[110px]">
           {number('minutes', { min: 1, max: 1_440, step: 1 })}
         </Field>
       </>
@@ -152,7 +152,7 @@ function ConditionFields({ form, set }: { form: FormState; set: (change: Partial
         <Field label="Baseline run" className="min-w-[200px] flex-1">
           <input className="input" required value={form.baseline} onChange={(event) => set({ baseline: event.target.value })} />
         </Field>
-        <Field label="By more than" className="w-[110px]" hint="The whole 95 % interval of the difference is below this.">
+        <Field label="By more than" className="w-[110px]" hint="Fires if the whole 95 % interval of the difference is below this value.">
           {number('margin', { min: 0, step: 'any' })}
         </Field>
         {atLeast}
@@ -165,7 +165,7 @@ function ConditionFields({ form, set }: { form: FormState; set: (change: Partial
           <input
             className="input mono"
             maxLength={200}
-            placeholder="every tool"
+            placeholder="All tools"
             value={form.tool}
             onChange={(event) => set({ tool: event.target.value })}
           />
@@ -184,16 +184,16 @@ function ConditionFields({ form, set }: { form: FormState; set: (change: Partial
           </select>
         </Field>
       )}
-      <Field label="Is" className="w-[90px]">
+      <Field label="Condition" className="w-[90px]">
         <select className="input" value={form.op} onChange={(event) => set({ op: event.target.value === 'above' ? 'above' : 'below' })}>
-          <option>above</option>
-          <option>below</option>
+          <option value="above">Above</option>
+          <option value="below">Below</option>
         </select>
       </Field>
-      <Field label={isShare(subject) ? 'Per cent' : 'Reward'} className="w-[90px]">
+      <Field label={isShare(subject) ? 'Percentage' : 'Reward'} className="w-[90px]">
         {number('value', isShare(subject) ? { min: 0, max: 100, step: 'any' } : { step: 'any' })}
       </Field>
-      <Field label="Over steps" className="w-[90px]" hint="The figure of this number of steps together.">
+      <Field label="Steps" className="w-[90px]" hint="Computes the figure over this number of steps.">
         {number('steps', { min: 1, max: 50, step: 1 })}
       </Field>
       {isMetric(subject) && atLeast}
@@ -225,7 +225,7 @@ function Preview({ condition, run }: { condition: ReturnType<typeof conditionOf>
         ) : preview.error ? (
           <p className="text-bad">{preview.error.message}</p>
         ) : found === undefined ? (
-          <p className="text-ink-3">Judging the run</p>
+          <p className="text-ink-3">Checking the run…</p>
         ) : (
           <>
             <p className="strong">
@@ -234,16 +234,16 @@ function Preview({ condition, run }: { condition: ReturnType<typeof conditionOf>
                 : `Would have fired ${found.fired === 1 ? 'once' : `${found.fired} times`} in this run.`}
             </p>
             <p className="text-ink-3">
-              {plural(found.judged, found.fires.some(({ step }) => step === null) ? 'moment' : 'step')} judged
-              {found.skipped > 0 && `, ${plural(found.skipped, 'step')} with too few rollouts`}
-              {found.incomplete && ', only the newest part of the run'}.
+              {plural(found.judged, found.fires.some(({ step }) => step === null) ? 'moment' : 'step')} checked
+              {found.skipped > 0 && `, ${plural(found.skipped, 'step')} skipped because they have too few rollouts`}
+              {found.incomplete && '; only the newest part of the run was checked'}.
             </p>
             {found.fires.length > 0 && (
               <ul className="mt-1 flex flex-col">
                 {found.fires.slice(-MAX_SHOWN).map(({ step, at, evidence }) => (
                   <li key={`${step} ${at}`} className="flex gap-2">
                     <span className="min-w-[64px] flex-none tabular-nums text-ink-3">
-                      {step === null ? formatAbsolute(at) : `step ${step}`}
+                      {step === null ? formatAbsolute(at) : `Step ${step}`}
                     </span>
                     <span className="min-w-0">{evidence.text}</span>
                   </li>

@@ -42,7 +42,7 @@ export function AlertList() {
               onConfirm={() => deleteAlert(deleting.id)}
               onClose={() => setDeleting(null)}
             >
-              <p>Its history is deleted too. You cannot undo this. To keep the history, mute the alert.</p>
+              <p>This also deletes its history and cannot be undone. To keep the history, mute the alert instead.</p>
             </ConfirmDialog>
           )}
         </>
@@ -57,7 +57,7 @@ function NoAlerts() {
       <p className="strong mb-1 text-ink-1">No alerts yet</p>
       <p>
         An alert watches a figure of your runs, for example tool errors above 10 % or no rollout for ten minutes. It notifies you here and,
-        if you want, by a signed webhook. Choose “New alert”, or “alert” beside a chart.
+        if you want, by a signed webhook. Choose “New alert”, or “Alert” above a chart.
       </p>
     </div>
   );
@@ -85,7 +85,7 @@ function AlertRow({ alert, webhook, current, onChange, onDelete }: RowProps) {
           {text}
           <span className="text-ink-3">
             {' '}
-            · {runs === null ? 'every run' : runs} · {webhook ? `webhook ${webhook.name}` : 'only in these pages'} · by {author}
+            · {runs === null ? 'all runs' : runs} · {webhook ? `webhook ${webhook.name}` : 'only in these pages'} · by {author}
           </span>
         </p>
       </div>
@@ -93,8 +93,8 @@ function AlertRow({ alert, webhook, current, onChange, onDelete }: RowProps) {
         <Link to="/alerts" search={{ tab: 'history', alert: id }} className="link" aria-label={`History of ${name}`}>
           History
         </Link>
-        <button type="button" className="link" aria-label={`Change ${name}`} onClick={onChange}>
-          Change
+        <button type="button" className="link" aria-label={`Edit ${name}`} onClick={onChange}>
+          Edit
         </button>
         <button
           type="button"
@@ -119,11 +119,11 @@ function State({ muted, firing }: { muted: boolean; firing: number }) {
     <>
       {firing > 0 && (
         <span className="text-bad">
-          <span aria-hidden="true">▲</span> firing in {firing === 1 ? 'one run' : `${firing} runs`}
+          <span aria-hidden="true">▲</span> Firing in {firing === 1 ? 'one run' : `${firing} runs`}
         </span>
       )}
-      {muted && <span className="chip">muted</span>}
-      {firing === 0 && !muted && <span className="text-ink-3">not firing</span>}
+      {muted && <span className="chip">Muted</span>}
+      {firing === 0 && !muted && <span className="text-ink-3">Not firing</span>}
     </>
   );
 }

@@ -8,19 +8,17 @@ interface Props {
   run: string;
   preset: Partial<FormState>;
   className?: string;
-  text?: string;
-  /** Name of the button: what the alert is on. */
-  label: string;
+  /** The rest of the name of the button: a chart or a query. */
+  on: string;
 }
 
 /** Creates an alert on what the reader looks at. */
-export function AlertMe({ run, preset, className = 'label link', text = 'alert', label }: Props) {
+export function AlertMe({ run, preset, className = 'label link', on }: Props) {
   const [open, setOpen] = useState(false);
   return (
     <>
       <button type="button" className={className} onClick={() => setOpen(true)}>
-        {text}
-        <span className="sr-only"> {label}</span>
+        Alert<span className="sr-only"> on {on}</span>
       </button>
       {open && (
         <Suspense>

@@ -24,7 +24,7 @@ export function AlertNews() {
         </Link>
       </div>
       {news.data?.events.length === 0 && (
-        <p className="text-ink-3">Nothing yet. An alert watches a figure of your runs and notifies you here and by a webhook.</p>
+        <p className="text-ink-3">No alert has fired yet. An alert watches a figure of your runs and notifies you here and by a webhook.</p>
       )}
       <ul className="-mx-1 flex flex-col" aria-label="Changes of alerts">
         {news.data?.events.map(({ id, alert, run, kind, at, evidence }) => (

@@ -16,7 +16,7 @@ export function Deliveries({ webhook }: { webhook: Webhook }) {
       <Loaded query={deliveries}>
         {(rows) =>
           rows.length === 0 ? (
-            <p className="px-4 py-4 text-ink-3">Nothing was sent yet. “Send a test” shows whether the receiver answers.</p>
+            <p className="px-4 py-4 text-ink-3">No deliveries yet. Choose “Send a test” to see whether the receiver answers.</p>
           ) : (
             <ol>
               {rows.map((delivery) => (
@@ -71,7 +71,7 @@ function DeliveryRow({ webhook, delivery }: { webhook: Webhook; delivery: Delive
             {attempts.map((attempt) => (
               <li key={attempt.at}>
                 <span className="tabular-nums text-ink-3">{formatAbsolute(attempt.at)}</span>{' '}
-                <span className={attempt.error === null ? 'text-good' : 'text-bad'}>{attempt.status ?? 'no answer'}</span>{' '}
+                <span className={attempt.error === null ? 'text-good' : 'text-bad'}>{attempt.status ?? 'No answer'}</span>{' '}
                 <span className="text-ink-3 tabular-nums">{attempt.latency_ms} ms</span> {attempt.error}
                 {attempt.response !== '' && (
                   <pre

@@ -44,7 +44,7 @@ export function HistoryTab() {
                     <Link to="/$org/runs/$run" params={{ org, run: run.name }} search={{}} className="link">
                       {run.name}
                     </Link>
-                    {muted && <span className="chip ml-2">muted</span>}
+                    {muted && <span className="chip ml-2">Muted</span>}
                     <span className="block text-ink-2">
                       {evidence.text}{' '}
                       {evidence.q !== null && (

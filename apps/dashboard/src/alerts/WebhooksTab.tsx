@@ -24,11 +24,11 @@ export function WebhooksTab() {
               <NewWebhook />
             ) : (
               <p className="border-b border-line bg-paper-1 px-4 py-2 text-ink-2">
-                Only owners of the organisation add or change receivers.
+                Only owners of the organisation can add or change webhooks.
               </p>
             )}
-            {rows.length === 0 && <p className="px-4 py-4 text-ink-3">No receiver yet. Alerts notify you in these pages.</p>}
-            <ul aria-label="Receivers">
+            {rows.length === 0 && <p className="px-4 py-4 text-ink-3">No webhooks yet. Alerts notify you only in these pages.</p>}
+            <ul aria-label="Webhooks">
               {rows.map((webhook) => (
                 <WebhookRow key={webhook.id} webhook={webhook} owns={owns} current={rows.length > 1 && webhook.id === current?.id} />
               ))}
@@ -58,10 +58,10 @@ function NewWebhook() {
     create.mutate({ name: name.trim(), url: url.trim() });
   };
   return (
-    <section aria-label="New receiver" className="flex flex-col gap-3 border-b border-line px-4 py-3">
+    <section aria-label="New webhook" className="flex flex-col gap-3 border-b border-line px-4 py-3">
       <form onSubmit={submit} className="flex max-w-[860px] flex-wrap items-end gap-2">
         <label className="flex w-[200px] flex-col gap-[2px]">
-          <span className="label">Receiver name</span>
+          <span className="label">Webhook name</span>
           <input
             className="input"
             required
@@ -84,7 +84,7 @@ function NewWebhook() {
           />
         </label>
         <button type="submit" className="button primary" disabled={create.isPending}>
-          Add receiver
+          Add webhook
         </button>
       </form>
       <p role="alert" className="text-bad empty:hidden">
@@ -92,7 +92,7 @@ function NewWebhook() {
       </p>
       {create.data && (
         <div className="max-w-[860px]">
-          <ShownOnce title="Secret of the new receiver" text={create.data.secret} note={SECRET_NOTE} />
+          <ShownOnce title="Secret of the new webhook" text={create.data.secret} note={SECRET_NOTE} />
         </div>
       )}
     </section>
@@ -113,7 +113,7 @@ function WebhookRow({ webhook, owns, current }: { webhook: Webhook; owns: boolea
           {name}
         </Link>
         <code className="min-w-0 break-all text-ink-2">{url}</code>
-        {!enabled && <span className="text-bad">disabled: {webhook.disabled_reason}</span>}
+        {!enabled && <span className="text-bad">Disabled: {webhook.disabled_reason}</span>}
         {waiting > 0 && <span className="text-ink-3">{waiting} waiting</span>}
         <span className="ml-auto flex flex-wrap gap-x-3 max-[760px]:ml-0">
           <button
@@ -160,17 +160,17 @@ function WebhookRow({ webhook, owns, current }: { webhook: Webhook; owns: boolea
           onConfirm={() => replace.mutateAsync()}
           onClose={() => setAsking(null)}
         >
-          <p>For 24 hours both secrets sign each message, so that you can change the receiver in between.</p>
+          <p>For 24 hours both secrets sign each message, so you have time to change the receiver.</p>
         </ConfirmDialog>
       )}
       {asking === 'delete' && (
         <ConfirmDialog
           title={`Delete ${name}?`}
-          action="Delete receiver"
+          action="Delete webhook"
           onConfirm={() => deleteWebhook(id)}
           onClose={() => setAsking(null)}
         >
-          <p>Its deliveries are deleted too. Its alerts notify you only in these pages from then on.</p>
+          <p>This also deletes its deliveries. Its alerts will notify you only in these pages.</p>
         </ConfirmDialog>
       )}
     </li>

@@ -15,11 +15,11 @@ export const SUBJECTS = [
   { value: 'success', label: 'Success rate of a step' },
   { value: 'tool_error', label: 'Tool errors of a step' },
   { value: 'stop_share', label: 'Share of a stop reason' },
-  { value: 'failed', label: 'Rollouts that failed without fault of the policy' },
+  { value: 'failed', label: 'Failures not caused by the policy' },
   { value: 'truncated', label: 'Truncated rollouts' },
   { value: 'baseline', label: 'Reward below a baseline run' },
   { value: 'count', label: 'Rollouts that match a query' },
-  { value: 'silence', label: 'No rollout for some time' },
+  { value: 'silence', label: 'No new rollout for some time' },
 ] as const satisfies readonly { value: AlertMetric | 'baseline' | 'count' | 'silence'; label: string }[];
 export type Subject = (typeof SUBJECTS)[number]['value'];
 

@@ -58,7 +58,7 @@ export function Panel({ title, definitions, readout, note, actions, table, missi
           {!empty && actions}
           {!empty && (
             <button type="button" className="label link" aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
-              {asTable ? 'chart' : 'table'}
+              {asTable ? 'Chart' : 'Table'}
               <span className="sr-only"> of {title}</span>
             </button>
           )}
@@ -115,7 +115,7 @@ function NumbersTable({ title, heads, rows }: PanelTable & { title: string }) {
             <tr key={y} className="hover:bg-paper-1">
               {row.map((cell, x) =>
                 x === 0 ? (
-                  <th key={x} scope="row" className="text-left font-[450] text-ink-2">
+                  <th key={x} scope="row" className="text-left font-[450] text-ink-2 first-letter:uppercase">
                     {cell}
                   </th>
                 ) : (
@@ -142,7 +142,7 @@ export function Readout({
 }) {
   return (
     <>
-      <span className="mr-[8px] text-ink-2">{at}</span>
+      <span className="mr-[8px] inline-block text-ink-2 first-letter:uppercase">{at}</span>
       {values.map(([name, text, colour, alpha = 1]) => (
         <span key={name} className="mr-[8px] inline-block max-w-full truncate align-top">
           {colour && (

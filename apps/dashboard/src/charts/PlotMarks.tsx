@@ -30,7 +30,7 @@ export function PlotMarks({ marks }: { marks: readonly PlotMark[] }) {
           />
           <button
             type="button"
-            aria-label={`${label}: why?`}
+            aria-label={`Show why: ${label}`}
             aria-expanded={isOpen}
             title={`${label}. Show why.`}
             onClick={onPick}

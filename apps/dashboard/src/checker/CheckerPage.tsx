@@ -44,7 +44,7 @@ export function CheckerPage() {
             <label className="flex items-center gap-2">
               <span className="label">As sent by</span>
               <select className="input" value={pasted === null ? (chosen?.id ?? '') : ''} onChange={(event) => choose(event.target.value)}>
-                <option value="">{pasted === null ? 'choose an example' : 'pasted text'}</option>
+                <option value="">{pasted === null ? 'Choose an example' : 'Pasted text'}</option>
                 {EXAMPLES.map(({ id, name }) => (
                   <option key={id} value={id}>
                     {name}
@@ -60,7 +60,7 @@ export function CheckerPage() {
           <textarea
             className="mono min-h-0 flex-1 resize-none bg-paper-0 px-4 py-3 outline-none focus-visible:outline-2"
             aria-label="An event or a batch, as JSON"
-            placeholder={'Paste one event, a list of events, {"events": […]}, or JSON lines.\n\nIt stays in this browser.'}
+            placeholder={'Paste one event, a list of events, {"events": […]}, or JSON lines.\n\nThe text stays in this browser.'}
             spellCheck={false}
             autoComplete="off"
             wrap="off"

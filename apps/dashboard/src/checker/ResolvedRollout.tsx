@@ -42,7 +42,9 @@ export function ResolvedRollout({ rollout }: { rollout: CheckedRollout }) {
         </span>
       </h2>
       {rollout.start === null && (
-        <p className="text-ink-2">The start event is missing. It has the run, environment, split and metadata, and can be sent later.</p>
+        <p className="text-ink-2">
+          The start event is missing. It contains the run, environment, split and metadata. You can send it later.
+        </p>
       )}
       {warnings.map((text) => (
         <p key={text} className="text-policy">
@@ -70,14 +72,14 @@ export function ResolvedRollout({ rollout }: { rollout: CheckedRollout }) {
         <tbody>
           {fields.map((field) => (
             <tr key={field.name} className="h-[var(--row)] border-b border-line">
-              <th scope="row" className="text-left font-[450] text-ink-2">
+              <th scope="row" className="text-left font-[450] text-ink-2 first-letter:uppercase">
                 {field.name}
               </th>
               <td className="py-1 pr-3 tabular-nums [overflow-wrap:anywhere]">
                 <FieldValue field={field} />
               </td>
-              <td className={field.provenance === 'reported' ? '' : 'text-ink-2'}>{field.provenance}</td>
-              <td className="py-1 pr-3 text-ink-3">{field.rule}</td>
+              <td className={`first-letter:uppercase ${field.provenance === 'reported' ? '' : 'text-ink-2'}`}>{field.provenance}</td>
+              <td className="py-1 pr-3 text-ink-3 first-letter:uppercase">{field.rule}</td>
               <td className="py-1 [overflow-wrap:anywhere]">
                 {field.source === null ? <span className="text-ink-3">–</span> : <code>{field.source}</code>}
               </td>
@@ -94,12 +96,12 @@ export function ResolvedRollout({ rollout }: { rollout: CheckedRollout }) {
             {missing.map(({ key, effect, misplaced }) => (
               <li key={key} className="grid grid-cols-[190px_minmax(0,1fr)] gap-2 py-[2px]">
                 <code>{key}</code>
-                <span className="text-ink-2">
+                <span className="text-ink-2 first-letter:uppercase">
                   {effect}
                   {misplaced !== null && (
                     <span className="text-policy">
                       {' '}
-                      ▲ found in <code>{misplaced}</code>, where the server does not read it
+                      ▲ Found in <code>{misplaced}</code>, where the server does not read it
                     </span>
                   )}
                 </span>

@@ -19,7 +19,7 @@ describe('the examples', () => {
       sample: ['2', 'reported', 'metadata.sample_idx'],
       phase: ['train', 'reported', 'metadata.phase'],
       reward: ['.250', 'reported', 'metadata.reward_total'],
-      stop: ['max_turns', 'reported', 'metadata.stop_reason'],
+      'stop reason': ['max_turns', 'reported', 'metadata.stop_reason'],
       turns: ['1', 'reported', 'metadata.num_turns'],
       tokens: ['20 written, 5 of tools, 100 of the prompt', 'reported', 'metadata.tokens.output'],
       session: ['sid-1', 'reported', 'metadata.session_id'],
@@ -35,7 +35,7 @@ describe('the examples', () => {
       step: [null, 'unknown', null],
       group: [null, 'unknown', null],
       reward: ['1.25', 'reported', 'metadata.total_reward'],
-      stop: ['finished', 'parsed', 'messages[].isFinished'],
+      'stop reason': ['finished', 'parsed', 'messages[].isFinished'],
       turns: ['2', 'reported', 'metadata.num_turns'],
     });
     expect(missingFieldsOf(firstRollout(example('skyrl'))).map(({ key }) => key)).toContain('rollout_info.current_step');
@@ -49,7 +49,7 @@ describe('the examples', () => {
       task: ['4', 'parsed', 'rolloutName'],
       step: ['12', 'reported', 'metadata.step'],
       sample: ['3', 'reported', 'metadata.rollout_idx'],
-      stop: ['max_tokens', 'reported', 'metadata.stop'],
+      'stop reason': ['max_tokens', 'reported', 'metadata.stop'],
       reward: [null, 'unknown', null],
     });
     expect(warningsOf(firstRollout(example('tinker')))).toContain('a tool result is an error');

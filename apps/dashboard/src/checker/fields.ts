@@ -103,7 +103,7 @@ export function fieldsOf({ normalised, start }: CheckedRollout): ResolvedField[]
     field('group size', asText(normalised.groupSize), reportedAs(normalised.groupSize, 'metadata.n_samples')),
     field('phase', normalised.phase, provenance.phase),
     field('reward', normalised.reward === null ? null : formatReward(normalised.reward), provenance.reward),
-    field('stop', normalised.stop === 'unknown' ? null : normalised.stop, provenance.stop),
+    field('stop reason', normalised.stop === 'unknown' ? null : normalised.stop, provenance.stop),
     field('turns', asText(normalised.turns), provenance.turns),
     tokensField(),
     field('session', normalised.sessionId, provenance.telemetry),
@@ -132,13 +132,13 @@ const RECOMMENDED: readonly [
     'metadata',
     'group_id',
     (r) => r.provenance.group.value === 'reported',
-    'a group is a task in a step: a task that is drawn twice gives one group',
+    'a group is a task in a step, so a task that is drawn twice gives one group',
   ],
   ['metadata', 'sample_idx', (r) => r.provenance.sample.value === 'reported', 'samples are numbered by arrival'],
   ['metadata', 'n_samples', (r) => r.groupSize !== null, 'missing samples are not detected'],
   ['metadata', 'phase', (r) => r.provenance.phase.value === 'reported', 'evaluation on the training split counts as training'],
   ['metadata', 'policy_step', (r) => r.policyStep !== null, 'the age of the policy is unknown'],
-  ['metadata', 'reward_total', (r) => r.rewardReported !== null, 'the total is the unconfirmed sum of message rewards'],
+  ['metadata', 'reward_total', (r) => r.rewardReported !== null, 'the total is the sum of message rewards, which nothing confirms'],
   ['metadata', 'stop_reason', (r) => r.stopRaw !== null, 'the stop reason is inferred or unknown'],
   ['metadata', 'num_turns', (r) => r.provenance.turns.value === 'reported', 'turns that are not uploaded do not count'],
   ['metadata', 'session_id', (r) => r.sessionId !== null, 'latency and errors of tools are matched by similarity, or missing'],
@@ -162,13 +162,13 @@ export const missingFieldsOf = ({ normalised, start }: CheckedRollout): MissingF
   }));
 
 const FLAGS: Partial<Record<RolloutFlag, string>> = {
-  reward_mismatch: 'the reported total is not the sum of the message rewards',
-  stamped_turn: 'several events of a turn have the same reward: it counts once',
-  nonfinite: 'a value is NaN or Infinity, which is stored as null, or a reward is beyond single precision',
-  orphan_result: 'a tool result has no call with its id',
-  gap: 'messages are missing in between',
-  tool_error: 'a tool result is an error',
-  parse_error: 'a call could not be parsed',
+  reward_mismatch: 'The reported total is not the sum of the message rewards',
+  stamped_turn: 'Several events of a turn have the same reward, which counts once',
+  nonfinite: 'A value is NaN or Infinity and is stored as null, or a reward exceeds single precision',
+  orphan_result: 'A tool result has no call with its id',
+  gap: 'Messages in between are missing',
+  tool_error: 'A tool result is an error',
+  parse_error: 'A call could not be parsed',
 };
 
 /** The flags of the rollout as texts. */

@@ -6,10 +6,10 @@ import { lensNames } from '../run/LensMenu.tsx';
 const denominators: Record<Denominator, string> = {
   scored: 'Scored',
   all: 'All received, null as 0',
-  effective: 'Effective, without errors',
+  effective: 'Effective, without interrupted rollouts',
 };
 const phases = ['main', ...KNOWN_PHASES] as const;
-const phaseNames = { main: 'with the most rollouts', train: 'train', eval: 'eval' } as const;
+const phaseNames = { main: 'The phase with the most rollouts', train: 'Training', eval: 'Evaluation' } as const;
 
 /** Phase, lens and denominator, which apply to all runs of a comparison. */
 export function CompareMenu({ filter, setFilter }: { filter: RunFilter; setFilter: (change: Partial<RunFilter>) => void }) {
@@ -20,7 +20,7 @@ export function CompareMenu({ filter, setFilter }: { filter: RunFilter; setFilte
     <>
       <Menu label="Phase" button={<>{phase === 'main' ? 'Main phase' : phaseNames[phase]} ▾</>}>
         <MenuChoice
-          title="Rollouts of the phase"
+          title="Phase of the rollouts"
           value={phase}
           options={phases.map((value) => ({ value, label: phaseNames[value] }))}
           onChange={(value) => setFilter({ phase: value === 'main' ? undefined : value })}
@@ -28,7 +28,7 @@ export function CompareMenu({ filter, setFilter }: { filter: RunFilter; setFilte
       </Menu>
       <Menu
         label="Definitions of the metrics"
-        button={<>{lens === 'canonical' ? `Canonical, ${denominators[den].split(',')[0]!.toLowerCase()}` : `as ${lensNames[lens]}`} ▾</>}
+        button={<>{lens === 'canonical' ? `Canonical, ${denominators[den].split(',')[0]!.toLowerCase()}` : `As ${lensNames[lens]}`} ▾</>}
       >
         <MenuChoice
           title="Definitions of the figures (charts and tasks stay canonical)"

@@ -22,9 +22,9 @@ const direction: Partial<Record<CompareMetric, 1 | -1>> = { reward_mean: 1, succ
 
 /** How a difference was made: paired, or why not. */
 function methodOf({ method, first, other }: Metric, common: number): string {
-  if (method === 'paired') return `paired by ${plural(first.tasks, 'task')}`;
-  if (method === 'rollouts') return `unpaired, over ${formatCount(first.samples)} and ${formatCount(other.samples)} rollouts`;
-  return `unpaired: ${common === 0 ? 'no task' : plural(common, 'task')} in common of ${formatCount(first.tasks)} and ${formatCount(other.tasks)}`;
+  if (method === 'paired') return `Paired by ${plural(first.tasks, 'task')}`;
+  if (method === 'rollouts') return `Unpaired, over ${formatCount(first.samples)} and ${formatCount(other.samples)} rollouts`;
+  return `Unpaired: ${common === 0 ? 'no task' : plural(common, 'task')} in common of ${formatCount(first.tasks)} and ${formatCount(other.tasks)}`;
 }
 
 const intervalText = (key: string, interval: { low: number | null; high: number | null } | null): string | null =>
@@ -67,7 +67,7 @@ function MetricRow({ one }: { one: Metric }) {
       <td className="w-[30%] pl-4">
         <IntervalBar metric={one} />
       </td>
-      <td className="num pl-4 text-ink-2">{intervalText(one.metric, one) ?? 'no interval'}</td>
+      <td className="num pl-4 text-ink-2">{intervalText(one.metric, one) ?? 'No interval'}</td>
       <td className="num pl-4 text-ink-2">{one.p === null ? UNKNOWN : formatP(one.p)}</td>
     </tr>
   );
@@ -132,7 +132,7 @@ function Headline({ pair, first, other }: { pair: Pair; first: ComparedRun; othe
         <span className="num strong text-[16px]">{formatDifference('reward_mean', reward.difference)}</span>
         <span>{intervalText('reward_mean', reward) === null ? 'no interval' : `95 % ${intervalText('reward_mean', reward)}`}</span>
         <span className="chip">{methodOf(reward, pair.common_tasks)}</span>
-        {reward.low !== null && <span className="chip">{excludesZero(reward) ? 'excludes zero' : 'includes zero'}</span>}
+        {reward.low !== null && <span className="chip">{excludesZero(reward) ? 'Interval excludes zero' : 'Interval includes zero'}</span>}
         <span className="text-ink-3">
           {formatCount(reward.first.samples)} and {formatCount(reward.other.samples)} rollouts
         </span>
@@ -157,13 +157,13 @@ function Environments({ rows }: { rows: Pair['environments'] }) {
         {rows.map((one) => (
           <tr key={one.environment} className="border-t border-line" data-environment={one.environment}>
             <th scope="row" className="py-[4px] text-left font-[450] text-ink-2">
-              {one.environment ?? 'no environment'}
+              {one.environment ?? 'No environment'}
             </th>
             <td className="num pl-4 strong">{formatDifference('reward_mean', one.difference)}</td>
-            <td className="num pl-4 text-ink-2">{intervalText('reward_mean', one) ?? 'no interval'}</td>
+            <td className="num pl-4 text-ink-2">{intervalText('reward_mean', one) ?? 'No interval'}</td>
             <td className="num pl-4 text-ink-2">p {one.p_holm === null ? UNKNOWN : formatP(one.p_holm)}</td>
             <td className="num pl-4 text-ink-3">
-              {one.method === 'paired' ? 'paired by' : 'unpaired,'} {plural(one.tasks, 'task')}
+              {one.method === 'paired' ? 'Paired by' : 'Unpaired,'} {plural(one.tasks, 'task')}
             </td>
           </tr>
         ))}

@@ -96,7 +96,7 @@ export function Flips({
                   <Side run={other} flip={flip} side={flip.other} steps={steps} />
                 </td>
                 <td className={`pl-4 ${flip.other.success > flip.first.success ? 'text-good' : 'text-bad'}`}>
-                  {flip.other.success > flip.first.success ? 'gained' : 'lost'}
+                  {flip.other.success > flip.first.success ? 'Gained' : 'Lost'}
                 </td>
               </tr>
             ))}

@@ -11,7 +11,7 @@ import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { Stop } from '../frame/Stop.tsx';
 import { summaryOf, type Texts as TextsByIndex, useTextsAt } from '../groups/lane-texts.ts';
 import { PlainText } from '../text/PlainText.tsx';
-import { pairedRows } from './pairing.ts';
+import { equalStart, pairedRows } from './pairing.ts';
 
 type Row = RolloutDiff['rows'][number];
 type Action = NonNullable<Row['a']>;
@@ -178,12 +178,6 @@ function Rows({ rows, first, ids }: { rows: readonly Row[]; first: number | null
     </ol>
   );
 }
-
-const equalStart = (firstDivergence: number | null): string => {
-  if (firstDivergence === null) return 'All actions are equal';
-  if (firstDivergence === 0) return 'The first actions differ';
-  return firstDivergence === 1 ? 'The first action is equal' : `The first ${formatCount(firstDivergence)} actions are equal`;
-};
 
 /** The actions of two rollouts, aligned where tool and arguments are equal. */
 export function RolloutsComparison({ a, b }: { a: string; b: string }) {

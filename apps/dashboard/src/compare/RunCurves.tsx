@@ -18,12 +18,12 @@ const LABEL_PX = 94;
 const NONE: readonly number[] = [];
 
 const questions = [
-  ['reward_mean', 'Whose reward moves more?', 'fit'],
-  ['pass@1', 'Who solves more at the first try?', 'unit'],
-  ['pass@k', 'Who solves more with k tries?', 'unit'],
-  ['turns', 'Whose episodes are longer?', 'zero'],
-  ['tool_error', 'Whose tools fail more?', 'zero'],
-  ['truncated', 'Who runs out of turns or tokens?', 'zero'],
+  ['reward_mean', 'Which run has the higher reward?', 'fit'],
+  ['pass@1', 'Which run solves more in one try?', 'unit'],
+  ['pass@k', 'Which run solves more in k tries?', 'unit'],
+  ['turns', 'Which run has longer episodes?', 'zero'],
+  ['tool_error', 'Which run has more tool errors?', 'zero'],
+  ['truncated', 'Which run truncates more rollouts?', 'zero'],
 ] as const;
 /** Metrics of the charts. */
 export const COMPARED_METRICS = ['reward_mean', 'pass@{k}', 'turns', 'tool_error', 'truncated'];
@@ -46,7 +46,7 @@ export function RunCurves({ runs, x }: { runs: readonly ComparedRun[]; x: ChartX
           return (
             <RunChart
               key={metric}
-              title={metric === 'pass@k' && k !== null ? `Who solves more with ${k} tries?` : title}
+              title={metric === 'pass@k' && k !== null ? `Which run solves more in ${k} tries?` : title}
               m={m}
               y={y}
               runs={runs}
@@ -98,7 +98,7 @@ function RunChart({ title, m, y, runs, each }: ChartProps) {
         ...definitionOf(line.series),
         name: `${run.letter} ${run.run.name}: ${line.series.key}`,
       }))}
-      note={missing.length > 0 && <span className="label">not in {missing.join(', ')}</span>}
+      note={missing.length > 0 && <span className="label">Not in {missing.join(', ')}</span>}
       readout={
         x.length > 0 && (
           <Readout

@@ -94,10 +94,10 @@ function Legend({ runs, names }: { runs: readonly ComparedRun[]; names: readonly
             <PlainText text={run.run.name} />
           </MemberLink>
           {i > 0 && guest ? null : i === 0 ? (
-            <span className="label">reference</span>
+            <span className="label">Reference</span>
           ) : (
             <button type="button" className="label link" onClick={() => setRuns(reference(i))}>
-              use as reference<span className="sr-only">: {run.run.name}</span>
+              Use as reference<span className="sr-only">: {run.run.name}</span>
             </button>
           )}
           {runs.length > 2 && !guest && (

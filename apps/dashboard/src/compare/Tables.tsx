@@ -42,7 +42,7 @@ export function KpiTable({ runs }: { runs: readonly ComparedRun[] }) {
                 {label}
               </th>
               {values.map((kpi, i) => (
-                <td key={i} className="num pl-4" title={kpi ? formatDenominator(kpi) : 'not in this run'}>
+                <td key={i} className="num pl-4" title={kpi ? formatDenominator(kpi) : 'Not in this run'}>
                   {kpi ? formatFigure(key, kpi.value) : UNKNOWN}
                   <span className="label ml-2 inline-block w-[64px] text-left">{(kpi && formatInterval(kpi)) ?? ''}</span>
                   <span className="label inline-block w-[52px]">
@@ -68,11 +68,11 @@ export function ConfigDiff({ runs, settings }: { runs: readonly ComparedRun[]; s
         Settings that differ{' '}
         {alike.length > 0 && (
           <button type="button" className="label link" aria-expanded={all} onClick={() => setAll(!all)}>
-            {all ? 'show only differences' : `show ${alike.length} equal settings`}
+            {all ? 'Show only differences' : `Show ${alike.length} equal settings`}
           </button>
         )}
       </h2>
-      {differ.length === 0 && <p className="text-ink-2">None: {plural(alike.length, 'setting')} are equal.</p>}
+      {differ.length === 0 && <p className="text-ink-2">No settings differ: {plural(alike.length, 'setting')} compared.</p>}
       {(differ.length > 0 || all) && (
         <table className="w-full">
           <thead>

@@ -1,4 +1,5 @@
 import type { RolloutDiff } from '@palestra/protocol';
+import { formatCount } from '../format/number.ts';
 
 type Row = RolloutDiff['rows'][number];
 
@@ -26,3 +27,10 @@ export function pairedRows(rows: readonly Row[]): Row[] {
   flush();
   return paired;
 }
+
+/** How many actions are equal at the start of two rollouts. */
+export const equalStart = (firstDivergence: number | null): string => {
+  if (firstDivergence === null) return 'All actions are equal';
+  if (firstDivergence === 0) return 'The first actions differ';
+  return firstDivergence === 1 ? 'The first action is equal' : `The first ${formatCount(firstDivergence)} actions are equal`;
+};

@@ -40,7 +40,7 @@ const settingNames: Record<string, string> = {
 export const thresholds = ({ success }: RunConfig): Map<string, string> =>
   new Map(
     success.map(({ environment, variant, threshold, strict }) => [
-      `${environment ?? 'no environment'}${variant === null ? '' : ` (${variant})`}`,
+      `${environment ?? 'No environment'}${variant === null ? '' : ` (${variant})`}`,
       `reward ${strict ? '>' : '≥'} ${threshold}`,
     ]),
   );

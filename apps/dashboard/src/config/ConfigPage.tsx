@@ -94,22 +94,26 @@ const verdicts: Record<string, string> = {
 
 function Figures({ data }: { data: RunConfig }) {
   const { ingest } = data;
-  const of = `newest ${formatCount(data.looked_at)} of ${formatCount(data.rollouts)} rollouts`;
+  const of = `Newest ${formatCount(data.looked_at)} of ${formatCount(data.rollouts)} rollouts`;
   return (
     <div className="grid grid-cols-3 gap-px border-b border-line bg-line max-[1100px]:grid-cols-2 max-[760px]:grid-cols-1">
       <Panel title="Ingest">
         <ValueList
           rows={[
             ['Events accepted', formatCount(ingest.accepted)],
-            ['Duplicates', formatCount(ingest.duplicates), 'The same event again: clients repeat requests that got no response'],
-            ['Conflicts', formatCount(ingest.conflicts), 'The same event id with other content: the first event is kept'],
-            ['Late', formatCount(ingest.late), 'Arrived after the end of their rollout'],
+            ['Duplicates', formatCount(ingest.duplicates), 'Events received twice, because clients repeat requests that got no response'],
+            [
+              'Conflicts',
+              formatCount(ingest.conflicts),
+              'Events with the id of an earlier event but other content; the first event is kept',
+            ],
+            ['Late', formatCount(ingest.late), 'Events received after the end of their rollout'],
             [
               'Not finite',
               formatCount(ingest.nonfinite),
-              'Contained NaN or Infinity, stored as null, or a reward beyond single precision. Flagged',
+              'Events with NaN or Infinity, stored as null, or with a reward that exceeds single precision',
             ],
-            ['Messages missing', formatCount(data.gaps), 'Indexes that never arrived, although later ones did'],
+            ['Missing messages', formatCount(data.gaps), 'Messages whose index is missing although later ones were received'],
             ['Messages', formatCount(data.messages)],
             ['Size of messages', `${formatBytes(data.bytes)}`, of],
           ]}
@@ -121,7 +125,7 @@ function Figures({ data }: { data: RunConfig }) {
       <Panel title="Sources" note={of}>
         <ValueList rows={byCount(data.sources)} />
         <h3 className="label mb-1 mt-3">Models</h3>
-        <ValueList rows={Object.keys(data.models).length === 0 ? [['not named', UNKNOWN]] : byCount(data.models)} />
+        <ValueList rows={Object.keys(data.models).length === 0 ? [['Not named', UNKNOWN]] : byCount(data.models)} />
         <h3 className="label mb-1 mt-3">Verified by the session ledger</h3>
         <ValueList
           rows={Object.entries(data.verified)
@@ -129,15 +133,15 @@ function Figures({ data }: { data: RunConfig }) {
             .map(([verdict, count]) => [verdicts[verdict] ?? verdict, `${formatCount(count)} · ${formatShare(count, data.looked_at)}`])}
         />
       </Panel>
-      <Panel title="Success" note="threshold of each environment">
+      <Panel title="Success" note="Threshold of each environment">
         <ValueList
           rows={data.success.map(({ environment, variant, threshold, strict }) => [
-            `${environment ?? 'no environment'}${variant === null ? '' : ` (${variant})`}`,
+            `${environment ?? 'No environment'}${variant === null ? '' : ` (${variant})`}`,
             `reward ${strict ? '>' : '≥'} ${threshold}`,
           ])}
         />
       </Panel>
-      <Panel title="Step inference" note="for rollouts uploaded without a step">
+      <Panel title="Step inference" note="For rollouts uploaded without a step">
         {data.inference === null ? (
           <p className="text-ink-3">Not needed: every rollout has a step.</p>
         ) : (

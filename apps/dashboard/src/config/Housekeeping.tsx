@@ -38,13 +38,13 @@ export function Housekeeping({ config }: { config: RunConfig }) {
           <input className="input" value={tags} onChange={(event) => setTags(event.target.value)} />
         </label>
         <label className="flex flex-col gap-1">
-          <span className="text-ink-2">Erase rollouts this many days after their last event</span>
+          <span className="text-ink-2">Days until rollouts without new events are erased</span>
           <input
             type="number"
             min={1}
             max={36_500}
             className="input num"
-            placeholder="setting of the organisation"
+            placeholder="Setting of the organisation"
             value={days}
             onChange={(event) => setDays(event.target.value)}
           />
@@ -85,7 +85,7 @@ function EraseRun() {
   return (
     <div className="mt-6 border-t border-line pt-4">
       <button type="button" className="button text-bad" onClick={() => setOpen(true)}>
-        Erase this run …
+        Erase this run…
       </button>
       <Dialog title={`Erase ${run.name}`} open={open} onClose={() => setOpen(false)}>
         <p className="mb-3 text-ink-2">

@@ -8,13 +8,13 @@ import { useRun } from '../run/context.ts';
 
 type Draft = Record<string, string>;
 const numbers = [
-  ['n', 'Samples per prompt', 'a count'],
-  ['batchSize', 'Prompts per step', 'a count'],
-  ['maxTurns', 'Maximum turns of a rollout', 'a count'],
-  ['successThreshold', 'Success threshold', 'a reward'],
-  ['nonterminalReward', 'Reward added without a terminal state', 'a reward'],
-  ['minReward', 'Minimum trained reward', 'a reward'],
-  ['maxReward', 'Maximum trained reward', 'a reward'],
+  ['n', 'Samples per prompt', 'Count'],
+  ['batchSize', 'Prompts per step', 'Count'],
+  ['maxTurns', 'Maximum turns of a rollout', 'Count'],
+  ['successThreshold', 'Success threshold', 'Reward'],
+  ['nonterminalReward', 'Reward added without a terminal state', 'Reward'],
+  ['minReward', 'Minimum trained reward', 'Reward'],
+  ['maxReward', 'Maximum trained reward', 'Reward'],
 ] as const;
 const REDUCES = ['sum', 'last', 'max', 'mean', 'min'];
 const SOURCES = ROLLOUT_SOURCES;
@@ -31,7 +31,7 @@ function Field({ label, children }: { label: string; children: ReactNode }) {
 function Choice({ value, options, onChange }: { value: string; options: readonly string[]; onChange: (value: string) => void }) {
   return (
     <select className="input" value={value} onChange={(event) => onChange(event.target.value)}>
-      <option value="">detect</option>
+      <option value="">Detect</option>
       {options.map((option) => (
         <option key={option}>{option}</option>
       ))}
@@ -51,7 +51,7 @@ function Preview({ regex }: { regex: string }) {
       <caption className="label text-left">Matches in the newest names</caption>
       <thead>
         <tr className="label text-left">
-          {['Name', 'task', 'step', 'sample'].map((head) => (
+          {['Name', 'Task', 'Step', 'Sample'].map((head) => (
             <th key={head} className="font-[450]">
               {head}
             </th>
@@ -129,7 +129,7 @@ export function NormaliserSettings({ settings }: { settings: Record<string, unkn
           </Field>
         </div>
         <label className="flex flex-col gap-1">
-          <span className="text-ink-2">Regex for rollout names (RE2), with the named groups task, step, sample</span>
+          <span className="text-ink-2">Regex for rollout names (RE2) with the named groups task, step and sample</span>
           <input
             className="input mono"
             placeholder="-(?<task>\d+)-step(?<step>\d+)-r(?<sample>\d+)$"

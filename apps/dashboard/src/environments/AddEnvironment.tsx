@@ -49,7 +49,7 @@ export function AddEnvironment() {
     );
     setAdded(environment);
     const { variants } = await step(
-      `It is an ${server} server`,
+      `The server speaks ${server}`,
       () => readEnvironment(environment),
       (discovery) =>
         discovery.variants
@@ -63,7 +63,7 @@ export function AddEnvironment() {
     await step(
       'It has tasks',
       async () => {
-        if (!variant || !split) throw new Error('The server lists no split, so that no task can be opened.');
+        if (!variant || !split) throw new Error('The server lists no splits, so no task can be opened.');
         return split;
       },
       ({ num_tasks, name: of }) => (num_tasks === null ? of : `${plural(num_tasks, 'task')} in ${of}`),
@@ -80,7 +80,7 @@ export function AddEnvironment() {
     await client.invalidateQueries({ queryKey: ['environments'] });
   };
   const remove = async (environment: EnvironmentView) => {
-    await step('Removed', () => deleteEnvironment(environment)).catch(() => {});
+    await step('Environment removed', () => deleteEnvironment(environment)).catch(() => {});
     setAdded(null);
     await client.invalidateQueries({ queryKey: ['environments'] });
   };
@@ -97,7 +97,7 @@ export function AddEnvironment() {
         ))}
       </fieldset>
       <label className="flex flex-col gap-[2px]">
-        <span className="label">URL, as this service reaches it</span>
+        <span className="label">URL at which this service reaches the server</span>
         <input
           className="input mono"
           type="url"
@@ -109,7 +109,7 @@ export function AddEnvironment() {
         />
       </label>
       <label className="flex flex-col gap-[2px]">
-        <span className="label">Name, 3 to 64 letters, digits, “-” or “_”</span>
+        <span className="label">Name: 3 to 64 letters, digits, “-” or “_”</span>
         <input
           className="input"
           required
@@ -135,7 +135,7 @@ export function AddEnvironment() {
       <div className="flex items-center justify-end gap-2">
         {added && failed && !busy && (
           <button type="button" className="button" onClick={() => void remove(added)}>
-            Remove it
+            Remove environment
           </button>
         )}
         {added && !busy && (

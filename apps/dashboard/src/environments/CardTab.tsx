@@ -52,7 +52,7 @@ export function CardTab({ environment, discovery, problem }: CardProps) {
         {readme ? (
           <Markdown source={readme} className="max-w-[84ch] text-[14px] leading-[22px]" />
         ) : (
-          <p className="max-w-[84ch] text-[14px] leading-[22px]">{description || 'No description and no README card.'}</p>
+          <p className="max-w-[84ch] text-[14px] leading-[22px]">{description || 'This environment has no description and no README.'}</p>
         )}
       </div>
       <aside className="border-l border-line max-[1000px]:border-l-0 max-[1000px]:border-t" aria-label="About this environment">
@@ -74,13 +74,13 @@ function About({ environment }: { environment: EnvironmentView }) {
     <Section title="About">
       <Details
         details={[
-          ['status', <EnvironmentStatus key="status" environment={environment} />],
-          environment.status_detail !== null && ['detail', environment.status_detail],
-          ['runs as', environment.source.url ?? environment.source.kind],
-          environment.version !== null && ['version', formatCount(environment.version)],
-          ['tasks', formatCount(environment.total_task_count)],
-          ['visibility', environment.is_private ? 'private' : 'public'],
-          ['updated', <Age key="updated" iso={environment.updated_at} />],
+          ['Status', <EnvironmentStatus key="status" environment={environment} />],
+          environment.status_detail !== null && ['Detail', environment.status_detail],
+          ['Runs as', environment.source.url ?? environment.source.kind],
+          environment.version !== null && ['Version', formatCount(environment.version)],
+          ['Tasks', formatCount(environment.total_task_count)],
+          ['Visibility', environment.is_private ? 'Private' : 'Public'],
+          ['Updated', <Age key="updated" iso={environment.updated_at} />],
         ]}
       />
     </Section>
@@ -102,7 +102,7 @@ function Slots({ slug }: { slug: string }) {
       {slots.data?.environments.map((group) => (
         <SlotMeter key={group.version} group={group} />
       ))}
-      {slots.data?.environments.length === 0 && <p className="text-ink-3">No slots in use.</p>}
+      {slots.data?.environments.length === 0 && <p className="text-ink-3">No slot is taken.</p>}
       {slots.error && <p className="text-bad">{slots.error.message}</p>}
     </Section>
   );
@@ -134,7 +134,7 @@ function Variant({
             </Link>
             {split.name !== split.type && <span className="label">{split.type}</span>}
             <span className="ml-auto tabular-nums text-ink-2">
-              {split.num_tasks === null ? 'open-ended' : plural(split.num_tasks, 'task')}
+              {split.num_tasks === null ? 'Open-ended' : plural(split.num_tasks, 'task')}
             </span>
           </li>
         ))}
@@ -153,7 +153,7 @@ function Variant({
             {tool.name}
           </Link>
         ))}
-        {tools.length === 0 && <span className="text-ink-3">No tools for all tasks. A task can add tools.</span>}
+        {tools.length === 0 && <span className="text-ink-3">No tool is available for all tasks. A task can add tools.</span>}
       </p>
     </Section>
   );

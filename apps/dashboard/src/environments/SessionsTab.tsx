@@ -15,7 +15,7 @@ export function SessionsTab({ environment }: { environment: string }) {
     <div className="pb-4">
       <p className="flex gap-4 px-4 pt-2">
         <span className="text-ink-3">
-          Sessions of your organisation{groups.some(({ managed }) => managed) ? ', and the number of sessions of others' : ''}.
+          Sessions of your organisation{groups.some(({ managed }) => managed) ? ', and the number of sessions of other organisations' : ''}.
         </span>
         <Link to="/sessions" search={{ environment, tab: 'ended' }} className="link ml-auto">
           Show ended sessions
@@ -27,7 +27,7 @@ export function SessionsTab({ environment }: { environment: string }) {
       {groups.map((group) => (
         <section key={group.version} aria-label={`Slots of version ${group.version}`}>
           <h2 className="flex h-[36px] items-center gap-3 px-4 strong">
-            version {group.version}
+            Version {group.version}
             <SlotMeter group={group} />
           </h2>
           {group.sessions.length > 0 && (

@@ -48,7 +48,7 @@ export function TaskPanel({ address, index, difficulty, onClose }: PanelProps) {
           <p className="text-ink-3">Your organisation has no scored rollouts of this task yet.</p>
         ) : (
           <p>
-            avg reward <span className="strong tabular-nums">{formatReward(difficulty.avg)}</span>, {formatReward(difficulty.min)} to{' '}
+            Mean reward <span className="strong tabular-nums">{formatReward(difficulty.avg)}</span>, {formatReward(difficulty.min)} to{' '}
             {formatReward(difficulty.max)} · solved {formatShare(difficulty.solved, difficulty.n)} of {plural(difficulty.n, 'rollout')}
           </p>
         )}
@@ -85,7 +85,7 @@ function Rollouts({ address: { owner, name, split }, index }: Pick<PanelProps, '
           </li>
         ))}
       </ul>
-      {runs.data.runs.length > SHOWN_RUNS && <p className="label">and {plural(runs.data.runs.length - SHOWN_RUNS, 'older run')}</p>}
+      {runs.data.runs.length > SHOWN_RUNS && <p className="label">And {plural(runs.data.runs.length - SHOWN_RUNS, 'older run')}</p>}
     </div>
   );
 }

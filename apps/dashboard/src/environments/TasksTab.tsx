@@ -20,7 +20,7 @@ const oneLine = (spec: JsonValue): string => (typeof spec === 'string' ? spec : 
 
 function Spec({ address, index }: { address: SplitAddress; index: number }) {
   const { page, task } = useTask(address, index);
-  if (task === undefined) return <span className="text-ink-3">{page.error ? page.error.message : page.data ? 'task not found' : ''}</span>;
+  if (task === undefined) return <span className="text-ink-3">{page.error ? page.error.message : page.data ? 'Task not found' : ''}</span>;
   return (
     <span className="mono text-ink-2">
       <PlainText text={oneLine(task.task_spec)} />
@@ -57,7 +57,7 @@ function columnsOf(address: SplitAddress): Column<TaskRow>[] {
     },
     {
       id: 'avg',
-      head: 'Avg reward',
+      head: 'Mean reward',
       explain: 'Mean reward of the scored rollouts; low means difficult',
       track: '84px',
       align: 'right',
@@ -137,7 +137,7 @@ export function TasksTab({ owner, name, discovery }: { owner: string; name: stri
             >
               {one.name}
               {one.name !== one.type && <span className="label">{one.type}</span>}
-              <span className="num text-ink-3">{one.num_tasks === null ? 'open-ended' : formatCount(one.num_tasks)}</span>
+              <span className="num text-ink-3">{one.num_tasks === null ? 'Open-ended' : formatCount(one.num_tasks)}</span>
             </button>
           ))}
         </div>
@@ -147,9 +147,9 @@ export function TasksTab({ owner, name, discovery }: { owner: string; name: stri
             ? figures.error.message
             : `${formatCount(difficulty.size)} of ${plural(count, 'task')} with rollouts${unplaced > 0 ? `; ${plural(unplaced, 'rollout')} without a split` : ''}`}
         </span>
-        <label className="flex items-center gap-[6px]" title="Tasks that are solved sometimes: a policy can learn from them">
+        <label className="flex items-center gap-[6px]" title="Shows only tasks that are solved sometimes, from which a policy can learn">
           <input type="checkbox" checked={mixed} onChange={(event) => set({ only: event.target.checked ? 'mixed' : undefined })} />
-          only <code>0 &lt; avg &lt; 1</code>
+          Only <code>0 &lt; mean &lt; 1</code>
         </label>
       </div>
       <div className="grid min-h-0 flex-1 grid-cols-[minmax(0,1fr)_auto]">
@@ -166,7 +166,7 @@ export function TasksTab({ owner, name, discovery }: { owner: string; name: stri
           minWidth={560}
           empty={
             <p className="p-4 text-ink-3">
-              {mixed ? 'No task of this split was solved in only some of the stored rollouts.' : 'This split has no tasks.'}
+              {mixed ? 'No task of this split is solved in some but not all stored rollouts.' : 'This split has no tasks.'}
             </p>
           }
         />

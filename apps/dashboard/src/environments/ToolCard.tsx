@@ -53,9 +53,9 @@ export function ToolCard({ tool, terminal }: { tool: ToolSpec; terminal: boolean
     <article id={`tool-${tool.name}`} aria-label={`Tool ${tool.name}`} className="border-b border-line py-[10px]">
       <div className="flex items-center gap-2">
         <h3 className="mono font-medium text-[var(--role-tool)]">{tool.name}</h3>
-        {terminal && <span className="chip text-good">● ends the episode</span>}
+        {terminal && <span className="chip text-good">● Ends the episode</span>}
         <span className="flex-1" />
-        <span className="label">copy for</span>
+        <span className="label">Copy for</span>
         <CopyButton text={toolText(openAiTool(tool))} label="OpenAI" />
         <CopyButton text={toolText(anthropicTool(tool))} label="Anthropic" />
       </div>
@@ -65,7 +65,7 @@ export function ToolCard({ tool, terminal }: { tool: ToolSpec; terminal: boolean
         </p>
       )}
       {lines.length === 0 ? (
-        <p className="label mt-1">{field.shape.kind === 'object' ? 'no arguments' : `one argument: ${typeName(field)}`}</p>
+        <p className="label mt-1">{field.shape.kind === 'object' ? 'No arguments' : `One argument: ${typeName(field)}`}</p>
       ) : (
         <dl className="mt-1 grid grid-cols-[fit-content(320px)_fit-content(320px)_minmax(0,1fr)] gap-x-4 gap-y-[2px] text-[12px]">
           {lines.map((line, index) => (
@@ -85,7 +85,7 @@ function Argument({ line: { name, required, field, depth, choice } }: { line: Li
       <dt className={choice ? 'text-ink-3' : 'mono'} style={{ paddingLeft: depth * 16 }}>
         <PlainText text={name} />
         {!required && (
-          <span className="text-ink-3" title="optional">
+          <span className="text-ink-3" title="Optional">
             ?
           </span>
         )}

@@ -11,7 +11,7 @@ import { VariantTabs } from './VariantTabs.tsx';
 export function ToolsTab({ discovery }: { discovery: EnvironmentDiscoveryView }) {
   const search = useSearch({ from: '/environments/$owner/$name' });
   const variant = variantOf(discovery, search.variant);
-  if (!variant) return <p className="p-4 text-ink-2">The server of this environment has no environments.</p>;
+  if (!variant) return <p className="p-4 text-ink-2">The server of this environment lists no variants.</p>;
   const { tools, terminal_tool: terminal } = variant.tools;
   return (
     <>
@@ -43,7 +43,7 @@ export function ToolsTab({ discovery }: { discovery: EnvironmentDiscoveryView })
             terminal
           />
         )}
-        {tools.length === 0 && <p className="py-3 text-ink-3">No tools for all tasks. A task can add tools.</p>}
+        {tools.length === 0 && <p className="py-3 text-ink-3">No tool is available for all tasks. A task can add tools.</p>}
       </div>
     </>
   );

@@ -121,13 +121,7 @@ export function ExplorerPage() {
         {listed && (
           <ColumnChooser cols={search.cols} onCols={(cols) => void navigate({ search: (old) => ({ ...old, cols }), replace: true })} />
         )}
-        <AlertMe
-          run={run.name}
-          className="button"
-          text="Alert"
-          label="on this query"
-          preset={{ subject: 'count', q: effective, value: '0' }}
-        />
+        <AlertMe run={run.name} className="button" on="this query" preset={{ subject: 'count', q: effective, value: '0' }} />
         <button type="button" className="button" disabled={!valid} onClick={() => setReviewing(true)} title="Review a sample of the query">
           Review
         </button>

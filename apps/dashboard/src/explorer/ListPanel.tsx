@@ -100,9 +100,9 @@ function Empty({ looking }: { looking: boolean }) {
   return (
     <p className="p-4 text-ink-3">
       {looking
-        ? 'No rollouts found so far. The regex search continues.'
+        ? 'No rollout found yet. The regex search continues.'
         : run.num_rollouts === 0
-          ? 'No rollouts were uploaded to this run yet.'
+          ? 'This run has no rollouts yet.'
           : 'No rollout matches the query. Remove a clause, or include more steps, environments or phases.'}
     </p>
   );

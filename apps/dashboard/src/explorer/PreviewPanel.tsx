@@ -41,7 +41,7 @@ export function PreviewPanel({ id, from, solved, onClose }: { id: string | null;
         <h2 className="min-w-0 flex-1 truncate strong">{data && id ? title(data.header) : 'Preview'}</h2>
         {id && (
           <Link to="/rollout/$id" params={{ id }} search={from} className="label link flex-none" aria-keyshortcuts="Enter">
-            open <kbd>Enter</kbd>
+            Open <kbd>Enter</kbd>
           </Link>
         )}
         <button
@@ -54,7 +54,7 @@ export function PreviewPanel({ id, from, solved, onClose }: { id: string | null;
         </button>
       </div>
       {!id || !settled ? (
-        <p className="p-3 text-ink-3">Select a row with ↑ ↓ or a click.</p>
+        <p className="p-3 text-ink-3">Select a row with a click or the keys ↑ and ↓.</p>
       ) : error ? (
         <p className="p-3 text-ink-3">{error.message}</p>
       ) : data ? (
@@ -93,8 +93,8 @@ function Details({ header, solved }: { header: RolloutHeader; solved: Solved }) 
   const { provenance, reward } = header;
   const best = header.neighbours.best_sample;
   return (
-    <dl className="grid grid-cols-[64px_minmax(0,1fr)] gap-x-2 gap-y-[2px]">
-      <Detail label="reward">
+    <dl className="grid grid-cols-[76px_minmax(0,1fr)] gap-x-2 gap-y-[2px]">
+      <Detail label="Reward">
         <span className="inline-flex items-center gap-2 tabular-nums strong">
           <WithProvenance provenance={reward === null ? 'unknown' : provenance['reward']} rule={header.rules['reward']}>
             {formatReward(reward)}
@@ -105,22 +105,22 @@ function Details({ header, solved }: { header: RolloutHeader; solved: Solved }) 
           {best && <span className="label">best of its group {formatReward(best.reward)}</span>}
         </span>
       </Detail>
-      <Detail label="stop">
+      <Detail label="Stop reason">
         <WithProvenance provenance={provenance['stop']} rule={header.rules['stop']}>
           <Stop stop={header.stop} />
         </WithProvenance>
       </Detail>
-      <Detail label="turns">
+      <Detail label="Turns">
         {formatCount(header.turns)}{' '}
         <span className="text-ink-3">
           · {plural(header.num_tool_calls, 'call')} · {plural(header.num_messages, 'message')}
         </span>
       </Detail>
-      <Detail label="env">
+      <Detail label="Environment">
         <span title={header.environment ?? undefined}>{header.environment ?? UNKNOWN}</span>
       </Detail>
-      {header.latency_ms !== null && <Detail label="latency">{formatDuration(header.latency_ms)}</Detail>}
-      {header.flags.length > 0 && <Detail label="flags">{header.flags.map(flagName).join(' · ')}</Detail>}
+      {header.latency_ms !== null && <Detail label="Latency">{formatDuration(header.latency_ms)}</Detail>}
+      {header.flags.length > 0 && <Detail label="Flags">{header.flags.map(flagName).join(' · ')}</Detail>}
     </dl>
   );
 }
@@ -157,12 +157,12 @@ function Calls({ outline }: { outline: RolloutOutline }) {
 }
 
 const roles: Record<string, readonly [name: string, rule: string]> = {
-  system_message: ['system', 'border-[var(--role-system)]'],
-  user_message: ['user', 'border-[var(--role-user)]'],
-  assistant_message: ['assistant', 'border-[var(--role-assistant)]'],
-  reasoning: ['reasoning', 'border-[var(--role-assistant)]'],
-  tool_call: ['call', 'border-[var(--role-tool)]'],
-  tool_result: ['result', 'border-[var(--role-tool)]'],
+  system_message: ['System', 'border-[var(--role-system)]'],
+  user_message: ['User', 'border-[var(--role-user)]'],
+  assistant_message: ['Assistant', 'border-[var(--role-assistant)]'],
+  reasoning: ['Reasoning', 'border-[var(--role-assistant)]'],
+  tool_call: ['Call', 'border-[var(--role-tool)]'],
+  tool_result: ['Result', 'border-[var(--role-tool)]'],
 };
 
 function Message({ message, id, from }: { message: RolloutMessageView; id: string; from: FromList }) {
@@ -182,7 +182,7 @@ function Message({ message, id, from }: { message: RolloutMessageView; id: strin
         )}
       </p>
       <p className="line-clamp-5 whitespace-pre-line text-ink-2 [overflow-wrap:anywhere]">
-        <PlainText text={text.length > PREVIEW_CHARACTERS ? `${text.slice(0, PREVIEW_CHARACTERS)}…` : text || 'empty'} />
+        <PlainText text={text.length > PREVIEW_CHARACTERS ? `${text.slice(0, PREVIEW_CHARACTERS)}…` : text || 'Empty'} />
       </p>
     </li>
   );
@@ -207,7 +207,7 @@ function Messages({
       {head.map((message) => (
         <Message key={message.eventId} message={message} id={id} from={from} />
       ))}
-      {between > 0 && <li className="label">{plural(between, 'message')} between</li>}
+      {between > 0 && <li className="label">{plural(between, 'message')} in between</li>}
       {tail.map((message) => (
         <Message key={message.eventId} message={message} id={id} from={from} />
       ))}

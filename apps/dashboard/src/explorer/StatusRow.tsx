@@ -34,7 +34,7 @@ export function FilterChips() {
 export function Count({ pages, byRegex }: { pages: RolloutPages; byRegex: boolean }) {
   const { run } = useRun();
   const { total, rows, complete } = pages;
-  if (!total) return <span className="label">counting</span>;
+  if (!total) return <span className="label">Counting…</span>;
   const matching = complete
     ? formatCount(rows.length)
     : byRegex
@@ -62,7 +62,7 @@ export function NewPill({ q, pages, before, onShow }: { q: string; pages: Rollou
   if (!pages.total || fresh <= 0) return null;
   return (
     <Pill
-      title={counted ? 'Read the list again' : 'New rollouts in the run, not all of which match the query. Read the list again'}
+      title={counted ? 'Reload the list' : 'New rollouts in the run. Not all of them match the query. Click to reload the list.'}
       onShow={onShow}
     >
       {`${formatCount(fresh)}${counted && data?.total_is === 'at_least' ? '+' : ''} new${counted ? '' : ' in the run'}`}

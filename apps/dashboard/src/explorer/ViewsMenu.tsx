@@ -64,15 +64,15 @@ function ViewRow({ view, onReplace, onDelete }: { view: SavedView; onReplace: ()
   const small = 'label link flex-none px-1';
   return (
     <li className="flex min-h-[30px] items-center gap-1 rounded-[3px] px-1 hover:bg-paper-2">
-      <button type="button" className="flex min-w-0 flex-1 flex-col py-[3px] text-left" onClick={open} title={`by ${view.author}`}>
+      <button type="button" className="flex min-w-0 flex-1 flex-col py-[3px] text-left" onClick={open} title={`Saved by ${view.author}`}>
         <span className="w-full truncate">
           {view.name}
           {view.run === null && <span className="label"> · all runs</span>}
         </span>
-        <span className="mono w-full truncate text-[11px] text-ink-3">{view.query || 'all rollouts'}</span>
+        <span className="mono w-full truncate text-[11px] text-ink-3">{view.query || 'All rollouts'}</span>
       </button>
       <button type="button" className={small} aria-label={`Replace ${view.name} with the current view`} onClick={onReplace}>
-        replace
+        Replace
       </button>
       <button
         type="button"
@@ -81,7 +81,7 @@ function ViewRow({ view, onReplace, onDelete }: { view: SavedView; onReplace: ()
         onClick={() => (sure ? onDelete() : setSure(true))}
         onBlur={() => setSure(false)}
       >
-        {sure ? 'delete now' : 'delete'}
+        {sure ? 'Delete now' : 'Delete'}
       </button>
     </li>
   );

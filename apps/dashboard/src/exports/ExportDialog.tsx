@@ -53,7 +53,7 @@ function ExportForm({ q, of }: { q: string; of: Part }) {
             All exports
           </Link>
         </p>
-        {gone ? <p className="text-ink-3">The export was cancelled and its files were erased.</p> : <JobDetails job={job} />}
+        {gone ? <p className="text-ink-3">This export was cancelled, and its files were erased.</p> : <JobDetails job={job} />}
         <div>
           <button type="button" className="button" onClick={() => create.reset()}>
             Create another export
@@ -66,14 +66,14 @@ function ExportForm({ q, of }: { q: string; of: Part }) {
     <form onSubmit={submit} className="flex flex-col gap-4">
       <div>
         <p className="label mb-1">
-          {chosen === undefined ? 'Query' : 'Selection'}, within {run.name}
+          {chosen === undefined ? 'Query' : 'Selection'} in {run.name}
         </p>
         <pre className="code-block whitespace-pre-wrap">
-          {chosen === undefined ? q || 'all rollouts of the run' : plural(chosen, 'chosen rollout')}
+          {chosen === undefined ? q || 'All rollouts of the run' : plural(chosen, 'selected rollout')}
         </pre>
       </div>
       <fieldset>
-        <legend className="label mb-1">Format and content of a row</legend>
+        <legend className="label mb-1">Format, and what each row contains</legend>
         <div className="grid grid-cols-1 border-t border-line">
           {FORMAT_NAMES.map((name) => (
             <FormatChoice key={name} name={name} chosen={format === name} onChoose={() => setFormat(name)} />
@@ -95,7 +95,7 @@ function ExportForm({ q, of }: { q: string; of: Part }) {
             ))}
           </select>
         </label>
-        <label className="flex items-center gap-2" title="Finds only credentials with a recognisable format.">
+        <label className="flex items-center gap-2" title="Replaces only credentials with a recognisable format.">
           <input type="checkbox" className="accent-[var(--accent)]" checked={redact} onChange={() => setRedact(!redact)} />
           Replace credentials
         </label>

@@ -8,17 +8,18 @@ import { formatAbsolute } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
 import { Crumb, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { lensNames } from '../run/LensMenu.tsx';
 import { type Column, DataTable } from '../table/DataTable.tsx';
 import { asCommand } from './commands.ts';
 import { EXPORT_FORMATS } from './formats.ts';
 import { JobDetails, JobProgress, JobState } from './JobDetails.tsx';
 
 const queryText = ({ query, chosen }: RolloutExportView): string =>
-  chosen === null ? query || 'all rollouts' : plural(chosen, 'chosen rollout');
+  chosen === null ? query || 'All rollouts' : plural(chosen, 'selected rollout');
 
 const columns: Column<RolloutExportView>[] = [
   { id: 'state', head: 'State', track: '92px', cell: (job) => <JobState job={job} /> },
-  { id: 'run', head: 'Run', track: 'minmax(100px,1fr)', title: (job) => job.run ?? undefined, cell: (job) => job.run ?? 'all runs' },
+  { id: 'run', head: 'Run', track: 'minmax(100px,1fr)', title: (job) => job.run ?? undefined, cell: (job) => job.run ?? 'All runs' },
   {
     id: 'query',
     head: 'Query',
@@ -93,19 +94,19 @@ function NoExport() {
 function Details({ job }: { job: RolloutExportView }) {
   const me = useQuery(meQuery);
   const details: [string, string][] = [
-    ['format', `${EXPORT_FORMATS[job.format].label}: ${EXPORT_FORMATS[job.format].row}`],
-    ['files', EXPORT_FORMATS[job.format].files],
-    ['lens', job.lens],
-    ['credentials', job.redact ? 'replaced' : 'kept as uploaded'],
-    ['arrivals', `up to number ${formatCount(Number(job.as_of))}`],
-    ['finished', formatAbsolute(job.finished_at) ?? UNKNOWN],
+    ['Format', `${EXPORT_FORMATS[job.format].label}: ${EXPORT_FORMATS[job.format].row}`],
+    ['Files', EXPORT_FORMATS[job.format].files],
+    ['Lens', lensNames[job.lens]],
+    ['Credentials', job.redact ? 'Replaced' : 'Kept as uploaded'],
+    ['Arrivals', `Up to number ${formatCount(Number(job.as_of))}`],
+    ['Finished', formatAbsolute(job.finished_at) ?? UNKNOWN],
   ];
   return (
     <aside
       aria-label="Selected export"
       className="h-full w-[380px] flex-none overflow-y-auto border-l border-line bg-paper-1 p-4 min-[1700px]:w-[520px]"
     >
-      <h2 className="mb-2 truncate strong">{job.run ?? 'all runs'}</h2>
+      <h2 className="mb-2 truncate strong">{job.run ?? 'All runs'}</h2>
       <pre className="code-block mb-2 whitespace-pre-wrap">{queryText(job)}</pre>
       {job.run !== null && me.data && (
         <p className="mb-3">

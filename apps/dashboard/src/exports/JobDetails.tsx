@@ -58,7 +58,9 @@ export function JobDetails({ job }: { job: RolloutExportView }) {
           {job.error}
         </p>
       )}
-      {job.skipped > 0 && <p className="text-ink-3">{plural(job.skipped, 'row')} skipped: no model message, or different prompts.</p>}
+      {job.skipped > 0 && (
+        <p className="text-ink-3">{plural(job.skipped, 'row')} skipped, because they have no model message or their prompts differ.</p>
+      )}
       {job.figures && (
         <p className="text-ink-2">
           {plural(job.figures.rollouts, 'rollout')}, {formatCount(job.figures.scored)} scored · mean reward{' '}
@@ -91,7 +93,7 @@ function Erase({ job }: { job: RolloutExportView }) {
   const client = useQueryClient();
   const [sure, setSure] = useState(false);
   const erase = useMutation({ mutationFn: () => deleteExport(job.id), onSuccess: () => client.invalidateQueries(exportsQuery) });
-  const what = isInProgress(job) ? 'Cancel this export' : `Erase ${plural(job.files.length, 'file')}, ${formatBytes(job.bytes)}`;
+  const what = isInProgress(job) ? 'Cancel export' : `Erase ${plural(job.files.length, 'file')}, ${formatBytes(job.bytes)}`;
   return (
     <div className="flex items-center gap-2">
       <button

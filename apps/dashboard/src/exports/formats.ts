@@ -95,16 +95,16 @@ export const FORMAT_NAMES = (Object.keys(EXPORT_FORMATS) as RolloutExportFormat[
 
 /** The estimated number of rows, before the export counts them. */
 export function estimateRows(format: RolloutExportFormat, rollouts: { total: number; total_is: 'exact' | 'at_least' } | undefined): string {
-  if (!rollouts) return 'counting';
-  const some = `${rollouts.total_is === 'at_least' ? 'over ' : ''}${rollouts.total}`;
+  if (!rollouts) return 'Counting…';
+  const some = `${rollouts.total_is === 'at_least' ? 'more than ' : ''}${rollouts.total}`;
   switch (EXPORT_FORMATS[format].rows) {
     case 'rollouts':
       return `${some} ${rollouts.total === 1 ? 'row' : 'rows'}, one per rollout`;
     case 'labels':
-      return 'one row per reviewed rollout';
+      return 'One row per reviewed rollout';
     case 'pairs':
-      return `at most one pair per group, from ${some} rollouts`;
+      return `At most one pair per group, from ${some} rollouts`;
     case 'tasks':
-      return `one row per task that is sometimes solved, from ${some} rollouts`;
+      return `One row per task that is sometimes solved, from ${some} rollouts`;
   }
 }

@@ -4,7 +4,7 @@ import type { FailureList } from '@palestra/protocol';
 const CLASSES = {
   policy: ['▲', 'text-policy', 'The policy caused it, for example by wrong arguments.'],
   environment: ['◆', 'text-environment', 'A tool or the setup of the environment failed.'],
-  infrastructure: ['✕', 'text-infrastructure', 'A timeout, a lost session or a refused call. It never counts as reward 0.'],
+  infrastructure: ['✕', 'text-infrastructure', 'A timeout, a lost session or a refused call. It never counts as a reward of 0.'],
 } as const;
 
 /** Whose failure it is. */

@@ -18,10 +18,10 @@ const MAX_CHARACTERS = 300;
 
 const stepsOf = ({ first_step, last_step }: Failure): string =>
   first_step === null
-    ? 'no step'
+    ? 'Without a step'
     : first_step === last_step
-      ? `only step ${first_step}`
-      : `first at step ${first_step}, last at ${last_step}`;
+      ? `Only at step ${first_step}`
+      : `First at step ${first_step}, last at step ${last_step}`;
 
 function Cluster({ failure, list }: { failure: Failure; list: FailureList }) {
   const { org, run, filter } = useRun();
@@ -65,11 +65,11 @@ function Cluster({ failure, list }: { failure: Failure; list: FailureList }) {
           <Link to="/rollout/$id" params={{ id: example.id }} search={{ q }} {...hash} className="link">
             Newest example{example.step === null ? '' : `, step ${example.step}`}
           </Link>
-          {failure.solved > 0 && <span className="text-ink-3">{formatCount(failure.solved)} succeeded nevertheless</span>}
-          <span className="text-ink-3">mean reward {formatReward(failure.mean_reward)}</span>
+          {failure.solved > 0 && <span className="text-ink-3">{formatCount(failure.solved)} still succeeded</span>}
+          <span className="text-ink-3">Mean reward {formatReward(failure.mean_reward)}</span>
           {failure.other_runs.length > 0 && (
             <span className="text-ink-3">
-              also in{' '}
+              Also in{' '}
               {failure.other_runs.map(({ name, count }, at) => (
                 <span key={name}>
                   {at > 0 && ', '}
@@ -106,9 +106,9 @@ function Summary({ list }: { list: FailureList }) {
         {' '}
         by {plural(kinds, 'cause')}: {formatCount(classes.policy)} of the policy, {formatCount(classes.environment)} of the environment,{' '}
         {formatCount(classes.infrastructure)} of the infrastructure.
-        {solved > 0 && ` ${formatCount(solved)} succeeded nevertheless.`}
-        {kinds > failures.length && ` The ${formatCount(failures.length)} most frequent causes are shown.`}
-        {pending > 0 && ` ${plural(pending, 'rollout')} wait for their cause and are not counted.`}
+        {solved > 0 && ` ${formatCount(solved)} still succeeded.`}
+        {kinds > failures.length && ` The list shows the ${formatCount(failures.length)} most frequent causes.`}
+        {pending > 0 && ` ${plural(pending, 'rollout')} without a known cause yet are not counted.`}
       </span>
     </p>
   );
@@ -128,7 +128,7 @@ export function FailuresPage() {
             {data.failed === 0 ? (
               <p className="text-ink-2">
                 No rollout failed in these steps: no tool result is an error, and every rollout ended normally.
-                {data.pending > 0 && ` ${plural(data.pending, 'rollout')} wait for their cause and are not counted.`}
+                {data.pending > 0 && ` ${plural(data.pending, 'rollout')} without a known cause yet are not counted.`}
               </p>
             ) : (
               <Summary list={data} />

@@ -49,7 +49,7 @@ function SharedBy({ share: { org, expires_at: until } }: { share: OpenShare }): 
 
 /** Why a reader without an account does not see a page. `share`: the link that they opened last. */
 export function NotShared({ share }: { share: OpenShare | null }) {
-  if (share === null) return <>If you followed a shared link: it has expired or was revoked. Ask its sender for a new link.</>;
+  if (share === null) return <>If you opened a shared link, it has expired or was revoked. Ask the sender for a new one.</>;
   return (
     <>
       The link that you opened shows{' '}

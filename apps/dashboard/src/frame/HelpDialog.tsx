@@ -70,7 +70,7 @@ export function HelpDialog() {
       >
         <kbd>?</kbd>
       </button>
-      <Dialog title="Keyboard" open={open} onClose={() => setOpen(false)} width={720}>
+      <Dialog title="Keyboard shortcuts" open={open} onClose={() => setOpen(false)} width={720}>
         <div className="columns-2 gap-6">
           {KEY_GROUPS.map(({ title, keys }) => (
             <section key={title} className="mb-3 break-inside-avoid-column">
@@ -82,7 +82,7 @@ export function HelpDialog() {
           ))}
         </div>
         <p className="label mt-2">
-          To change a key, press its button, then the new key. Backspace resets it. This browser stores the change.
+          To change a key, choose it and press the new key. Backspace resets it. The change applies to this browser only.
         </p>
       </Dialog>
     </>

@@ -8,7 +8,7 @@ export function PartialSum({ rollout }: { rollout: Pick<RolloutRow, 'partial_rew
   return (
     <span
       className="hatched rounded-[2px] px-[3px] text-[10px] font-[450] leading-[14px] text-ink-2 tabular-nums"
-      title={`Steps earned ${text} until ${rollout.stop ?? 'the rollout was interrupted'}. Not a reward: no figure counts it by default.`}
+      title={`Steps earned ${text} until ${rollout.stop ?? 'the rollout was interrupted'}. This is not a reward, and figures leave it out by default.`}
       data-partial
     >
       <span className="rounded-[2px] bg-paper-0 px-[2px]">{text}</span>

@@ -28,10 +28,9 @@ const NAMES: Record<ShareTarget['kind'], string> = {
 /** What everyone with the link can read, and what not. */
 const COVERED: Record<ShareTarget['kind'], string> = {
   rollout: 'this rollout with its texts and images, and nothing else of the organisation.',
-  run: 'the figures and curves of this overview, as they are when they look: no list of rollouts, no texts, and no other run.',
-  query:
-    'the rows of the rollouts that match when they look: task, reward and how each ended. They cannot change the query or see other rollouts.',
-  runs: 'the figures, curves and tasks of this comparison, as they are when they look: no rollouts, no settings, and no other run.',
+  run: 'the current figures and curves of this overview, but no list of rollouts, no texts and no other run.',
+  query: 'the task, reward and stop reason of the rollouts that match at that time. They cannot change the query or see other rollouts.',
+  runs: 'the current figures, curves and tasks of this comparison, but no rollouts, no settings and no other run.',
   rollouts: 'these two rollouts with their texts and images, and nothing else of the organisation.',
 };
 
@@ -125,8 +124,8 @@ function NewLink({ target }: { target: ShareTarget }) {
           <label className="flex items-baseline gap-2">
             <input type="checkbox" checked={withRollouts} onChange={(event) => setWithRollouts(event.target.checked)} />
             {target.kind === 'run'
-              ? 'Also every rollout of the run, with texts and images'
-              : 'Also open these rollouts, with texts and images'}
+              ? 'Include every rollout of the run, with texts and images'
+              : 'Include the rollouts themselves, with texts and images'}
           </label>
         )}
         <div className="flex items-center gap-2">
@@ -151,7 +150,8 @@ function NewLink({ target }: { target: ShareTarget }) {
         </div>
       </form>
       <p className="label">
-        Chats that preview the link show its title, main figure and a small chart. The link can be revoked here and under Settings, Shares.
+        Chats that preview the link show its title, main figure and a small chart. You can revoke the link here or under Settings, Shared
+        links.
       </p>
       <p role="alert" className="text-bad empty:hidden">
         {create.error?.message}
@@ -186,7 +186,7 @@ function LinkRow({ share }: { share: Share }) {
       <span className="min-w-0 flex-1 truncate" title={`${share.author}, until ${until}`}>
         {share.author} <span className="text-ink-3">until {until}</span>
       </span>
-      {share.with_rollouts && <span className="label flex-none">with rollouts</span>}
+      {share.with_rollouts && <span className="label flex-none">With rollouts</span>}
       <button
         type="button"
         className="link flex-none"

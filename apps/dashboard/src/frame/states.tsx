@@ -18,7 +18,7 @@ function State({ title, children }: { title: string; children: ReactNode }) {
 export function NotFound() {
   return (
     <State title="Page not found">
-      <p className="text-ink-2">Check the address.</p>
+      <p className="text-ink-2">There is no page at this address.</p>
       <p>
         <Link to="/" className="link">
           Go to the runs
@@ -34,7 +34,7 @@ const titles: Record<string, string> = {
   environment_not_found: 'Environment not found',
   session_not_found: 'Session not found',
   network: 'The server does not respond',
-  account_needed: 'Only for members',
+  account_needed: 'For members only',
   organisation_not_found: 'Organisation not found',
 };
 
@@ -56,9 +56,9 @@ export function Deleted({ what }: { what: 'run' | 'rollout' }) {
 export function ErrorState({ error, retry }: { error: unknown; retry?: () => void }) {
   const known = error instanceof ApiError ? error : null;
   if (known?.status === 401) return <SignIn detail={known.code === 'key_revoked' ? known.message : null} />;
-  const text = error instanceof Error ? error.message : 'The page has an internal error.';
+  const text = error instanceof Error ? error.message : 'This page has an internal error.';
   return (
-    <State title={titles[known?.code ?? ''] ?? 'Loading failed'}>
+    <State title={titles[known?.code ?? ''] ?? 'The page could not be loaded'}>
       <p className="text-ink-2">{text}</p>
       <p className="text-ink-3">Nothing changed on the server.</p>
       <div className="flex items-center gap-2">
@@ -114,7 +114,7 @@ export function SignIn({ detail }: { detail: ReactNode }) {
       {detail !== null && <p className="text-bad">{detail}</p>}
       <p className="text-ink-2">
         Open the sign-in link that the server printed when it started (<code>npm start</code> or <code>palestra up</code>), or the one that
-        an owner of your organisation created under Settings, Members. Or paste an API key.
+        an owner of your organisation created under Settings, Members. You can also paste an API key.
       </p>
       <p className="text-ink-3">
         A sign-in link works once and expires after a day. If your link opened this page, it was used or has expired: ask for a new one.
@@ -137,7 +137,7 @@ function SignInForm({ label }: { label: string }) {
       if (organisationOfAddress(location) === null) chooseOrganisation(null);
       await client.resetQueries();
     } catch (error) {
-      setProblem(error instanceof ApiError && error.status === 401 ? 'This key is unknown or was revoked.' : (error as Error).message);
+      setProblem(error instanceof ApiError && error.status === 401 ? 'This API key is unknown or was revoked.' : (error as Error).message);
     }
   };
   return (

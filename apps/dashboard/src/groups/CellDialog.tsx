@@ -43,7 +43,7 @@ function Text({ chosen }: { chosen: Chosen }) {
         (message) =>
           message && (
             <section key={message.eventId}>
-              <h3 className="label mb-1">
+              <h3 className="label mb-1 first-letter:uppercase">
                 {message.type.replace('_', ' ')} #{message.index}
                 {message.reward !== null && `, reward ${formatReward(message.reward)}`}
                 {message.body_bytes !== undefined && `, first part of ${formatBytes(message.body_bytes)}`}
@@ -60,7 +60,7 @@ function Text({ chosen }: { chosen: Chosen }) {
       {compared && bestMessages.data && (
         <section>
           <h3 className="label mb-1">
-            <del>this sample</del> <ins className="no-underline">best sample: {compared.cell.action.tool ?? 'answer'}</ins>
+            <del>This sample</del> <ins className="no-underline">Best sample: {compared.cell.action.tool ?? 'answer'}</ins>
           </h3>
           <TextDiff a={call?.content ?? ''} b={bestMessages.data[0]?.content ?? ''} />
         </section>

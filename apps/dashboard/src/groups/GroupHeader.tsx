@@ -21,29 +21,29 @@ export function GroupHeader({ group }: { group: GroupView }) {
   const signal = signalOf(group.zero_variance, group.scored);
   return (
     <div className="flex min-h-[40px] flex-none flex-wrap items-center gap-x-[18px] border-b border-line px-4" data-figures>
-      <Figure label="step">
+      <Figure label="Step">
         <RunStep step={group.step} />
       </Figure>
-      <Figure label="received">
+      <Figure label="Received">
         {formatCount(group.received)} of {group.expected === null ? UNKNOWN : formatCount(group.expected)}
       </Figure>
       {group.received > group.scored && (
-        <span className="chip text-infrastructure" title="Interrupted rollouts and rollouts without a reward are in no figure.">
+        <span className="chip text-infrastructure" title="Figures leave out interrupted rollouts and rollouts without a reward.">
           ✕ {formatCount(group.received - group.scored)} left out
         </span>
       )}
       {group.missing > 0 && (
-        <span className="chip text-policy" title="Trainers drop failed rollouts. Figures use the received rollouts.">
+        <span className="chip text-policy" title="Trainers drop failed rollouts. Figures use only the received rollouts.">
           ▲ {formatCount(group.missing)} not received
         </span>
       )}
-      <Figure label="mean" title={`mean of the ${group.scored} scored rollouts`}>
+      <Figure label="Mean" title={`Mean of the ${group.scored} scored rollouts`}>
         {formatReward(group.mean)} <span className="label">n {formatCount(group.scored)}</span>
       </Figure>
-      <Figure label="std" title="ddof 1, of the scored rollouts">
+      <Figure label="Std" title="Standard deviation of the scored rollouts, with ddof 1">
         {formatReward(group.std)} <span className="label">ddof 1</span>
       </Figure>
-      <Figure label="solved">
+      <Figure label="Solved">
         {formatCount(group.successes)} of {formatCount(group.scored)}
       </Figure>
       {group.pass.map(({ k, value }) => (
@@ -90,11 +90,11 @@ export function TaskLine({
       <span className="label flex-none">{group.environment ?? UNKNOWN}</span>
       {cells.length > 1 && (
         <span className="flex flex-none items-center gap-2">
-          <span className="label">solved by step</span>
+          <span className="label">Solved by step</span>
           <span className="flex gap-px">
             {cells.map((cell) => {
               const share = cell.scored === 0 ? null : cell.successes / cell.scored;
-              const text = `step ${cell.step ?? UNKNOWN}: ${share === null ? 'not scored' : `${cell.successes} of ${cell.scored} solved`}`;
+              const text = `Step ${cell.step ?? UNKNOWN}: ${share === null ? 'not scored' : `${cell.successes} of ${cell.scored} solved`}`;
               return (
                 <Link
                   key={`${cell.key}:${cell.step}`}

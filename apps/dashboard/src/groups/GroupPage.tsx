@@ -150,14 +150,14 @@ function GroupBoard({ group, news, reload }: { group: GroupView; news: News; rel
         <span className="label" role="status">
           {arrived < members.length
             ? `${arrived} of ${members.length} samples aligned`
-            : `aligned with sample ${best?.sample ?? '–'}, the best`}
-          {alignments.some((one) => one?.truncated) && ', first 2 000 actions of each'}
+            : `Aligned with sample ${best?.sample ?? '–'}, the best`}
+          {alignments.some((one) => one?.truncated) && '; only the first 2 000 actions of each'}
         </span>
         <span className="flex-1" />
         <NewsPill news={news} noun="samples" onShow={reload} />
         <span className="label max-[1500px]:hidden">
-          <kbd>x</kbd> select <kbd>h</kbd> <kbd>l</kbd> sample <kbd>Enter</kbd> open <kbd>d</kbd> diff <kbd>{'{'}</kbd> <kbd>{'}'}</kbd>{' '}
-          other step
+          <kbd>x</kbd> Select <kbd>h</kbd> <kbd>l</kbd> Sample <kbd>Enter</kbd> Open <kbd>d</kbd> Compare <kbd>{'{'}</kbd> <kbd>{'}'}</kbd>{' '}
+          Other step
         </span>
       </div>
       {group.note && <p className="label flex-none border-b border-line px-4 py-1">{group.note}</p>}

@@ -222,10 +222,10 @@ function Empty({ q }: { q: string }) {
   if (q !== '') return <p className="p-4 text-ink-3">No group has a rollout that matches “{q}”.</p>;
   return (
     <p className="max-w-[64ch] p-4 text-ink-2">
-      No groups match the filter. Rollouts of one task at one step form a group. Send metadata <code>group_id</code>, or{' '}
+      No groups match the filter. The rollouts of a task at a step form a group. Send <code>group_id</code> in the metadata, or{' '}
       <code>current_step</code> and <code>task_index</code> in <code>rollout_info</code>.{' '}
       <Link to="/check" className="link">
-        Check an event
+        Check an upload
       </Link>
     </p>
   );

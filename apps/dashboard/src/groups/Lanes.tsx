@@ -115,7 +115,7 @@ export function Lanes({ members, board, lane, setLane, best, solved, show, selec
                 style={{ height: BANNER_PX, lineHeight: `${BANNER_PX}px`, width: Math.min(width, total) }}
                 data-divergence
               >
-                first divergence · {parted} of {members.length} samples diverge from the best, {parting} of them here
+                First divergence · {parted} of {members.length} samples diverge from the best, {parting} of them here
               </p>
             )}
             <div className="relative border-b border-line" style={{ height: ROW_PX }}>
@@ -195,7 +195,7 @@ function LaneHead({
         <span className={`text-[15px] leading-[20px] strong tabular-nums ${tone}`}>{formatReward(reward)}</span>
         <RewardDot reward={reward} solved={solved} />
         <PartialSum rollout={member} />
-        <span className="label">adv</span>
+        <span className="label">Adv</span>
         <span
           className="tabular-nums"
           title={`(r − mean) / (std + 1e-6); centred ${formatReward(member.advantage_centred, { signed: true })}`}
@@ -203,7 +203,7 @@ function LaneHead({
         >
           {formatReward(member.advantage, { signed: true })}
         </span>
-        {best && <span className="chip text-good">best</span>}
+        {best && <span className="chip text-good">Best</span>}
       </div>
       <div className="label flex gap-2 truncate">
         <Stop stop={member.stop} /> · {plural(member.turns, 'turn')}
@@ -234,7 +234,7 @@ function LaneCell({
   if (!cell)
     return (
       <div role="cell" className={`absolute top-0 h-full border-r border-line ${edge} ${parts ? 'bg-bad-wash' : ''}`} style={position}>
-        {parts && <span className="label px-[10px]">no more actions</span>}
+        {parts && <span className="label px-[10px]">No more actions</span>}
       </div>
     );
   const { action, same } = cell;

@@ -54,11 +54,11 @@ export function Matrix({ members, board, lane, setLane, openLane, best, solved }
         ))}
         {answers && (
           <span>
-            <span className="mono strong text-ink-1">{ANSWER}</span> answer
+            <span className="mono strong text-ink-1">{ANSWER}</span> Answer
           </span>
         )}
         <span className="label">
-          grey: same as the best sample · black: different ·{' '}
+          Grey: same as the best sample · black: different ·{' '}
           <span className="bg-bad-wash px-1 text-ink-1">shaded: diverges from the best</span> ·{' '}
           <span className="text-policy underline decoration-dotted">dotted: failed</span> · underlined: reward
         </span>
@@ -81,9 +81,9 @@ export function Matrix({ members, board, lane, setLane, openLane, best, solved }
               role="columnheader"
               className="label sticky left-0 flex flex-col items-end justify-end gap-[3px] border-r border-line bg-paper-1 pb-1 pr-2"
             >
-              <span className="flex flex-1 items-center">adv</span>
-              <span>reward</span>
-              <span>sample</span>
+              <span className="flex flex-1 items-center">Adv</span>
+              <span>Reward</span>
+              <span>Sample</span>
             </div>
             {members.map((member, column) => (
               <Head
@@ -110,7 +110,7 @@ export function Matrix({ members, board, lane, setLane, openLane, best, solved }
                   style={{ height: BANNER_PX, lineHeight: `${BANNER_PX - 2}px` }}
                   data-divergence
                 >
-                  first divergence
+                  First divergence
                 </p>
               )}
               <div className="grid" style={{ gridTemplateColumns: template, height: CELL_PX }}>

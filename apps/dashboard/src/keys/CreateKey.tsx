@@ -7,10 +7,10 @@ import { ShownOnce } from '../frame/ShownOnce.tsx';
 
 type Scope = NonNullable<NewKey['scopes']>[number];
 const SCOPES: readonly [Scope, description: string][] = [
-  ['sessions', 'open sessions, call tools, read slots'],
-  ['environments', 'publish, change and delete environments and their files'],
-  ['rollouts', 'upload, read, annotate, export and share rollouts and runs'],
-  ['keys', 'manage keys, members and settings; not for trainers'],
+  ['sessions', 'Open sessions, call tools, read slots'],
+  ['environments', 'Publish, change and delete environments and their files'],
+  ['rollouts', 'Upload, read, annotate, export and share rollouts and runs'],
+  ['keys', 'Manage keys, members and settings; not for trainers'],
 ];
 const TRAINER_SCOPES: readonly Scope[] = ['sessions', 'environments', 'rollouts'];
 
@@ -66,7 +66,7 @@ export function CreateKey() {
               type="number"
               min={1}
               step={1}
-              placeholder="server default"
+              placeholder="Server default"
               value={limit}
               onChange={(event) => setLimit(event.target.value)}
             />
@@ -74,7 +74,7 @@ export function CreateKey() {
           <label className="flex w-[150px] flex-col gap-[2px]">
             <span className="label">Expires after</span>
             <select className="input" value={expiry} onChange={(event) => setExpiry(event.target.value)}>
-              <option value="">never</option>
+              <option value="">Never</option>
               {EXPIRY_DAYS.map((days) => (
                 <option key={days} value={days}>
                   {days === 1 ? '1 day' : `${days} days`}

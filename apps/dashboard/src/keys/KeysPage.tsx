@@ -37,11 +37,11 @@ const columnsFor = (revoke: (key: ApiKeyView) => void): readonly Column<ApiKeyVi
     head: 'Sessions',
     track: '90px',
     align: 'right',
-    explain: 'Maximum of sessions that the key can have open at the same time',
+    explain: 'Maximum number of sessions that the key can have open at the same time',
     cell: ({ max_sessions: limit }) =>
       limit === null ? (
         <span className="text-ink-3" title="The default of the server">
-          default
+          Default
         </span>
       ) : (
         formatCount(limit)
@@ -54,7 +54,7 @@ const columnsFor = (revoke: (key: ApiKeyView) => void): readonly Column<ApiKeyVi
     track: '100px',
     align: 'right',
     explain: 'Updated at most once a minute',
-    cell: (key) => (key.last_used_at === null ? <span className="text-ink-3">never</span> : <Age iso={key.last_used_at} />),
+    cell: (key) => (key.last_used_at === null ? <span className="text-ink-3">Never</span> : <Age iso={key.last_used_at} />),
   },
   {
     id: 'expires',
@@ -63,7 +63,7 @@ const columnsFor = (revoke: (key: ApiKeyView) => void): readonly Column<ApiKeyVi
     align: 'right',
     cell: ({ expires_at: end }) =>
       end === null ? (
-        <span className="text-ink-3">never</span>
+        <span className="text-ink-3">Never</span>
       ) : (
         <time dateTime={end} title={formatAbsolute(end)}>
           {formatDate(end)}
@@ -77,14 +77,14 @@ const columnsFor = (revoke: (key: ApiKeyView) => void): readonly Column<ApiKeyVi
     align: 'right',
     cell: (key) =>
       key.revoked_at === null && isExpired(key) ? (
-        <span className="text-ink-3">expired</span>
+        <span className="text-ink-3">Expired</span>
       ) : key.revoked_at === null ? (
         <button type="button" className="link" onClick={() => revoke(key)} aria-label={`Revoke ${key.name}`}>
           Revoke
         </button>
       ) : (
         <span className="text-ink-3">
-          revoked <Age iso={key.revoked_at} />
+          Revoked <Age iso={key.revoked_at} />
         </span>
       ),
   },
@@ -125,7 +125,7 @@ export function KeysPage() {
             The key <span className="strong">{revoking.name}</span>, which begins with <code>{revoking.prefix}</code>, is rejected on all
             replicas within 5 s. A trainer that still uses it loses its sessions and uploads.
           </p>
-          <p className="text-ink-2">You cannot undo this. Uploads of the key stay.</p>
+          <p className="text-ink-2">You cannot undo this. The uploads of the key are kept.</p>
         </ConfirmDialog>
       )}
     </>

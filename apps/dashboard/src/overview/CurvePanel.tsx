@@ -77,7 +77,7 @@ export function CurvePanel({ title, curves, entries, bands = NO_BANDS, y, note, 
     ...bands.flatMap(({ low, high }) => [low, high].filter(hasValues)),
   ].map(definitionOf);
   const table = () => ({
-    heads: ['step', ...lines.map(({ name }) => name), ...bands.map(({ name }) => name), whole],
+    heads: ['Step', ...lines.map(({ name }) => name), ...bands.map(({ name }) => name), whole],
     rows: curves.steps.map((step, i) => [
       <StepLink key="step" from={step} to={step} x={curves.x[i]!} {...(env !== undefined && { env })} />,
       ...valuesAt(i).map(([, text]) => text),
@@ -91,7 +91,7 @@ export function CurvePanel({ title, curves, entries, bands = NO_BANDS, y, note, 
       title={title}
       definitions={definitions}
       note={note}
-      actions={watched && env == null && <AlertMe run={run.name} label={`on ${title}`} preset={{ subject: watched, op: opOf(watched) }} />}
+      actions={watched && env == null && <AlertMe run={run.name} on={title} preset={{ subject: watched, op: opOf(watched) }} />}
       readout={empty ? null : <Readout at={names[at]!} values={valuesAt(at, formatFigure)} />}
       table={table}
       missing={empty ? missing : undefined}

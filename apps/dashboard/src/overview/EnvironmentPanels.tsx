@@ -37,8 +37,8 @@ export function EnvironmentPanels({ x }: { x: ChartX }) {
         {facets.map(({ env, curves }) => (
           <RewardPanel key={env} curves={curves} title={env} env={env} clauses={ownClauses(run, { env })} />
         ))}
-        <Comparison title="Which environment is solved?" m="pass@1" curves={all} y="unit" />
-        <Comparison title="Where are the episodes long?" m="turns" curves={all} y="zero" />
+        <Comparison title="How often is each environment solved?" m="pass@1" curves={all} y="unit" />
+        <Comparison title="How long are the episodes of each environment?" m="turns" curves={all} y="zero" />
       </div>
     </section>
   );
@@ -49,7 +49,7 @@ function Comparison({ title, m, curves, y }: { title: string; m: string; curves:
     () =>
       curves
         .of(m)
-        .map((series, i) => ({ name: series.env?.split('/').at(-1) ?? 'unknown', series, colour: `hue-${1 + (i % 8)}`, labelled: true })),
+        .map((series, i) => ({ name: series.env?.split('/').at(-1) ?? 'Unknown', series, colour: `hue-${1 + (i % 8)}`, labelled: true })),
     [curves, m],
   );
   return (

@@ -16,11 +16,11 @@ import { StepLink } from './StepLink.tsx';
 const definitions = [
   {
     name: 'Rollouts by step and reward',
-    formula: 'scored rollouts of the step whose total reward is in the bin; a bin includes its edge away from zero: (.40, .44]',
+    formula: 'scored rollouts of the step with a total reward in the bin; a bin includes its edge away from zero: (.40, .44]',
     notes: ['Unscored rollouts are not counted', 'Empty bins above the largest reward are not shown'],
   },
 ];
-const title = 'Where do rewards sit?';
+const title = 'How are rewards distributed?';
 const bounds = (low: number, high: number) =>
   low < 0
     ? `[${formatReward(low)}, ${formatReward(high)}${high > 0 ? ']' : ')'}`
@@ -57,10 +57,10 @@ function Heat({ answer }: { answer: RunHeatmap }) {
   const total = (column: number) => (counts[column] ?? []).reduce((a, b) => a + b, 0);
   const values =
     bin === null
-      ? ([['scored rollouts', formatCount(total(at))]] as const)
+      ? ([['Scored rollouts', formatCount(total(at))]] as const)
       : ([
           [
-            `reward ${bounds(edges[bin]!, edges[bin + 1]!)}`,
+            `Reward ${bounds(edges[bin]!, edges[bin + 1]!)}`,
             `${formatCount(counts[at]?.[bin] ?? 0)} of ${formatCount(total(at))} rollouts`,
           ],
         ] as const);
@@ -80,7 +80,7 @@ function Heat({ answer }: { answer: RunHeatmap }) {
         ) : undefined
       }
       table={() => ({
-        heads: ['step', ...filled.map((i) => bounds(edges[i]!, edges[i + 1]!)), 'n'],
+        heads: ['Step', ...filled.map((i) => bounds(edges[i]!, edges[i + 1]!)), 'n'],
         rows: counts.map((column, i) => [
           <StepLink key="step" from={from[i]!} to={to[i]!} x={x[i]!} />,
           ...filled.map((one) => formatCount(column[one])),

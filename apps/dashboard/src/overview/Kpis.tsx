@@ -48,17 +48,17 @@ export function splitKpis({ lens, kpis, group_size }: Pick<RunSummary, 'lens' | 
 
 /** Short labels of canonical figures. Figures with a parameter (`pass@4`) and those of a trainer use their key. */
 const short: Record<string, string> = {
-  reward_min: 'min',
-  reward_max: 'max',
-  reward_std: 'std',
-  scored: 'scored',
-  effective: 'effective',
-  zero_variance_all_fail: 'zero variance, all fail',
-  zero_variance_all_pass: 'zero variance, all pass',
-  zero_variance_equal_other: 'zero variance, all equal',
-  solved_none: 'solved none',
-  solved_some: 'solved some',
-  solved_all: 'solved all',
+  reward_min: 'Min',
+  reward_max: 'Max',
+  reward_std: 'Std',
+  scored: 'Scored',
+  effective: 'Effective',
+  zero_variance_all_fail: 'Zero variance, none solved',
+  zero_variance_all_pass: 'Zero variance, all solved',
+  zero_variance_equal_other: 'Zero variance, all equal',
+  solved_none: 'No rollout solved',
+  solved_some: 'Some rollouts solved',
+  solved_all: 'All rollouts solved',
 };
 const nameOf = ({ key, label }: Kpi, canonical: boolean) => {
   if (!canonical || /[@^]/.test(key)) return key;
@@ -90,7 +90,7 @@ function Large({ kpi, summary }: { kpi: Kpi; summary: RunSummary }) {
   const even = interval?.startsWith('±');
   const size = summary.group_size;
   const isSized = size !== null && size.n > 1 && kpi.key === `pass@${size.n}`;
-  const note = isSized ? `groups of ${size.n}` : kpi.note === null || kpi.note.startsWith('interval:') ? null : kpi.note;
+  const note = isSized ? `Groups of ${size.n}` : kpi.note === null || kpi.note.startsWith('interval:') ? null : kpi.note;
   return (
     <div
       className="-mb-px -mr-px min-w-0 border-b border-r border-line px-3 pb-[7px] pt-[7px]"
@@ -146,35 +146,40 @@ function countsOf(summary: RunSummary): { key: string; name: string; text: strin
       ? [
           {
             key: 'count:steps',
-            name: 'steps',
+            name: 'Steps',
             text: steps.from === steps.to ? String(steps.from) : `${steps.from}–${steps.to}`,
             title: 'The steps of all figures on this page',
           },
         ]
       : []),
-    { key: 'count:rollouts', name: 'rollouts', text: formatCount(rollouts), title: `${formatCount(messages)} messages` },
-    { key: 'count:unscored', name: 'unscored', text: formatShare(rollouts - scored, rollouts), title: of(rollouts - scored) },
+    { key: 'count:rollouts', name: 'Rollouts', text: formatCount(rollouts), title: `${formatCount(messages)} messages` },
+    { key: 'count:unscored', name: 'Unscored', text: formatShare(rollouts - scored, rollouts), title: of(rollouts - scored) },
     {
       key: 'count:errors',
-      name: 'interrupted',
+      name: 'Interrupted',
       text: formatShare(errors, rollouts),
       title: `${of(errors)}: env_error, infra_error, timeout, aborted, cancelled; not counted as reward 0`,
     },
-    { key: 'count:finished', name: 'finished', text: formatShare(finished, rollouts), title: of(finished) },
-    { key: 'count:gaps', name: 'messages missing', text: formatCount(gaps), title: 'Sent by the trainer but never received' },
+    { key: 'count:finished', name: 'Finished', text: formatShare(finished, rollouts), title: of(finished) },
+    {
+      key: 'count:gaps',
+      name: 'Missing messages',
+      text: formatCount(gaps),
+      title: 'Messages whose index is missing although later ones were received',
+    },
     {
       key: 'count:incomplete',
-      name: 'incomplete groups',
+      name: 'Incomplete groups',
       text: formatCount(waiting),
-      title: `of ${formatCount(groups)} groups; they expect more rollouts`,
+      title: `${formatCount(waiting)} of ${formatCount(groups)} groups expect more rollouts`,
     },
   ];
 }
 
 const rows = [
-  ['rewards', /^(reward_|success|scored|effective)/],
-  ['groups', /^(groups|pass|solved|zero_variance|avg@n)/],
-  ['behaviour', /./],
+  ['Rewards', /^(reward_|success|scored|effective)/],
+  ['Groups', /^(groups|pass|solved|zero_variance|avg@n)/],
+  ['Behaviour', /./],
 ] as const;
 const ORDER = [
   'reward_min',
@@ -193,7 +198,7 @@ const ORDER = [
 
 /** Canonical figures in rows by subject and in a fixed order. Figures of a trainer are one row in the order of the trainer. */
 function rowsOf({ lens }: Pick<RunSummary, 'lens'>, rest: readonly Kpi[]): { name: string; kpis: Kpi[] }[] {
-  if (lens !== 'canonical') return [{ name: 'more', kpis: [...rest] }];
+  if (lens !== 'canonical') return [{ name: 'More', kpis: [...rest] }];
   const rank = ({ key }: Kpi) => (ORDER.includes(key) ? ORDER.indexOf(key) : ORDER.length);
   const rowOf = ({ key }: Kpi) => rows.findIndex(([, keys]) => keys.test(key));
   return rows.map(([name], i) => ({
@@ -219,7 +224,7 @@ export function Kpis({ summary }: { summary: RunSummary }) {
         ))}
       </dl>
       <div className="flex flex-col gap-[2px] px-3 py-[6px]">
-        <Row name="counts">
+        <Row name="Counts">
           {countsOf(summary).map(({ key, name, text, title }) => (
             <div key={key} className="flex items-baseline gap-[5px]" title={title} data-kpi={key}>
               <dt className="label">{name}</dt>
@@ -273,7 +278,7 @@ function Absent({ absent }: { absent: readonly Kpi[] }) {
   return (
     <>
       <h3 className="strong mb-1">Not in the upload</h3>
-      <p className="label mb-2">The upload lacks the data for these figures. Palestra does not approximate figures of a trainer.</p>
+      <p className="label mb-2">The uploads lack the data for these figures. Palestra does not approximate figures of a trainer.</p>
       <ul className="mono text-ink-2">
         {absent.map(({ key }) => (
           <li key={key} className="truncate" title={key}>

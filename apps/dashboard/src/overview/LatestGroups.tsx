@@ -65,14 +65,14 @@ export function LatestGroups() {
       </div>
       {data?.groups.length === 0 && (
         <p className="p-3 text-ink-3">
-          No groups yet. Send metadata <code>group_id</code> with each rollout of a prompt, or a step and a task index.
+          No groups yet. Send <code>group_id</code> in the metadata of each rollout of a prompt, or a step and a task index.
         </p>
       )}
     </section>
   );
 }
 
-const varianceNames = { 'all-pass': 'all solved', 'all-fail': 'none solved', 'equal-other': 'all equal' } as const;
+const varianceNames = { 'all-pass': 'Zero, all solved', 'all-fail': 'Zero, none solved', 'equal-other': 'Zero, all equal' } as const;
 
 function Row({ group }: { group: Group }) {
   const { org, run, filter } = useRun();

@@ -24,7 +24,7 @@ export function LensPanels({ lens, kpis, x }: { lens: Lens; kpis: readonly Kpi[]
           m,
           title: members.length === 1 ? members[0]!.key : m,
           entries: members.map((series, i) => ({
-            name: members.length === 1 ? 'value' : series.key,
+            name: members.length === 1 ? 'Value' : series.key,
             series,
             colour: `hue-${1 + (i % 8)}`,
           })),
@@ -39,7 +39,7 @@ export function LensPanels({ lens, kpis, x }: { lens: Lens; kpis: readonly Kpi[]
       curves={curves}
       entries={entries}
       y="fit"
-      note={<span className="label">as {lensNames[lens]}</span>}
+      note={<span className="label">As {lensNames[lens]}</span>}
       missing={
         <>
           <span>Not in the upload.</span>

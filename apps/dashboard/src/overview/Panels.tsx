@@ -53,7 +53,7 @@ export function RewardPanel({
   const entries = useMemo(
     () => [
       { name: 'p50', series: curves.of('reward_p50')[0], colour: 'good' },
-      { name: 'mean', series: curves.of('reward_mean')[0], colour: 'ink-3' },
+      { name: 'Mean', series: curves.of('reward_mean')[0], colour: 'ink-3' },
     ],
     [curves],
   );
@@ -90,12 +90,12 @@ export function CanonicalPanels({ answer, counts }: { answer: RunSeries; counts:
       <RewardPanel curves={main} title="Is the reward moving?" marks={marks} />
       <HeatPanel />
       <CurvePanel
-        title="Does it solve more with k tries?"
+        title="How often do k tries solve a task?"
         {...(groupSize &&
           groupSize.groups < groupSize.of && {
             note: (
               <span className="label whitespace-nowrap" title={sizeNote(groupSize)}>
-                groups of {groupSize.n}
+                Groups of {groupSize.n}
               </span>
             ),
           })}
@@ -118,7 +118,7 @@ export function CanonicalPanels({ answer, counts }: { answer: RunSeries; counts:
         missing={<HowTo missing="No turns." send="rollout.log(ToolCall(…))" />}
       />
       <CurvePanel
-        title="Who writes the tokens?"
+        title="Where do the tokens come from?"
         curves={main}
         entries={lines.tokens}
         y="zero"
@@ -146,12 +146,12 @@ function linesOf(main: ReturnType<typeof curvesOf>, size: number) {
       .filter(({ key }) => Number(key.slice('pass@'.length)) <= size)
       .map((series, i) => ({ name: series.key, series, colour: passColours[i % passColours.length]!, labelled })),
     turns: [
-      { name: 'turns', series: main.of('turns')[0], colour: 'hue-1', labelled },
-      { name: 'tool calls', series: main.of('calls')[0], colour: 'hue-5', labelled },
+      { name: 'Turns', series: main.of('turns')[0], colour: 'hue-1', labelled },
+      { name: 'Tool calls', series: main.of('calls')[0], colour: 'hue-5', labelled },
     ],
     tokens: [
-      { name: 'output', series: main.of('tokens_out')[0], colour: 'hue-1', labelled },
-      { name: 'tool', series: main.of('tokens_tool')[0], colour: 'hue-5', labelled },
+      { name: 'Output', series: main.of('tokens_out')[0], colour: 'hue-1', labelled },
+      { name: 'Tool', series: main.of('tokens_tool')[0], colour: 'hue-5', labelled },
     ],
   };
 }
@@ -173,9 +173,9 @@ function errorLines(main: ReturnType<typeof curvesOf>, counts: RunSteps | undefi
     notes: [],
   };
   return [
-    { name: 'tool errors', series: main.of('tool_error')[0], colour: 'environment', labelled: true },
-    { name: 'truncated', series: main.of('truncated')[0], colour: 'policy', labelled: true },
-    { name: 'interrupted', series: failed, colour: 'infrastructure', labelled: true },
+    { name: 'Tool errors', series: main.of('tool_error')[0], colour: 'environment', labelled: true },
+    { name: 'Truncated', series: main.of('truncated')[0], colour: 'policy', labelled: true },
+    { name: 'Interrupted', series: failed, colour: 'infrastructure', labelled: true },
   ];
 }
 
@@ -186,9 +186,9 @@ function SolvedPanel() {
     () =>
       none && some && all
         ? [
-            { name: 'none', values: main.values(none), colour: 'bad', alpha: 0.6 },
-            { name: 'some', values: main.values(some), colour: 'good', alpha: 0.18 },
-            { name: 'all', values: main.values(all), colour: 'good', alpha: 0.75 },
+            { name: 'None', values: main.values(none), colour: 'bad', alpha: 0.6 },
+            { name: 'Some', values: main.values(some), colour: 'good', alpha: 0.18 },
+            { name: 'All', values: main.values(all), colour: 'good', alpha: 0.75 },
           ]
         : [],
     [main, none, some, all],
@@ -205,11 +205,11 @@ function SolvedPanel() {
       wholes={main.denominators(none)}
       unit="groups"
       clausesOf={(layer) =>
-        layer === 'none'
+        layer === 'None'
           ? ['group.pass:0']
-          : layer === 'all'
+          : layer === 'All'
             ? ['group.pass:1']
-            : layer === 'some'
+            : layer === 'Some'
               ? ['group.pass:>0', 'group.pass:<1']
               : []
       }
@@ -261,5 +261,5 @@ function EvalPanel({ answer, show }: { answer: RunSeries; show: boolean }) {
     [both],
   );
   if (!show || !entries.some(({ name }) => name === 'eval')) return null;
-  return <CurvePanel title="Does evaluation follow?" curves={both} entries={entries} y="fit" missing={noReward} />;
+  return <CurvePanel title="Does evaluation improve too?" curves={both} entries={entries} y="fit" missing={noReward} />;
 }

@@ -29,7 +29,7 @@ export function StackPanel({ title, definitions, x, from, to, layers, wholes, un
   const names = useMemo(() => from.map((step, i) => nameOf(step, x[i] ?? step)), [from, x, nameOf]);
   const empty = from.length === 0 || layers.length === 0;
   const at = hover && hover.index < from.length ? hover.index : from.length - 1;
-  const whole = unit === 'groups' ? 'groups' : 'n';
+  const whole = unit === 'groups' ? 'Groups' : 'n';
   const valuesAt = (i: number) => [
     ...layers.map(({ name, values, colour, alpha }) => [name, formatShare(values[i], 1), colour, alpha] as const),
     [whole, formatCount(wholes[i]), ''] as const,
@@ -43,7 +43,7 @@ export function StackPanel({ title, definitions, x, from, to, layers, wholes, un
       readout={empty ? null : <Readout at={names[at]!} values={valuesAt(at)} />}
       missing={empty ? missing : undefined}
       table={() => ({
-        heads: ['step', ...layers.map(({ name }) => name), whole],
+        heads: ['Step', ...layers.map(({ name }) => name), whole],
         rows: from.map((step, i) => [
           <StepLink key="step" from={step} to={to[i]!} x={x[i] ?? step} />,
           ...valuesAt(i).map(([, text]) => text),

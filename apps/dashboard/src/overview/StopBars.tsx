@@ -18,7 +18,7 @@ export function StopBars({ summary }: { summary: RunSummary }) {
         <h2 id="why-stop" className="strong">
           Why do rollouts stop?
         </h2>
-        <span className="label ml-auto">n {plural(whole, 'rollout')}</span>
+        <span className="label ml-auto">{plural(whole, 'rollout')}</span>
       </div>
       <ul className="border-t border-line">
         {stops.map(([stop, count]) => (

@@ -10,9 +10,10 @@ import { readFilter } from '../run/filter.ts';
 
 const xNames: Record<ChartX, [string, string]> = {
   step: ['Step', ''],
-  time: ['Time', 'arrival of the first rollout of a step'],
+  time: ['Time', 'when the first rollout of a step arrived'],
   count: ['Rollouts', 'so far'],
 };
+const phaseNames = { train: 'Training', eval: 'Evaluation', unknown: 'Unknown phase' } as const;
 
 /** The filter of the run and the horizontal axis; both are in the address. */
 export function Toolbar({ x, axisName, summary }: { x: ChartX; axisName: string; summary: RunSummary | undefined }) {
@@ -32,19 +33,23 @@ export function Toolbar({ x, axisName, summary }: { x: ChartX; axisName: string;
           />
         </Menu>
       )}
-      <Menu label="Phase" align="start" button={<>{filter.phase ?? `${summary?.phase ?? 'train'} (most)`} ▾</>}>
+      <Menu
+        label="Phase"
+        align="start"
+        button={<>{filter.phase ? phaseNames[filter.phase] : `${phaseNames[summary?.phase ?? 'train']} (most)`} ▾</>}
+      >
         <MenuChoice
           title="Phase of the rollouts"
           value={phase}
           options={[
             { value: 'all', label: 'The phase with the most rollouts' },
-            { value: 'train', label: 'train' },
-            { value: 'eval', label: 'eval' },
+            { value: 'train', label: phaseNames.train },
+            { value: 'eval', label: phaseNames.eval },
           ]}
           onChange={(chosen) => setFilter({ phase: chosen === 'all' ? undefined : (chosen as KnownPhase) })}
         />
       </Menu>
-      <Menu label="Horizontal axis" align="start" button={<>by {axisName} ▾</>}>
+      <Menu label="Horizontal axis" align="start" button={<>By {axisName} ▾</>}>
         <MenuChoice
           title="Charts over"
           value={x}
@@ -92,14 +97,14 @@ function StepsInput({ steps, onChange }: { steps: string | undefined; onChange: 
   return (
     <form onSubmit={submit} className="flex items-center gap-1" role="search" aria-label="Steps">
       <label className="label" htmlFor="steps">
-        steps
+        Steps
       </label>
       <input
         id="steps"
         ref={input}
         className="input w-[92px] tabular-nums"
-        placeholder="all"
-        title="40..80, 40.. or 40; or drag over a chart"
+        placeholder="All"
+        title="Enter 40..80, 40.. or 40, or drag over a chart"
         defaultValue={steps}
         onBlur={(event) => event.currentTarget.form?.requestSubmit()}
       />
@@ -110,7 +115,7 @@ function StepsInput({ steps, onChange }: { steps: string | undefined; onChange: 
           aria-label={`Clear the range of steps ${steps}`}
           onClick={() => onChange(undefined)}
         >
-          step {steps} <span aria-hidden="true">×</span>
+          Steps {steps} <span aria-hidden="true">×</span>
         </button>
       )}
     </form>

@@ -25,7 +25,7 @@ const pages = [
   ['/reviews', 'Review'],
   ['/exports', 'Exports'],
   ['/alerts', 'Alerts'],
-  ['/check', 'Check an event'],
+  ['/check', 'Check an upload'],
   ['/keys', 'API keys'],
   ['/settings', 'Settings'],
 ] as const;
@@ -68,7 +68,7 @@ export function PaletteDialog({ close }: { close: () => void }) {
         className="input mb-2 h-[34px] w-full"
       />
       <Command.List className="max-h-[50vh] overflow-y-auto">
-        <Command.Empty className="px-2 py-3 text-ink-3">No match</Command.Empty>
+        <Command.Empty className="px-2 py-3 text-ink-3">No results</Command.Empty>
         {uuid.test(search) && (
           <Command.Group heading="Rollout" className={group}>
             <Item value={search} onSelect={() => go('/rollout/$id', { id: search })}>

@@ -135,14 +135,14 @@ function Action({
           </span>
           {call.state === 'running' && (
             <span className="flex items-center gap-2 text-ink-3">
-              <span className="live-dot" /> running
+              <span className="live-dot" /> Running
             </span>
           )}
           {failed && <FailureClass of={failed} />}
           {(shown.reason ?? shown.code) && <span className="mono text-ink-3">{shown.reason ?? shown.code}</span>}
           {replayed.has(call.task_id) && (
             <span className="chip" title="The connection broke, and the stored result was read again. The tool ran once.">
-              replayed
+              Replayed
             </span>
           )}
         </div>
@@ -168,7 +168,7 @@ function Action({
         <time className="num label" dateTime={call.started_at} title={`Started ${formatAbsolute(call.started_at) ?? ''}`}>
           {formatClock(call.started_at)}
         </time>
-        {call.finished && <span className="chip text-good">● finished</span>}
+        {call.finished && <span className="chip text-good">● Finished</span>}
       </div>
     </li>
   );
@@ -179,7 +179,7 @@ function Result({ call, failed, isAction }: { call: SessionCallView; failed: boo
   if (observation !== null) return <Observation value={observation} />;
   if (call.blocks) return <Blocks blocks={call.blocks} />;
   if (call.truncated)
-    return <p className="label">The result has {formatBytes(call.result_bytes)}: open the page of the session to read it.</p>;
+    return <p className="label">The result has {formatBytes(call.result_bytes)}. Open the page of the session to read it.</p>;
   return (
     <div role={failed ? 'note' : undefined} className="mono whitespace-pre-wrap [overflow-wrap:anywhere]">
       <PlainText text={call.text ?? ''} />

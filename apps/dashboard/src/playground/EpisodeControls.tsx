@@ -59,7 +59,7 @@ export function EpisodeControls({ environment, session, confirm }: ControlsProps
   return (
     <span className="flex flex-wrap items-center gap-2">
       {button('restart', 'Restart', 'End this episode and restart', choice)}
-      {button('next', 'Next task', 'End this episode and go on', next)}
+      {button('next', 'Next task', 'End this episode and continue', next)}
       <span role="status" className="text-ink-3 empty:hidden">
         {open.isPending ? 'Opening… The session may wait for a slot.' : ''}
       </span>

@@ -41,7 +41,7 @@ function Readme({ environment: { owner, name } }: Pick<GuideProps, 'environment'
   if (!details.data) return null;
   const { readme_content: readme, description } = details.data;
   if (readme) return <Markdown source={readme} className="max-w-[84ch]" />;
-  return <p className="text-ink-2">{description || 'No description and no README.'}</p>;
+  return <p className="text-ink-2">{description || 'This environment has no description and no README.'}</p>;
 }
 
 /** Placeholder until the reader enters a key. */

@@ -18,7 +18,7 @@ export function LegalActions({ legal, disabled, fits, onTake }: LegalProps) {
     <div role="group" aria-label="Legal actions">
       <p className="label mb-1">
         {legal.length === 1 ? '1 legal action' : `${legal.length} legal actions`}
-        {usable ? ', one click takes one' : '; the field for them is unknown'}
+        {usable ? '. Click one to take it.' : '. The field for them is unknown.'}
       </p>
       <div className="flex max-h-[124px] flex-wrap gap-1 overflow-y-auto" tabIndex={usable ? undefined : 0}>
         {shown.map((action, index) => (
@@ -34,7 +34,7 @@ export function LegalActions({ legal, disabled, fits, onTake }: LegalProps) {
           </button>
         ))}
         {legal.length > shown.length && (
-          <span className="label self-center">and {legal.length - shown.length} more: enter them in the form</span>
+          <span className="label self-center">And {legal.length - shown.length} more, which you can enter in the form</span>
         )}
       </div>
     </div>

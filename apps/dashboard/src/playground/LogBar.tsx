@@ -14,6 +14,8 @@ interface BarProps {
   total: number;
 }
 
+const outcomeNames = { all: 'All', scored: 'Scored', unscored: 'Unscored', failed: 'Failed', running: 'Running' } as const;
+
 /** The filter of the log, and a button that copies the matching calls. */
 export function LogBar({ session, filter, onFilter, matching, total }: BarProps) {
   const client = useQueryClient();
@@ -28,8 +30,8 @@ export function LogBar({ session, filter, onFilter, matching, total }: BarProps)
       <input
         type="search"
         className="input h-[24px] w-[190px]"
-        placeholder="Filter tool, arguments, result"
-        aria-label="Filter tool, arguments, result"
+        placeholder="Filter by tool, arguments or result"
+        aria-label="Filter by tool, arguments or result"
         value={filter.text}
         onChange={(event) => onFilter({ ...filter, text: event.target.value })}
       />
@@ -40,7 +42,9 @@ export function LogBar({ session, filter, onFilter, matching, total }: BarProps)
         onChange={(event) => onFilter({ ...filter, outcome: event.target.value as LogFilter['outcome'] })}
       >
         {OUTCOMES.map((outcome) => (
-          <option key={outcome}>{outcome}</option>
+          <option key={outcome} value={outcome}>
+            {outcomeNames[outcome]}
+          </option>
         ))}
       </select>
       <span className="label" role="status">

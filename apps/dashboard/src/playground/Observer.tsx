@@ -61,7 +61,7 @@ export function Observer({ environment, session, calls, tools, task }: ObserverP
 function Property({ name, children }: { name: string; children: ReactNode }) {
   return (
     <>
-      <dt className="text-ink-3">{name}</dt>
+      <dt className="text-ink-3 first-letter:uppercase">{name}</dt>
       <dd className="min-w-0 [overflow-wrap:anywhere]" data-fact={name}>
         {children}
       </dd>
@@ -89,7 +89,7 @@ function EpisodeDetails({ session, calls, tools, task }: Omit<ObserverProps, 'en
       <Property name="reward so far">
         <Reward total={session.total_reward} scored={calls.filter(({ reward }) => reward !== null).length} />
       </Property>
-      <Property name="finished">{calls.some(({ finished }) => finished) ? 'yes' : 'no'}</Property>
+      <Property name="finished">{calls.some(({ finished }) => finished) ? 'Yes' : 'No'}</Property>
       <Property name="tools">{tools ? <Tools tools={tools} /> : <span className="text-ink-3">–</span>}</Property>
     </dl>
   );
@@ -119,7 +119,7 @@ function Reward({ total, scored }: { total: number | null; scored: number }) {
   if (total === null)
     return (
       <span className="text-ink-3" title="Unscored, which is not 0">
-        – no scored call
+        – No scored call
       </span>
     );
   return (
@@ -131,7 +131,7 @@ function Reward({ total, scored }: { total: number | null; scored: number }) {
 
 function Tools({ tools: { tools, terminal_tool: terminal } }: { tools: ToolsAnswer }) {
   const names = [...new Set([...tools.map(({ name }) => name), ...(terminal ? [terminal.name] : [])])];
-  return names.length === 0 ? 'none' : <PlainText text={names.join(', ')} />;
+  return names.length === 0 ? 'None' : <PlainText text={names.join(', ')} />;
 }
 
 /** The state object of an OpenEnv server. The page reads it only while it is open, again after every call. */

@@ -24,7 +24,7 @@ function TimeLeft({ session }: { session: SessionView }) {
   const left = Date.parse(session.expires_at) - now;
   return (
     <Figure
-      label="times out in"
+      label="Times out in"
       title={`At ${formatAbsolute(session.expires_at) ?? ''}, unless a tool is called. This page sends pings while it is open.`}
     >
       <span className={`tabular-nums ${left < 60_000 ? 'text-policy strong' : ''}`}>
@@ -53,11 +53,11 @@ function RewardBars({ calls }: { calls: readonly SessionCallView[] }) {
 }
 
 const linkTexts: Record<Exclude<LinkState, 'over'>, { label: string; title: string }> = {
-  live: { label: 'live', title: 'Calls and events of this session use one socket.' },
-  connecting: { label: 'connecting…', title: 'The socket of the session is opening. Calls wait for it and run once.' },
+  live: { label: 'Live', title: 'Calls and events of this session use one socket.' },
+  connecting: { label: 'Connecting…', title: 'The socket of the session is opening. Calls wait for it and run once.' },
   http: {
-    label: 'live over HTTP',
-    title: 'The socket cannot connect. Calls use HTTP requests, events use a stream. The page retries the socket.',
+    label: 'Live over HTTP',
+    title: 'The socket cannot connect. Calls use HTTP requests and events use a stream. The page keeps trying to open the socket.',
   },
 };
 
@@ -91,7 +91,7 @@ export function PlayStrip({ session, calls, link, end, controls }: PlayStripProp
       aria-label="Episode"
       className="sticky top-0 z-10 flex flex-wrap items-center gap-x-5 gap-y-1 border-b border-line bg-paper-0 px-4 py-[6px]"
     >
-      <Figure label={end ? '' : 'total reward'} title="Sum over the scored calls. Failed calls are unscored, which is not 0.">
+      <Figure label={end ? '' : 'Total reward'} title="Sum over the scored calls. Failed calls are unscored, which is not 0.">
         <span
           className={`text-[18px] leading-[22px] tabular-nums strong ${end?.solved ? 'text-good' : ''}`}
           data-total={session.total_reward ?? ''}

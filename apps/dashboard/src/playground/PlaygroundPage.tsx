@@ -178,7 +178,7 @@ function Board({ environment, session, link }: { environment: EnvironmentName; s
             onRepeat={({ tool, input }) => choose(tool, input)}
           />
         )}
-        {rows.length === 0 && !error && <p className="p-4 text-ink-3">{live ? 'No call yet.' : 'The session ended without a call.'}</p>}
+        {rows.length === 0 && !error && <p className="p-4 text-ink-3">{live ? 'No calls yet.' : 'The session ended without a call.'}</p>}
       </div>
       <aside aria-label="Play" className="border-l border-line max-[1000px]:border-l-0 max-[1000px]:border-t">
         <div className="sticky top-0 flex h-[calc(100dvh-44px)] flex-col max-[1000px]:static max-[1000px]:h-auto">
@@ -243,7 +243,7 @@ function Prompt({ session, prompt, error, isAction }: PromptProps) {
   return (
     <section aria-label="Prompt" className="border-b border-l-2 border-b-line border-l-[var(--role-user)] px-4 py-3">
       <h2 className="label mb-1">
-        {first ? 'first observation' : 'prompt'} · {taskName(session)}
+        {first ? 'First observation' : 'Prompt'} · {taskName(session)}
       </h2>
       {first ? (
         <Observation value={first} />
@@ -261,11 +261,11 @@ function Prompt({ session, prompt, error, isAction }: PromptProps) {
 function noPromptText(session: SessionView): string {
   if (resetsItself(session)) return 'The OpenEnv client resets the episode. The result of the reset is the first observation.';
   if (!session.live) return 'The prompt of an ended session is not stored.';
-  return session.state === 'failed' ? 'No prompt' : 'The environment is being set up…';
+  return session.state === 'failed' ? 'The setup failed, so there is no prompt.' : 'The environment is being set up…';
 }
 
 function taskName({ task }: SessionView): string {
-  if (task === null) return 'no task';
-  if (task['kind'] === 'none') return 'chosen by the client at reset';
-  return task['kind'] === 'index' ? `${String(task['split'])} ${String(task['index'])}` : 'a custom task';
+  if (task === null) return 'No task';
+  if (task['kind'] === 'none') return 'Chosen by the client at reset';
+  return task['kind'] === 'index' ? `${String(task['split'])} ${String(task['index'])}` : 'Custom task';
 }

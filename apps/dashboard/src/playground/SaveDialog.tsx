@@ -57,8 +57,8 @@ function SaveForm({ sid, onSaved }: { sid: string; onSaved: () => void }) {
   return (
     <form onSubmit={submit} className="flex flex-col gap-3">
       <p className="text-ink-2">
-        The rollout gets its calls, results, rewards and latencies from the server’s ledger, so it is verified. Later calls of this session
-        are added to it.
+        The calls, results, rewards and latencies of the rollout come from the server’s ledger, so it is verified. The server adds later
+        calls of this session to it.
       </p>
       <label className="flex flex-col gap-[2px]">
         <span className="label">Run{me.data ? ` of ${me.data.org.name}` : ''}, created if it does not exist</span>
@@ -70,7 +70,7 @@ function SaveForm({ sid, onSaved }: { sid: string; onSaved: () => void }) {
       </label>
       <div className="flex items-center gap-2">
         <button type="submit" className="button primary" disabled={save.isPending || run.trim() === ''}>
-          {save.isPending ? 'Saving…' : 'Save'}
+          {save.isPending ? 'Saving…' : 'Save rollout'}
         </button>
         <span role="alert" className="text-bad">
           {save.error?.message}

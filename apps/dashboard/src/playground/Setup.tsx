@@ -28,7 +28,7 @@ export function Setup({ environment, variants }: SetupProps) {
   }, []);
   useEffect(() => () => opening.current?.abort(), []);
   const variant = variants.find(({ name }) => name === search.variant) ?? variants.find((candidate) => candidate.is_default) ?? variants[0];
-  if (!variant) return <p className="p-4 text-ink-2">The server of this environment has no variant to play.</p>;
+  if (!variant) return <p className="p-4 text-ink-2">The server of this environment lists no variants.</p>;
   const split = variant.splits.find(({ name }) => name === search.split) ?? variant.splits[0];
   const index = search.task ?? 0;
   const isCustom = spec !== null || split === undefined;
@@ -156,7 +156,7 @@ export function Setup({ environment, variants }: SetupProps) {
       </p>
       <p className="max-w-[84ch] text-ink-3">
         You get the same prompt, tools and rewards as a policy. The session holds a slot until you end it or it times out. The ledger
-        records its calls. To get a rollout, save the session.
+        records its calls. Save the session to get a rollout.
       </p>
     </form>
   );

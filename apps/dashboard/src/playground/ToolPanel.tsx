@@ -32,7 +32,7 @@ export function ToolPanel({ tools, observation, chosen, choose, ...rest }: Panel
   const action = actionToolOf(tools);
   const legal = useMemo(() => legalActions(observation), [observation]);
   const tool = all.find(({ name }) => name === chosen?.tool) ?? all[0];
-  if (!tool) return <p className="p-3 text-ink-3">This task has no tool.</p>;
+  if (!tool) return <p className="p-3 text-ink-3">This task has no tools.</p>;
   return (
     <section aria-label={action ? 'Action' : 'Tools'} className="flex min-h-0 flex-col">
       {action === null && <Picker tools={tools} all={all} chosen={tool} choose={choose} />}
@@ -62,7 +62,7 @@ function Picker({ tools, all, chosen, choose }: { tools: ToolsAnswer; all: ToolS
           <span className="min-w-0 flex-1 truncate text-[12px] text-ink-3" title={tool.description}>
             {tool.description.split('\n', 1)[0]}
           </span>
-          {tools.terminal_tool?.name === tool.name && <span className="chip">ends the episode</span>}
+          {tools.terminal_tool?.name === tool.name && <span className="chip">Ends the episode</span>}
         </label>
       ))}
     </fieldset>

@@ -41,7 +41,7 @@ export function choiceOf({ environment, variant, task }: Pick<SessionView, 'envi
 
 /** Returns the next task of the split, or the reason why no task follows. `count`: tasks of the split; null = unknown. */
 export function nextChoice(choice: SessionChoice | null, count: number | null): SessionChoice | string {
-  if (choice === null || 'spec' in choice.task) return 'A custom task has no next one';
+  if (choice === null || 'spec' in choice.task) return 'A custom task has no next task';
   const { split, index } = choice.task;
   if (count !== null && index + 1 >= count) return 'This is the last task of the split';
   return { ...choice, task: { split, index: index + 1 } };

@@ -100,7 +100,7 @@ function openEnv(start: Example, isAction: boolean): Snippet {
   return {
     id: 'openenv',
     title: 'OpenEnv',
-    about: 'Any client of OpenEnv (pip install openenv). The URL has the key, because most versions send no header.',
+    about: 'Any OpenEnv client (pip install openenv). The URL contains the key, because most versions send no header.',
     text: lines(
       'from openenv import GenericEnvClient',
       '',
@@ -139,7 +139,7 @@ function mcp(start: Example): Snippet {
     id: 'mcp',
     title: 'MCP',
     about:
-      'For agents that use MCP servers over streamable HTTP. One MCP session is one episode. Without split and index the task is random.',
+      'For agents that use MCP servers over streamable HTTP. One MCP session is one episode. Without split and index, the task is random.',
     text: JSON.stringify({ mcpServers: { [start.name]: server } }, null, 2),
   };
 }
@@ -150,7 +150,7 @@ function text(start: Example): Snippet {
   return {
     id: 'text',
     title: 'Text',
-    about: 'Text in and text out, as in SkyRL-Gym: send what the model wrote, receive what it reads next.',
+    about: 'Text in and text out, as in SkyRL-Gym: send the text of the model and receive its next observation.',
     text: lines(
       'import json, urllib.request',
       '',

@@ -2,11 +2,11 @@ import type { ReviewQueue } from '@palestra/protocol';
 import { formatReward, plural } from '../format/number.ts';
 
 const EXPLANATION =
-  "Krippendorff's alpha for nominal labels: 1 is perfect agreement, 0 is what chance gives. Items with fewer than two answers do not count.";
+  "Krippendorff's alpha for nominal labels: 1 is perfect agreement, 0 is agreement by chance. Items with fewer than two answers do not count.";
 
 /** `Agreement α .71 (.52 to .86) · 40 items`. */
 export function AgreementLine({ agreement: { alpha, low, high, items } }: { agreement: ReviewQueue['agreement'] }) {
-  if (items === 0) return <p className="text-ink-2">Agreement needs items that two reviewers have answered.</p>;
+  if (items === 0) return <p className="text-ink-2">Agreement needs items with answers of two reviewers.</p>;
   if (alpha === null) return <p className="text-ink-2">All answers are equal, so agreement beyond chance is not defined.</p>;
   return (
     <p title={EXPLANATION}>

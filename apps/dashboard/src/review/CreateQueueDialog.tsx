@@ -65,15 +65,15 @@ function QueueForm({ q }: { q: string }) {
   return (
     <form onSubmit={submit} className="flex flex-col gap-4">
       <div>
-        <p className="label mb-1">Query, within {run.name}</p>
-        <pre className="code-block whitespace-pre-wrap">{q || 'all rollouts of the run'}</pre>
+        <p className="label mb-1">Query in {run.name}</p>
+        <pre className="code-block whitespace-pre-wrap">{q || 'All rollouts of the run'}</pre>
       </div>
       <label className="flex flex-col gap-1">
         <span className="label">Name</span>
         <input className="input" required maxLength={200} value={name} data-autofocus onChange={(event) => setName(event.target.value)} />
       </label>
       <fieldset>
-        <legend className="label mb-1">What reviewers decide</legend>
+        <legend className="label mb-1">Task of the reviewers</legend>
         <div className="flex flex-col gap-1">
           <label className="flex items-center gap-2">
             <input
@@ -83,7 +83,7 @@ function QueueForm({ q }: { q: string }) {
               checked={mode === 'labels'}
               onChange={() => setMode('labels')}
             />
-            A label for each rollout
+            Label each rollout
           </label>
           <label className="flex items-center gap-2">
             <input
@@ -93,7 +93,7 @@ function QueueForm({ q }: { q: string }) {
               checked={mode === 'pairs'}
               onChange={() => setMode('pairs')}
             />
-            The better one of two rollouts of a group
+            Choose the better of two rollouts of a group
           </label>
         </div>
       </fieldset>
@@ -111,7 +111,7 @@ function QueueForm({ q }: { q: string }) {
           />
         </label>
         <label className="flex flex-col gap-1">
-          <span className="label">Answers each</span>
+          <span className="label">Answers per item</span>
           <input
             className={number}
             type="number"
@@ -137,11 +137,11 @@ function QueueForm({ q }: { q: string }) {
         </label>
       </div>
       <p id={help} className="label -mt-2">
-        The same seed draws the same sample. Agreement needs two answers each or more.
+        The same seed draws the same sample. Agreement needs at least two answers per item.
       </p>
       {mode === 'labels' && (
         <label className="flex flex-col gap-1">
-          <span className="label">Labels of the keys 1 to 9, with commas</span>
+          <span className="label">Labels for the keys 1 to 9, separated by commas</span>
           <input className="input" required value={labels} onChange={(event) => setLabels(event.target.value)} />
         </label>
       )}
@@ -156,7 +156,7 @@ function QueueForm({ q }: { q: string }) {
       </label>
       {members.length > 1 && (
         <fieldset>
-          <legend className="label mb-1">Reviewers: {reviewers.size === 0 ? 'every member' : `${reviewers.size} chosen`}</legend>
+          <legend className="label mb-1">Reviewers: {reviewers.size === 0 ? 'all members' : `${reviewers.size} chosen`}</legend>
           <div className="flex max-h-[120px] flex-wrap gap-x-4 gap-y-1 overflow-y-auto">
             {members.map((member) => (
               <label key={member.id} className="flex items-center gap-2">

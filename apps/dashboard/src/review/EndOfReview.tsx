@@ -17,7 +17,7 @@ export function EndOfReview({ queue, review }: { queue: ReviewQueueDetail; revie
   const waiting = Math.max(0, items - complete - skipped);
   return (
     <div className="mx-auto flex max-w-[520px] flex-col gap-4 p-6 pt-[12vh]">
-      <h2 className="text-[22px] leading-[26px] strong">{complete === items ? 'Review complete' : 'Nothing left for you'}</h2>
+      <h2 className="text-[22px] leading-[26px] strong">{complete === items ? 'Review complete' : 'You have no items left'}</h2>
       <div className="flex flex-col gap-2">
         <p>
           {complete} of {plural(items, 'item')} {complete === 1 ? 'is' : 'are'} complete. You answered {answered}
@@ -34,11 +34,11 @@ export function EndOfReview({ queue, review }: { queue: ReviewQueueDetail; revie
       <div ref={actions} className="flex flex-wrap gap-2">
         {skipped > 0 && (
           <button type="button" className="button primary" aria-keyshortcuts="n" onClick={review.reviewSkipped}>
-            Review the {skipped} skipped <kbd>n</kbd>
+            Review {skipped} skipped <kbd>n</kbd>
           </button>
         )}
         <Link to="/reviews" search={{ queue: queue.id }} className={`button ${skipped > 0 ? '' : 'primary'}`}>
-          Show the results
+          Show results
         </Link>
       </div>
     </div>

@@ -35,7 +35,7 @@ export function QueueDetails({ queue: row, onDeleted }: { queue: ReviewQueue; on
           {queue.closed_at !== null && <span title={formatAbsolute(queue.closed_at)}> · closed</span>}
           <span className="label">
             {' '}
-            {plural(queue.overlap, 'answer')} each · {plural(queue.answers, 'answer')} given
+            {plural(queue.overlap, 'answer')} per item · {plural(queue.answers, 'answer')} so far
           </span>
         </p>
         <ProgressBar label="Complete items" part={queue.complete} whole={queue.items} />
@@ -45,7 +45,7 @@ export function QueueDetails({ queue: row, onDeleted }: { queue: ReviewQueue; on
       {detail && detail.progress.length > 0 && <Reviewers progress={detail.progress} />}
       <section aria-label="Sample">
         <h3 className="label mb-1">Sample</h3>
-        <pre className="code-block whitespace-pre-wrap">{queue.query || 'all rollouts'}</pre>
+        <pre className="code-block whitespace-pre-wrap">{queue.query || 'All rollouts'}</pre>
         <p className="mt-1 text-ink-2">
           {queue.run !== null && me ? (
             <Link
@@ -62,7 +62,7 @@ export function QueueDetails({ queue: row, onDeleted }: { queue: ReviewQueue; on
           {', '}seed {queue.seed}, {queue.mode === 'pairs' ? 'one pair of each group' : 'one rollout per item'}
         </p>
         <p className="text-ink-2">
-          Reviewers: {queue.reviewers.length === 0 ? 'every member' : queue.reviewers.map(({ name }) => name).join(', ')}
+          Reviewers: {queue.reviewers.length === 0 ? 'all members' : queue.reviewers.map(({ name }) => name).join(', ')}
         </p>
       </section>
       {queue.criteria && (
@@ -100,7 +100,7 @@ function Answers({ queue }: { queue: ReviewQueue }) {
         ))}
       </dl>
       <p className="label mt-1">
-        As annotations once an item is complete: <code>{verdicts}</code>
+        Annotations of complete items: <code>{verdicts}</code>
       </p>
     </section>
   );
@@ -166,17 +166,17 @@ function Actions({ queue, onDeleted }: { queue: ReviewQueue; onDeleted: () => vo
       </p>
       {asking === 'close' && (
         <ConfirmDialog
-          title={`Close ${queue.name}`}
+          title={`Close ${queue.name}?`}
           action="Close queue"
           onConfirm={() => closeReviewQueue(queue.id)}
           onClose={() => setAsking(null)}
         >
-          <p>Nobody can answer any more. Answers of incomplete items become annotations too. A closed queue cannot be opened again.</p>
+          <p>No more answers are possible. The answers of incomplete items become annotations too. You cannot reopen a closed queue.</p>
         </ConfirmDialog>
       )}
       {asking === 'delete' && (
         <ConfirmDialog
-          title={`Delete ${queue.name}`}
+          title={`Delete ${queue.name}?`}
           action="Delete queue"
           onConfirm={async () => {
             await deleteReviewQueue(queue.id);
@@ -184,7 +184,7 @@ function Actions({ queue, onDeleted }: { queue: ReviewQueue; onDeleted: () => vo
           }}
           onClose={() => setAsking(null)}
         >
-          <p>This deletes {plural(queue.answers, 'answer')} and their annotations. The rollouts stay.</p>
+          <p>This deletes {plural(queue.answers, 'answer')} and their annotations. The rollouts are kept.</p>
         </ConfirmDialog>
       )}
     </>

@@ -14,22 +14,22 @@ import { QueueDetails } from './QueueDetails.tsx';
 const columns: Column<ReviewQueue>[] = [
   {
     id: 'name',
-    head: 'queue',
+    head: 'Queue',
     track: 'minmax(104px,2fr)',
     title: ({ name }) => name,
     cell: ({ name }) => <span className="strong">{name}</span>,
   },
   {
     id: 'run',
-    head: 'run',
+    head: 'Run',
     track: 'minmax(80px,1.4fr)',
     title: ({ run }) => run ?? undefined,
-    cell: ({ run }) => <span className="text-ink-2">{run ?? 'all runs'}</span>,
+    cell: ({ run }) => <span className="text-ink-2">{run ?? 'All runs'}</span>,
   },
-  { id: 'mode', head: 'answers', track: '64px', cell: ({ mode }) => mode },
+  { id: 'mode', head: 'Answers', track: '64px', cell: ({ mode }) => (mode === 'pairs' ? 'Pairs' : 'Labels') },
   {
     id: 'complete',
-    head: 'complete',
+    head: 'Complete',
     track: 'minmax(124px,1fr)',
     cell: ({ complete, items, closed_at }) => (
       <span className="flex w-full items-center gap-2">
@@ -43,16 +43,16 @@ const columns: Column<ReviewQueue>[] = [
   },
   {
     id: 'alpha',
-    head: 'alpha',
+    head: 'Alpha',
     track: '60px',
     align: 'right',
-    explain: "Krippendorff's alpha over the items that two reviewers or more have answered",
+    explain: "Krippendorff's alpha over the items that at least two reviewers have answered",
     cell: ({ agreement }) => (agreement.alpha === null ? UNKNOWN : formatReward(agreement.alpha)),
   },
-  { id: 'author', head: 'author', track: 'minmax(56px,0.7fr)', cell: ({ author }) => author },
+  { id: 'author', head: 'Author', track: 'minmax(56px,0.7fr)', cell: ({ author }) => author },
   {
     id: 'created',
-    head: 'created',
+    head: 'Created',
     track: '80px',
     align: 'right',
     title: ({ created_at }) => formatAbsolute(created_at),
@@ -99,7 +99,7 @@ export function ReviewsPage() {
 function NoQueue() {
   return (
     <div className="flex max-w-[560px] flex-col gap-2 p-4 text-ink-2">
-      <p>No review queues yet. A queue is a sample of a query that people label, or compare in pairs.</p>
+      <p>No review queues yet. A queue is a sample of a query. Reviewers label its rollouts or compare them in pairs.</p>
       <p>
         Open the rollouts of{' '}
         <Link to="/" className="link underline">

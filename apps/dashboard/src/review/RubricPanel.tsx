@@ -59,7 +59,7 @@ export function RubricPanel({ queue, review, item, choices, comment }: Props) {
         <textarea
           ref={comment}
           className="input h-[72px] resize-y py-1 max-[900px]:h-[44px]"
-          placeholder="Optional. Esc leaves the field."
+          placeholder="Optional. Press Esc to leave the field."
           maxLength={10_000}
           value={review.comment}
           onChange={(event) => review.setComment(event.target.value)}

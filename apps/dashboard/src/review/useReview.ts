@@ -8,7 +8,7 @@ type Progress = Omit<NextReview, 'item'>;
 const START: Progress = { items: 0, complete: 0, answered: 0, skipped: 0 };
 /** Errors after which the next item comes. */
 const PASSED = new Map([
-  ['review_item_taken', 'Others have answered that item meanwhile, so your answer was not stored.'],
+  ['review_item_taken', 'Other reviewers answered that item in the meantime, so your answer was not stored.'],
   ['review_item_not_found', 'The rollout of that item was erased.'],
 ]);
 
@@ -81,7 +81,7 @@ export function useReview({ id }: Pick<ReviewQueue, 'id'>) {
     /** To the item before, whose answer can be changed. */
     back: () => {
       const previous = item?.previous ?? null;
-      if (previous === null) setNotice('You have answered nothing before this item.');
+      if (previous === null) setNotice('You have not answered an item before this one.');
       else void run(async () => show(await reviewItem(id, previous)));
     },
     reviewSkipped: () => {

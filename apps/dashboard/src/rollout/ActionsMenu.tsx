@@ -11,7 +11,7 @@ export function ActionsMenu({ header, notify, print }: { header: RolloutHeader; 
       await navigator.clipboard.writeText(await text());
       notify(`${what} copied`);
     } catch (error) {
-      notify(`Not copied: ${error instanceof Error ? error.message : 'the browser refused'}`);
+      notify(`Not copied: ${error instanceof Error ? error.message : 'the browser does not allow it'}`);
     }
   };
   const tooLarge = header.bytes > MAX_COPY_BYTES;
@@ -43,9 +43,9 @@ export function ActionsMenu({ header, notify, print }: { header: RolloutHeader; 
           link.click();
         }}
       >
-        Download raw ({formatBytes(header.bytes)})
+        Download raw events ({formatBytes(header.bytes)})
       </MenuItem>
-      <MenuItem onSelect={print}>Print whole rollout</MenuItem>
+      <MenuItem onSelect={print}>Print the whole rollout</MenuItem>
     </Menu>
   );
 }

@@ -18,16 +18,16 @@ const MAX_CHARACTERS = 300;
 
 /** What a stop reason means, for a rollout without an error that explains it. */
 const STOPS: Record<string, string> = {
-  max_turns: 'the limit of turns was reached',
-  max_tokens: 'the limit of tokens was reached',
+  max_turns: 'the rollout reached its limit of turns',
+  max_tokens: 'the rollout reached its limit of tokens',
   context_length: 'the context was full',
-  no_tool_call: 'the last message called no tool',
+  no_tool_call: 'the last message did not call a tool',
   parse_error: 'a call could not be parsed',
   env_error: 'the environment failed',
   infra_error: 'the infrastructure failed',
   timeout: 'a call took too long',
-  aborted: 'the trainer aborted it',
-  cancelled: 'it was cancelled',
+  aborted: 'the trainer aborted the rollout',
+  cancelled: 'the rollout was cancelled',
 };
 
 function failureText({ kind, tool, text, stop }: NonNullable<RolloutHeader['failure']>): string {

@@ -2,6 +2,7 @@ import type { RolloutDiff, RolloutHeader } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useEffect, useMemo, useRef, useState } from 'react';
+import { equalStart } from '../compare/pairing.ts';
 import type { GroupMember } from '../data/groups.ts';
 import { diffQuery, messagesAtQuery } from '../data/rollout.ts';
 import { formatCount, formatReward } from '../format/number.ts';
@@ -77,10 +78,10 @@ function Divergence({ rows, row, diff: { a: one, b: other } }: { rows: readonly 
     <div className="grid gap-2 border-b border-line px-3 py-2 text-[12px]" aria-label="Text of the first divergence">
       <p className="label">
         <del className="bg-bad-wash text-ink-1 decoration-bad">
-          this one{a ? ` #${a.index} ${a.tool ?? 'answer'}` : ': no further action'}
+          This rollout{a ? ` #${a.index} ${a.tool ?? 'answer'}` : ': no further action'}
         </del>{' '}
         <ins className="bg-good-wash text-ink-1 no-underline">
-          the other{b ? ` #${b.index} ${b.tool ?? 'answer'}` : ': no further action'}
+          The other{b ? ` #${b.index} ${b.tool ?? 'answer'}` : ': no further action'}
         </ins>
       </p>
       <TextDiff a={text(left.data, 0)} b={text(right.data, 0)} />
@@ -135,13 +136,13 @@ export function DiffPanel({
         <h2 className="strong">Difference</h2>
         {diff.data && (
           <span className="label truncate">
-            {first === null ? 'Same behaviour' : `Same first ${formatCount(first)}`}, {formatCount(diff.data.same)} of{' '}
-            {formatCount(rows.length)} aligned{diff.data.truncated ? ', first 2 000 actions' : ''}
+            {equalStart(first)}, {formatCount(diff.data.same)} of {formatCount(rows.length)} in all
+            {diff.data.truncated ? '; only the first 2 000 actions are compared' : ''}
           </span>
         )}
         <span className="flex-1" />
         {newMessages > 0 && (
-          <Pill title="New messages were received. Click to compare again" onShow={() => setCounted(currentCounts)}>
+          <Pill title="There are new messages. Click to compare again." onShow={() => setCounted(currentCounts)}>
             {formatCount(newMessages)} new
           </Pill>
         )}
@@ -156,22 +157,22 @@ export function DiffPanel({
           <>
             <div className="sticky top-0 grid grid-cols-2 border-b border-line bg-paper-1 text-[12px]">
               <span className="px-2 py-1">
-                this one <span className="num strong">{formatReward(diff.data.a.reward)}</span>
+                This rollout <span className="num strong">{formatReward(diff.data.a.reward)}</span>
               </span>
               <Link to="/rollout/$id" params={{ id: other }} search={{ diff: header.id }} replace className="link px-2 py-1">
-                sample {diff.data.b.sample ?? '–'} <span className="num strong">{formatReward(diff.data.b.reward)}</span>
+                Sample {diff.data.b.sample ?? '–'} <span className="num strong">{formatReward(diff.data.b.reward)}</span>
               </Link>
             </div>
             {start > 0 && (
               <button type="button" className="link px-3 py-1" onClick={() => setAll(true)}>
-                Show {formatCount(start)} equal rows before
+                Show {formatCount(start)} equal rows above
               </button>
             )}
             {rows.slice(start, end).map((row, i) => (
               <div key={start + i}>
                 {start + i === first && (
                   <p className="border-b border-line px-3 py-1 text-[12px] text-bad" data-divergence>
-                    first divergence
+                    First divergence
                   </p>
                 )}
                 <div className={`grid h-[26px] grid-cols-2 border-b border-line text-[12px] ${start + i === first ? 'bg-bad-wash' : ''}`}>

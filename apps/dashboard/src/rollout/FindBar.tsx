@@ -74,7 +74,7 @@ export function FindBar({ typed, setTyped, find, selected, go, close, run, openC
       <button type="button" className="button" onClick={() => move(1)} disabled={rows.length === 0} aria-label="Next hit">
         ↓
       </button>
-      <span className="label" role="status" title="Searches the first 64 kB of each message, ignoring case">
+      <span className="label" role="status" title="Searches the first 64 kB of each message and ignores case">
         {status}
       </span>
       <span className="flex-1" />

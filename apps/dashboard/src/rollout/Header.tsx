@@ -44,9 +44,9 @@ export function Field({
 }
 
 const verdicts: Record<string, readonly [className: string, text: string, title: string]> = {
-  verified: ['text-good', '✓ verified by ledger', 'All calls, arguments and rewards match the session ledger.'],
-  partial: ['text-policy', '◐ partly in ledger', 'Some calls match the session ledger.'],
-  unverified: ['', 'not in ledger', 'No call matches the session ledger.'],
+  verified: ['text-good', '✓ Verified by the ledger', 'All calls, arguments and rewards match the session ledger.'],
+  partial: ['text-policy', '◐ Partly in the ledger', 'Some calls match the session ledger.'],
+  unverified: ['', 'Not in the ledger', 'No call matches the session ledger.'],
 };
 
 export function Header({
@@ -75,7 +75,7 @@ export function Header({
   const best = header.neighbours.best_sample;
   return (
     <div className="flex h-[40px] flex-none items-center gap-[18px] overflow-x-auto border-b border-line px-4">
-      <Figure label="reward">
+      <Figure label="Reward">
         <span className={`inline-flex items-center gap-[6px] ${toneOf(header.reward, solved)}`}>
           {header.reward === null ? (
             formatReward(null)
@@ -87,14 +87,14 @@ export function Header({
           <RewardDot reward={header.reward} solved={solved} />
           <PartialSum rollout={header} />
         </span>
-        {best && best.reward !== null && <span className="ml-2 font-[450] text-ink-3">best sibling {formatReward(best.reward)}</span>}
+        {best && best.reward !== null && <span className="ml-2 font-[450] text-ink-3">Best sample {formatReward(best.reward)}</span>}
       </Figure>
       {member && member.advantage !== null && (
-        <Figure label="advantage">
+        <Figure label="Advantage">
           <span title="(r − mean) / (std + 1e-6) in its group, ddof 1">{formatReward(member.advantage, { signed: true })}</span>
         </Figure>
       )}
-      <Figure label="stop">
+      <Figure label="Stop reason">
         {header.stop === null ? (
           <Stop stop={null} />
         ) : (
@@ -103,12 +103,12 @@ export function Header({
           </Field>
         )}
       </Figure>
-      <Figure label="turns">
+      <Figure label="Turns">
         <Field header={header} name="turns">
           {formatCount(header.turns)}
         </Field>
       </Figure>
-      <Figure label="step">
+      <Figure label="Step">
         <Field header={header} name="step" confidence={confidence}>
           {header.step ?? '–'}
         </Field>
@@ -120,7 +120,7 @@ export function Header({
       )}
       {header.state === 'live' && (
         <span className="flex flex-none items-center gap-[10px] text-ink-2">
-          <span className="live-dot" /> live
+          <span className="live-dot" /> Live
         </span>
       )}
       {header.gaps > 0 && <span className="chip flex-none text-infrastructure">✕ {formatCount(header.gaps)} missing</span>}
@@ -130,7 +130,7 @@ export function Header({
       <span role="status" className="label flex-none text-accent">
         {notice}
       </span>
-      <span className="label min-w-[60px] truncate" title="Model, time in tools, tokens of the model, size">
+      <span className="label min-w-[60px] truncate" title="Model, time in tools, model tokens, size">
         {header.model !== null && <>{header.model} · </>}
         {header.latency_ms !== null && <>{formatDuration(header.latency_ms)} in tools · </>}
         {header.tokens !== null && (
@@ -169,7 +169,7 @@ export function Crumbs({ header, title }: { header: RolloutHeader; title: string
             search={{ at: header.step ?? undefined } as never}
             className="flex-none hover:text-ink-1"
           >
-            group
+            Group
           </Link>
           <span aria-hidden="true">/</span>
         </>

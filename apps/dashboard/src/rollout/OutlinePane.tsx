@@ -9,10 +9,10 @@ import { errorOf, nameAt, OUTLINE_NUDGE, rewardOf, type TranscriptItem } from '.
 const ROW_PX = 22;
 
 const roles: Record<string, readonly [mark: string, label: string, className: string]> = {
-  system_message: ['s', 'system', 'text-ink-3'],
-  user_message: ['u', 'user', 'text-[var(--role-user)]'],
-  assistant_message: ['a', 'assistant', 'text-ink-2'],
-  reasoning: ['r', 'reasoning', 'text-ink-3'],
+  system_message: ['s', 'System', 'text-ink-3'],
+  user_message: ['u', 'User', 'text-[var(--role-user)]'],
+  assistant_message: ['a', 'Assistant', 'text-ink-2'],
+  reasoning: ['r', 'Reasoning', 'text-ink-3'],
 };
 
 interface PaneProps {
@@ -35,9 +35,9 @@ function describe({ outline, decisive, failures }: PaneProps, item: TranscriptIt
   const error = errorOf(outline, item);
   if (item.kind === 'message') {
     const known = roles[item.type] ?? ['·', item.type, 'text-ink-3'];
-    return error & OUTLINE_NUDGE ? ['u', 'nudge', 'text-ink-3'] : known;
+    return error & OUTLINE_NUDGE ? ['u', 'Nudge', 'text-ink-3'] : known;
   }
-  const name = nameAt(outline, item.call) ?? (item.call === null ? 'result without call' : 'tool');
+  const name = nameAt(outline, item.call) ?? (item.call === null ? 'Result without a call' : 'tool');
   const failure = failures.get(item.anchor);
   if (failure !== undefined && failureMarks[failure]) return [failureMarks[failure][0], name, failureMarks[failure][1]];
   if (error !== 0 || item.call === null || item.result === null) return ['▲', name, 'text-policy'];

@@ -59,7 +59,7 @@ export function Reader({ header, outline: uploadedOutline }: { header: RolloutHe
     const body = { rollout: id, from_index: null, to_index: null, verdict: null, score: null, tag: null, note: null, ...part };
     addAnnotation(body).then(
       () => notify(`${name} saved`),
-      (error: Error) => notify(`Not saved: ${error.message}`),
+      (error: Error) => notify(`The annotation was not saved: ${error.message}`),
     );
   };
   useReaderKeys(
@@ -74,7 +74,7 @@ export function Reader({ header, outline: uploadedOutline }: { header: RolloutHe
         if (row !== undefined) go(row);
       },
       sibling: (step) =>
-        navigation.openRollout(step > 0 ? neighbours.next_sample : neighbours.previous_sample, 'No more samples in the group'),
+        navigation.openRollout(step > 0 ? neighbours.next_sample : neighbours.previous_sample, 'The group has no more samples'),
       otherStep: (step) =>
         navigation.openRollout(step > 0 ? neighbours.next_step : neighbours.previous_step, 'No other step has this task'),
       list: (step) => void navigation.stepInList(step),
@@ -113,7 +113,7 @@ export function Reader({ header, outline: uploadedOutline }: { header: RolloutHe
         {finding && <FindBar {...{ typed, setTyped, find, selected, run }} openCount={findCount} go={goToHit} close={closeFind} />}
         {!print && (
           <p className="hidden p-2 print:block">
-            Only the visible rows are printed here. To print the whole rollout, press Ctrl+P on the page or choose More, Print whole
+            This print contains only the visible rows. To print the whole rollout, press Ctrl+P on the page or choose More, Print the whole
             rollout.
           </p>
         )}

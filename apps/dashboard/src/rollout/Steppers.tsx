@@ -34,14 +34,14 @@ function StepButton({ to, hotkey, label, open }: StepProps) {
 export function ListSteps({ id, from, open }: { id: string; from: FromList; open: OpenRollout }) {
   const neighbours = useQuery(besideQuery(id, from)).data;
   const order =
-    from.sort === undefined ? 'newest first' : `by ${from.sort.replace(/^-(.*)$/, '$1, descending').replace('created_at', 'time')}`;
+    from.sort === undefined ? 'Newest first' : `By ${from.sort.replace(/^-(.*)$/, '$1, descending').replace('created_at', 'time')}`;
   return (
-    <span className="flex items-center gap-1 max-[760px]:hidden" role="group" aria-label="The list that it was opened from">
-      <StepButton to={neighbours?.previous ?? null} hotkey="p" label="Previous of the list" open={open} />
+    <span className="flex items-center gap-1 max-[760px]:hidden" role="group" aria-label="List from which the rollout was opened">
+      <StepButton to={neighbours?.previous ?? null} hotkey="p" label="Previous rollout of the list" open={open} />
       <span className="label whitespace-nowrap px-1" title={`${from.q ?? 'All rollouts of the run'}\n${order}`}>
-        list
+        List
       </span>
-      <StepButton to={neighbours?.next ?? null} hotkey="n" label="Next of the list" open={open} />
+      <StepButton to={neighbours?.next ?? null} hotkey="n" label="Next rollout of the list" open={open} />
     </span>
   );
 }
@@ -54,7 +54,7 @@ export function GroupSteps({ header, size, open }: { header: RolloutHeader; size
       <span className="flex items-center gap-1" role="group" aria-label="Samples of the group">
         <StepButton to={previous_sample} hotkey="[" label="Previous sample" open={open} />
         <span className="label whitespace-nowrap px-1 max-[560px]:hidden">
-          sample{' '}
+          Sample{' '}
           <WithProvenance provenance={header.provenance['sample']} rule={header.rules['sample']}>
             {header.sample ?? '–'}
           </WithProvenance>
@@ -62,15 +62,15 @@ export function GroupSteps({ header, size, open }: { header: RolloutHeader; size
         </span>
         <StepButton to={next_sample} hotkey="]" label="Next sample" open={open} />
       </span>
-      <span className="flex items-center gap-1 max-[1000px]:hidden" role="group" aria-label="The same task at other steps">
-        <StepButton to={previous_step} hotkey="{" label="The same task, step before" open={open} />
+      <span className="flex items-center gap-1 max-[1000px]:hidden" role="group" aria-label="Same task at other steps">
+        <StepButton to={previous_step} hotkey="{" label="Same task, previous step" open={open} />
         <span className="label whitespace-nowrap px-1">
-          step{' '}
+          Step{' '}
           <WithProvenance provenance={header.provenance['step']} rule={header.rules['step']}>
             {header.step ?? '–'}
           </WithProvenance>
         </span>
-        <StepButton to={next_step} hotkey="}" label="The same task, next step" open={open} />
+        <StepButton to={next_step} hotkey="}" label="Same task, next step" open={open} />
       </span>
     </>
   );

@@ -35,7 +35,7 @@ export function useReaderNavigation({ id, run, neighbours }: RolloutHeader, noti
     const name = q ? 'query' : 'run';
     openRollout(
       step > 0 ? sides.next : sides.previous,
-      sides.incomplete ? `None found yet: the ${name} is long` : `No more in the ${name}`,
+      sides.incomplete ? `No rollout found yet, because the ${name} is long` : `The ${name} has no more rollouts`,
     );
   };
   /** Closes the comparison, or else leaves the rollout. */

@@ -27,7 +27,7 @@ export function LensMenu() {
     <Menu
       label="Definitions of the metrics"
       shortcut="L"
-      button={<>{lens === 'canonical' ? `Canonical, ${denominators[den][0].toLowerCase()}` : `as ${lensNames[lens]}`} ▾</>}
+      button={<>{lens === 'canonical' ? `Canonical, ${denominators[den][0].toLowerCase()}` : `As ${lensNames[lens]}`} ▾</>}
     >
       <MenuChoice
         title="Definitions of the figures"

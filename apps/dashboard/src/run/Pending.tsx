@@ -5,13 +5,13 @@ const MOST_COUNTED = 10_000;
 
 /** What the figures of a run do not show yet; 0 = all rollouts are read, and figures of steps are computed again. */
 export function pendingText(rollouts: number): string {
-  if (rollouts === 0) return 'figures are being updated';
-  return `${rollouts >= MOST_COUNTED ? 'at least ' : ''}${plural(rollouts, 'rollout')} not in the figures yet`;
+  if (rollouts === 0) return 'Figures are being updated';
+  return `${rollouts >= MOST_COUNTED ? 'At least ' : ''}${plural(rollouts, 'rollout')} not in the figures yet`;
 }
 
 export function Pending({ text }: { text: string }) {
   return (
-    <span className="whitespace-nowrap text-ink-2" title="The service has stored them. Their figures follow">
+    <span className="whitespace-nowrap text-ink-2" title="The service has stored these rollouts and will update the figures soon.">
       {text}
     </span>
   );

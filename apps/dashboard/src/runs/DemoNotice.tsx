@@ -25,7 +25,7 @@ export function DemoNotice({ runs, onRemoved }: { runs: readonly ListedRun[]; on
     >
       <p className="text-ink-2">
         <span className="text-ink-1">{demo.length === 1 ? 'This run is a demonstration.' : 'These runs are a demonstration.'}</span>{' '}
-        Scripted policies play bundled environments; one tool breaks at step 12.
+        Scripted policies played these episodes. One tool breaks at step 12.
       </p>
       <span className="ml-auto flex items-center gap-3">
         <span role="status" className="text-bad">
@@ -33,17 +33,17 @@ export function DemoNotice({ runs, onRemoved }: { runs: readonly ListedRun[]; on
         </span>
         {demo.length > 1 && (
           <Link to="/compare" search={{ runs: demo.map(({ name }) => name).join(',') }} className="link whitespace-nowrap">
-            Compare them
+            Compare runs
           </Link>
         )}
         <button
           type="button"
           className="button"
-          title="Erases the runs, their sessions and the environment demo-ctf. The command palestra demo plays them again."
+          title="Erases the runs, their sessions and the environment demo-ctf. The command “palestra demo” creates them again."
           disabled={ends}
           onClick={() => remove.mutate()}
         >
-          {ends ? 'Removing …' : demo.length === 1 ? 'Remove it' : 'Remove them'}
+          {ends ? 'Removing…' : 'Remove demo'}
         </button>
       </span>
     </section>

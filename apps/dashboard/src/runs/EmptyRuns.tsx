@@ -32,11 +32,12 @@ export function EmptyRuns() {
     <div className="mx-auto flex max-w-[820px] flex-col gap-5 px-4 py-8">
       <div>
         <h2 className="text-[16px] leading-[22px] strong">No runs yet</h2>
-        <p className="text-ink-2">A run appears when a trainer uploads its first rollout. No other setup is needed.</p>
+        <p className="text-ink-2">A run appears when a trainer uploads its first rollout. You need no other setup.</p>
       </div>
       <Snippet title="1. Point the client at this server" text={lines} />
       <p className="label -mt-3">
-        {prefix ? `Your key begins with ${prefix}. ` : ''}A key is shown only once, when it is created. Create another one under API keys.
+        {prefix ? `Your key begins with ${prefix}. ` : ''}Palestra shows a key only once, when you create it. You can create another one
+        under API keys.
       </p>
       <Trainers />
     </div>

@@ -82,10 +82,10 @@ export function RunsPage() {
           <button
             type="button"
             className="chip hover:text-ink-1"
-            aria-label={`Clear the tag ${tag}`}
+            aria-label={`Remove the filter on tag ${tag}`}
             onClick={() => void navigate({ search: { q, tag: undefined } })}
           >
-            tag {tag} <span aria-hidden="true">×</span>
+            Tag: {tag} <span aria-hidden="true">×</span>
           </button>
         )}
         <NewsPill news={{ fresh, changed: false }} noun="runs" onShow={reload} />
@@ -152,7 +152,7 @@ function SelectionBar({ chosen, clear }: { chosen: readonly Chosen[]; clear: () 
         type="button"
         className="button primary ml-auto"
         disabled={few}
-        title={few ? 'Select a second run with its checkbox or with x' : undefined}
+        title={few ? 'Select a second run with its checkbox or the key x' : undefined}
         onClick={() => void navigate({ to: '/compare', search: { runs: chosen.map(({ ref }) => ref).join(',') } })}
       >
         Compare

@@ -73,7 +73,7 @@ export const snippets: readonly TrainerSnippet[] = [
   {
     id: 'sdk',
     name: 'Plain SDK',
-    about: 'One rollout with all fields that pages use. Step, group and sample are uploaded, so nothing is inferred.',
+    about: 'One rollout with all fields that the pages use. It uploads step, group and sample, so Palestra infers nothing.',
     language: 'python',
     text: plain,
   },
@@ -81,14 +81,14 @@ export const snippets: readonly TrainerSnippet[] = [
     id: 'skyrl',
     name: 'SkyRL',
     about:
-      'Its openreward integration uploads without changes. It sends no step, so steps are inferred from the order of arrival and marked as inferred.',
+      'Its openreward integration uploads without changes. It sends no step, so Palestra infers steps from the order of arrival and marks them as inferred.',
     language: 'sh',
     text: skyrl,
   },
   {
     id: 'slime',
     name: 'slime',
-    about: 'The generate.py of the cookbook uploads once the variables above are set. It sends no step, so steps are inferred.',
+    about: 'The generate.py of the cookbook uploads once the variables above are set. It sends no step, so Palestra infers steps.',
     language: 'sh',
     text: cookbook('slime-training'),
   },
@@ -109,7 +109,7 @@ export const snippets: readonly TrainerSnippet[] = [
   {
     id: 'verl',
     name: 'verl',
-    about: 'Uploads nothing by default. A reward function does not know the step. Without a step in metadata, steps are inferred.',
+    about: 'Uploads nothing by default. A reward function does not know the step. Without a step in the metadata, Palestra infers steps.',
     language: 'python',
     text: verl,
   },

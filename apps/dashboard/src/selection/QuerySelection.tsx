@@ -28,7 +28,7 @@ export function QuerySelection<Row>({ selection, noun, q: queryOf, all }: Props<
     [q, count],
   );
   if (rows.length === 0) return null;
-  const tooMany = q === null ? `A query has no place for ${plural(rows.length, noun)}. Choose fewer` : null;
+  const tooMany = q === null ? `${plural(rows.length, noun)} are too many for a query. Select fewer` : null;
   return (
     <SelectionBar
       text={`${plural(rows.length, noun)} selected${chosen ? `, ${formatCount(countOf(chosen))}${count?.count_is === 'exact' ? '' : '+'} rollouts` : ''}`}

@@ -28,7 +28,7 @@ export function SelectionBar({ text, chosen, problem = null, offer, onClear }: P
   const { run } = useRun();
   const [exporting, setExporting] = useState(false);
   const { bulk, start, stop, resume } = useBulk(run.id, chosen);
-  const refused = chosen === null ? (problem ?? 'Counting the rollouts') : annotateProblem(chosen);
+  const refused = chosen === null ? (problem ?? 'Counting the rollouts…') : annotateProblem(chosen);
   const rollouts = chosen === null ? 'rollouts' : `${formatCount(countOf(chosen))} ${countOf(chosen) === 1 ? 'rollout' : 'rollouts'}`;
   return (
     <section
@@ -50,7 +50,7 @@ export function SelectionBar({ text, chosen, problem = null, offer, onClear }: P
               <Menu label="Verdict for the selection" button="Verdict ▾">
                 {(['good', 'bad', 'exploit'] as const).map((verdict) => (
                   <MenuItem key={verdict} onSelect={() => start({ verdict })}>
-                    {verdict}
+                    {verdictNames[verdict]}
                   </MenuItem>
                 ))}
               </Menu>
@@ -89,6 +89,8 @@ export function SelectionBar({ text, chosen, problem = null, offer, onClear }: P
   );
 }
 
+const verdictNames = { good: 'Good', bad: 'Bad', exploit: 'Exploit' } as const;
+
 /** A button without effect that says why. It keeps the focus, so that the reason can be read. */
 function Unavailable({ reason, children }: { reason: string; children: ReactNode }) {
   return (
@@ -99,7 +101,7 @@ function Unavailable({ reason, children }: { reason: string; children: ReactNode
 }
 
 function Compare({ chosen }: { chosen: Chosen | null }) {
-  const reason = chosen === null ? 'Choose 2 to 4 rollouts to compare them' : compareProblem(chosen);
+  const reason = chosen === null ? 'Select 2 to 4 rollouts to compare them' : compareProblem(chosen);
   if (chosen?.kind !== 'rollouts' || reason !== null) return <Unavailable reason={reason ?? ''}>Compare</Unavailable>;
   return (
     <Link to="/compare" search={{ rollouts: chosen.ids.join(',') }} className="button">
@@ -118,7 +120,7 @@ function TagForm({ rollouts, onTag }: { rollouts: string; onTag: (tag: string) =
   return (
     <Popover label="Tag the selection" button="Tag ▾" align="end">
       <form onSubmit={submit} className="flex items-center gap-2">
-        <input className="input min-w-0 flex-1" name="tag" required maxLength={100} aria-label="Tag" placeholder="to review" />
+        <input className="input min-w-0 flex-1" name="tag" required maxLength={100} aria-label="Tag" placeholder="Tag name" />
         <button type="submit" className="button primary">
           Tag {rollouts}
         </button>
@@ -137,7 +139,7 @@ function Outcome({ bulk, onStop, onResume }: { bulk: Bulk; onStop: () => void; o
     return (
       <span role="status" className="text-good">
         ✓ {plural(count, 'rollout')} {done(label)}
-        {progress!.unchanged > 0 && <span className="text-ink-2">, {formatCount(progress!.unchanged)} before</span>}
+        {progress!.unchanged > 0 && <span className="text-ink-2">, {formatCount(progress!.unchanged)} of them already</span>}
         {progress!.notFound > 0 && <span className="text-policy">, {formatCount(progress!.notFound)} not found</span>}
       </span>
     );

@@ -12,11 +12,13 @@ export function ShareSelection({ chosen }: { chosen: Chosen }) {
   return (
     <Popover label="Share the selection" button="Share ▾" align="end">
       {address === null ? (
-        <p className="text-ink-2">An address has at most 50 rollouts. Tag the selection, then share the query for the tag.</p>
+        <p className="text-ink-2">A link can list at most 50 rollouts. Tag the selection, then share the query for that tag.</p>
       ) : (
         <div className="flex flex-col gap-2">
           <p className="label whitespace-normal">
-            {chosen.kind === 'query' ? 'It shows all rollouts that match the query, also later ones.' : 'It shows these rollouts.'}
+            {chosen.kind === 'query'
+              ? 'The link shows all rollouts that match the query, including later ones.'
+              : 'The link shows these rollouts.'}
           </p>
           <SharePanel target={{ kind: 'query', run: run.id, q: q!, address }} />
         </div>

@@ -17,19 +17,19 @@ export const countOf = (chosen: Chosen): number => (chosen.kind === 'rollouts' ?
 
 /** Why an action is not possible, or null. */
 export function compareProblem(chosen: Chosen): string | null {
-  if (chosen.kind === 'query') return `Choose 2 to ${MOST_COMPARED} rollouts one by one to compare them`;
+  if (chosen.kind === 'query') return `Select 2 to ${MOST_COMPARED} rollouts one by one to compare them`;
   const { length } = chosen.ids;
-  if (length < 2) return 'Choose a second rollout to compare it with';
-  return length > MOST_COMPARED ? `At most ${MOST_COMPARED} rollouts are compared; ${length} are chosen` : null;
+  if (length < 2) return 'Select a second rollout to compare';
+  return length > MOST_COMPARED ? `Select at most ${MOST_COMPARED} rollouts to compare, not ${length}` : null;
 }
 export const annotateProblem = (chosen: Chosen): string | null =>
   chosen.kind === 'rollouts'
     ? chosen.ids.length > MOST_IDS
-      ? `At most ${MOST_IDS} rows. Choose all that match the query instead`
+      ? `Select at most ${MOST_IDS} rows, or all rollouts that match the query`
       : null
     : chosen.isExact
       ? null
-      : 'Too many rollouts to annotate. Add a clause to the query';
+      : 'The selection has too many rollouts to annotate. Add a clause to the query';
 
 /** The selection as a query, for a link; null if it has too many ids for an address. */
 export function queryOf(chosen: Chosen): string | null {

@@ -25,7 +25,7 @@ const heads: [string, string][] = [
   ['Reward', 'justify-end'],
   ['Class', ''],
   ['Latency', 'justify-end'],
-  ['Began', 'justify-end max-[1400px]:hidden'],
+  ['Started', 'justify-end max-[1400px]:hidden'],
 ];
 
 const oneLine = (text: string): string => text.slice(0, 300).replaceAll(/\s+/g, ' ');
@@ -118,7 +118,7 @@ function Outcome({ call }: { call: SessionCallView }) {
   if (call.state === 'running') return <>Result: running</>;
   if (call.state === 'tool_failed') return <>The tool raised an error{size}</>;
   if (call.state === 'refused')
-    return <>Not run, or its outcome is unknown{call.code && <span className="font-mono"> {call.code}</span>}</>;
+    return <>The call did not run, or its outcome is unknown{call.code && <span className="font-mono"> {call.code}</span>}</>;
   if (call.ok === false) return <>Refused by the environment{call.reason && <span className="font-mono"> {call.reason}</span>}</>;
   return (
     <>
@@ -189,7 +189,7 @@ function CallRow({
 
 function emptyText({ live, state }: SessionView): string {
   if (!live) return 'The session ended without a call.';
-  return state === 'failed' ? 'No call can run.' : 'No call yet. Calls appear here when they start.';
+  return state === 'failed' ? 'No call can run.' : 'No calls yet. Calls appear here when they start.';
 }
 
 /**

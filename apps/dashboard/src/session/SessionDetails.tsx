@@ -39,7 +39,7 @@ function TimeUntil({ iso }: { iso: string }) {
   const left = Date.parse(iso) - useNow();
   return (
     <time dateTime={iso} title={formatAbsolute(iso)}>
-      {left <= 0 ? 'now' : `in ${formatDuration(Math.max(1_000, left)).replace(/^(\d+)\.\d s/, '$1 s')}`}
+      {left <= 0 ? 'Now' : `In ${formatDuration(Math.max(1_000, left)).replace(/^(\d+)\.\d s/, '$1 s')}`}
     </time>
   );
 }
@@ -76,7 +76,7 @@ function Recording({ session }: { session: SessionView }) {
       title="Recorded to"
       properties={[
         [
-          'run',
+          'Run',
           me.data ? (
             <Link key="run" to="/$org/runs/$run" params={{ org: me.data.org.name, run: recording.run }} search={{}} className="link">
               {recording.run}
@@ -86,14 +86,14 @@ function Recording({ session }: { session: SessionView }) {
           ),
         ],
         [
-          'rollout',
+          'Rollout',
           <Link key="rollout" to="/rollout/$id" params={{ id: recording.rollout_id }} className="link">
             {recording.name ?? shortId(recording.rollout_id)}
           </Link>,
         ],
-        recording.step !== null && ['step', recording.step],
-        recording.split !== null && ['split', recording.split],
-        recording.task_index !== null && ['task', recording.task_index],
+        recording.step !== null && ['Step', recording.step],
+        recording.split !== null && ['Split', recording.split],
+        recording.task_index !== null && ['Task', recording.task_index],
       ]}
     />
   );
@@ -105,14 +105,14 @@ function Calls({ session: { calls, total_reward: reward } }: { session: SessionV
     <Section
       title="Calls"
       properties={[
-        ['total', formatCount(calls.total)],
-        calls.running > 0 && ['running', formatCount(calls.running)],
-        ['ok', formatCount(calls.ok)],
+        ['Total', formatCount(calls.total)],
+        calls.running > 0 && ['Running', formatCount(calls.running)],
+        ['OK', formatCount(calls.ok)],
         ...classes.map((name): Property => [name, <FailureCount key={name} name={name} count={calls[name]} />]),
         [
-          'reward',
+          'Reward',
           <span key="reward" title="Sum over the scored calls. Failed calls are unscored, which is not 0.">
-            {reward === null ? 'unscored' : formatReward(reward)}
+            {reward === null ? 'Unscored' : formatReward(reward)}
           </span>,
         ],
       ]}
@@ -135,16 +135,16 @@ function Times({ session }: { session: SessionView }) {
     <Section
       title="Times"
       properties={[
-        ['opened', <Age key="opened" iso={session.created_at} />],
-        waited !== null && ['waited', `${formatDuration(waited)} for a slot`],
-        queue?.waiting === true && ['waiting', <Age key="waiting" iso={queue.queued_at} />],
-        ['last request', <Age key="request" iso={session.last_request_at} />],
-        ['last seen', <Age key="seen" iso={session.last_seen_at} />],
-        session.expires_at !== null && ['ends', <TimeUntil key="ends" iso={session.expires_at} />],
-        session.ended_at !== null && ['ended', <Age key="ended" iso={session.ended_at} />],
-        session.ended_at !== null && ['lasted', formatDuration(Date.parse(session.ended_at) - Date.parse(session.created_at))],
+        ['Opened', <Age key="opened" iso={session.created_at} />],
+        waited !== null && ['Waited', `${formatDuration(waited)} for a slot`],
+        queue?.waiting === true && ['Waiting', <Age key="waiting" iso={queue.queued_at} />],
+        ['Last request', <Age key="request" iso={session.last_request_at} />],
+        ['Last seen', <Age key="seen" iso={session.last_seen_at} />],
+        session.expires_at !== null && ['Ends', <TimeUntil key="ends" iso={session.expires_at} />],
+        session.ended_at !== null && ['Ended', <Age key="ended" iso={session.ended_at} />],
+        session.ended_at !== null && ['Lasted', formatDuration(Date.parse(session.ended_at) - Date.parse(session.created_at))],
         [
-          'timeouts',
+          'Timeouts',
           `${formatSpan(session.heartbeat_timeout_s * 1000)} without a ping, ${formatSpan(session.idle_timeout_s * 1000)} without a request`,
         ],
       ]}
@@ -154,11 +154,11 @@ function Times({ session }: { session: SessionView }) {
 
 /** The task of the session: an index in a split, or a task spec. */
 function Task({ task }: { task: SessionView['task'] }) {
-  if (task === null) return <Section title="Task" properties={[['task', 'not chosen yet']]} />;
-  if (task['kind'] === 'none') return <Section title="Task" properties={[['task', 'chosen by the OpenEnv client at reset']]} />;
-  const toolset: Property = task['toolset_name'] !== null && ['toolset', String(task['toolset_name'])];
+  if (task === null) return <Section title="Task" properties={[['Task', 'Not chosen yet']]} />;
+  if (task['kind'] === 'none') return <Section title="Task" properties={[['Task', 'Chosen by the OpenEnv client at reset']]} />;
+  const toolset: Property = task['toolset_name'] !== null && ['Toolset', String(task['toolset_name'])];
   if (task['kind'] === 'index')
-    return <Section title="Task" properties={[['split', String(task['split'])], ['index', String(task['index'])], toolset]} />;
+    return <Section title="Task" properties={[['Split', String(task['split'])], ['Index', String(task['index'])], toolset]} />;
   return (
     <Section title="Task" properties={[toolset]}>
       <pre className="code-block max-h-[320px] overflow-auto whitespace-pre-wrap [overflow-wrap:anywhere]" tabIndex={0}>
@@ -176,25 +176,25 @@ export function SessionDetails({ session }: { session: SessionView }) {
         title="Session"
         properties={[
           [
-            'id',
+            'ID',
             <span key="id" className="mono select-all">
               {session.sid}
             </span>,
           ],
-          ['state', <SessionState key="state" session={session} />],
+          ['State', <SessionState key="state" session={session} />],
           session.failure_class !== null &&
-            session.failure_class !== 'ok' && ['failure', <FailureClass key="failure" of={session.failure_class} />],
-          ['environment', <EnvironmentLink key="environment" session={session} />],
-          session.variant !== null && ['variant', session.variant],
-          ['holder', <HolderLink key="holder" holder={session.holder} />],
+            session.failure_class !== 'ok' && ['Failure', <FailureClass key="failure" of={session.failure_class} />],
+          ['Environment', <EnvironmentLink key="environment" session={session} />],
+          session.variant !== null && ['Variant', session.variant],
+          ['Holder', <HolderLink key="holder" holder={session.holder} />],
           session.owner_replica !== null && [
-            'process',
+            'Process',
             <span key="process" className="mono" title={session.owner_replica}>
               {shortId(session.owner_replica)}
             </span>,
           ],
           session.forked_from !== null && [
-            'forked from',
+            'Forked from',
             <span key="fork">
               <Link to="/sessions/$sid" params={{ sid: session.forked_from.sid }} className="link mono">
                 {shortId(session.forked_from.sid)}

@@ -47,7 +47,7 @@ function Status({ session }: { session: SessionView }) {
     <span className="flex items-center gap-3 whitespace-nowrap text-ink-3">
       <SessionState session={session} />
       <span>
-        {session.live ? 'last seen ' : 'ended '}
+        {session.live ? 'Last seen ' : 'Ended '}
         <Age iso={session.live ? session.last_seen_at : session.ended_at} />
       </span>
     </span>

@@ -13,27 +13,30 @@ export function sessionProblem(session: SessionView): SessionProblem | null {
     case 'failed':
       return {
         title: 'The environment failed to set up the episode',
-        meaning: 'No call can run. The session holds its slot until it is ended or times out. It is unscored, which is not 0.',
+        meaning:
+          'No call can run. The session holds its slot until it is ended or times out. The session is unscored, which is not a reward of 0.',
       };
     case 'expired':
       return {
         title: `The session timed out: ${silenceText(session)}`,
-        meaning: 'The session was ended and its slot released. The calls below are all that ran. A missing reward is unscored, not 0.',
+        meaning:
+          'Palestra ended the session and released its slot. The list below has all calls that ran. A call without a reward is unscored, which is not 0.',
       };
     case 'lost':
       return {
         title: 'The process or server of the session died or did not answer in time',
-        meaning: 'The outcome of a call that was running is unknown. The call was not repeated, and it is unscored, not 0.',
+        meaning: 'The outcome of a call that was running is unknown. Palestra did not repeat it, and it is unscored, which is not 0.',
       };
     case 'diverged':
       return {
         title: 'A replayed call returned a different result',
-        meaning: 'The environment declares itself deterministic but is not. The session did not continue with a different episode.',
+        meaning:
+          'The environment declares itself deterministic but is not. Palestra did not continue the session, because it would be a different episode.',
       };
     case 'restoring':
       return {
-        title: 'The process of the session died; its calls are replayed in a new process',
-        meaning: 'Each result is compared with the ledger. The client waits until the replay is complete.',
+        title: 'The process of the session died, and a new process replays its calls',
+        meaning: 'Palestra compares each result with the ledger. The client waits until the replay is complete.',
       };
     default:
       return null;

@@ -92,7 +92,7 @@ export function Filters({ search, ended, set }: Change & { search: SessionSearch
         placeholder="owner/environment  /"
         set={set}
       />
-      <NameFilter name="run" value={search.run} label="Run that the sessions are recorded to" placeholder="run" set={set} />
+      <NameFilter name="run" value={search.run} label="Run to which the sessions are recorded" placeholder="Run" set={set} />
       <ChoiceFilter name="state" value={search.state} any="Any state" choices={ended ? endedStates : liveStates} set={set} />
       {ended && <ChoiceFilter name="failure" value={search.failure} any="Any failure" choices={FAILURE_CLASSES} set={set} />}
     </div>

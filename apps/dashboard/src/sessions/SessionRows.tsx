@@ -39,14 +39,14 @@ export function SessionLink({ sid }: { sid: string }) {
 }
 
 export function LastCall({ call }: { call: SessionLastCall | null }) {
-  if (call === null) return <span className="text-ink-3">none yet</span>;
+  if (call === null) return <span className="text-ink-3">None yet</span>;
   return (
     <span className="flex gap-[6px]">
       <span className="mono truncate" title={call.tool}>
         <PlainText text={call.tool} />
       </span>
       <span className="flex-none text-ink-3">
-        {call.state === 'running' ? 'running, started ' : ''}
+        {call.state === 'running' ? 'Running, started ' : ''}
         <Age iso={call.started_at} />
       </span>
     </span>

@@ -4,9 +4,9 @@ import { UNKNOWN } from '../format/number.ts';
 type StateSource = Pick<SessionRow, 'state'> & { queue?: SessionRow['queue']; waiting?: boolean };
 const marks: Record<SessionRow['state'], readonly [mark: string, className: string, title: string]> = {
   reserved: ['○', 'text-ink-3', 'The session has an id but no episode yet.'],
-  starting: ['◐', 'text-policy', 'The episode is set up now, or at the first request.'],
+  starting: ['◐', 'text-policy', 'The environment sets up the episode now, or at the first request.'],
   ready: ['●', 'text-good', 'The episode is running.'],
-  restoring: ['◐', 'text-policy', 'The process died. The calls are replayed in a new process.'],
+  restoring: ['◐', 'text-policy', 'The process died. A new process replays the calls.'],
   finished: ['●', 'text-ink-2', 'A tool finished the episode. The session still holds its slot.'],
   closed: ['○', 'text-ink-3', 'The client or a member ended the session.'],
   failed: ['◆', 'text-environment', 'The environment failed to set up the episode.'],

@@ -52,7 +52,7 @@ function HolderRow({ session }: { session: SlotHolder }) {
         {session.run ?? UNKNOWN}
       </span>
       <span role="cell" className="cell text-ink-2">
-        {session.task ? `${session.task.split} ${session.task.index}` : session.sid === null ? UNKNOWN : 'by value'}
+        {session.task ? `${session.task.split} ${session.task.index}` : session.sid === null ? UNKNOWN : 'Custom task'}
       </span>
       <span role="cell" className="cell num text-ink-3">
         <Age iso={session.created_at} />

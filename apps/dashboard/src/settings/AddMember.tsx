@@ -30,8 +30,8 @@ export function AddMember() {
         <label className="flex flex-col gap-[2px]">
           <span className="label">Role</span>
           <select className="input" value={role} onChange={(event) => setRole(event.target.value as Role)}>
-            <option value="member">member: read, upload, play, create keys</option>
-            <option value="owner">owner: also change settings and members</option>
+            <option value="member">Member: can read, upload, play and create keys</option>
+            <option value="owner">Owner: can also change settings and members</option>
           </select>
         </label>
         <button type="submit" className="button primary" disabled={add.isPending}>

@@ -34,7 +34,7 @@ function Choices<T extends string>({
 }
 
 const themes: readonly (readonly [ThemeChoice, string, string])[] = [
-  ['system', 'System', 'follows the setting of the system'],
+  ['system', 'System', 'Follows the system setting'],
   ['light', 'Light', ''],
   ['dark', 'Dark', ''],
 ];
@@ -48,7 +48,7 @@ export function AppearanceTab() {
   const density = useDensity();
   return (
     <>
-      <Panel title="Theme" about="This browser stores all settings of this page.">
+      <Panel title="Theme" about="The settings on this page apply to this browser only.">
         <Choices label="Theme" value={theme} options={themes} onChange={chooseTheme} />
       </Panel>
       <Panel title="Row height">

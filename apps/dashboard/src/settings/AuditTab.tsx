@@ -11,17 +11,17 @@ import { browserName } from './browser-name.ts';
 const ALL: AuditFilter = { action: '', actor: '', since: '', until: '' };
 
 const columns: readonly Column<AuditEvent>[] = [
-  { id: 'at', head: 'When', track: '100px', cell: ({ at }) => <Age iso={at} /> },
+  { id: 'at', head: 'Time', track: '100px', cell: ({ at }) => <Age iso={at} /> },
   {
     id: 'actor',
-    head: 'Who',
+    head: 'Actor',
     track: 'minmax(110px,1fr)',
     explain: 'The member, with the name at that time, and the API key',
     title: ({ actor, key }) => [actor?.name, key?.name].filter(Boolean).join(' · ') || undefined,
     cell: ({ actor, key, address }) => (
       <>
         {actor === null ? (
-          <span className="text-ink-3">{address === '' ? 'the server' : 'unknown'}</span>
+          <span className="text-ink-3">{address === '' ? 'The server' : 'Unknown'}</span>
         ) : (
           <span className="strong">{actor.name ?? actor.id}</span>
         )}
@@ -31,7 +31,7 @@ const columns: readonly Column<AuditEvent>[] = [
   },
   {
     id: 'action',
-    head: 'What',
+    head: 'Event',
     track: 'minmax(180px,1fr)',
     title: ({ action }) => action,
     cell: (event) => <span className={event.refused ? 'text-bad' : undefined}>{actionText(event)}</span>,
@@ -54,7 +54,7 @@ const columns: readonly Column<AuditEvent>[] = [
     id: 'address',
     head: 'From',
     track: 'minmax(120px,1fr)',
-    explain: 'Address of the client as the server sees it, and its browser or program',
+    explain: 'Address of the client as seen by the server, and its browser or program',
     title: ({ address, user_agent: agent }) => `${address} ${agent}`.trim() || undefined,
     cell: ({ address, user_agent: agent }) =>
       address === '' ? null : (
@@ -69,7 +69,7 @@ function Filters({ filter, change }: { filter: AuditFilter; change: (part: Parti
   return (
     <search aria-label="Filter events" className="flex flex-none flex-wrap items-end gap-2 border-b border-line px-4 py-3">
       <label className="flex flex-col gap-[2px]">
-        <span className="label">What</span>
+        <span className="label">Event</span>
         <select className="input w-[180px]" value={filter.action} onChange={({ target }) => change({ action: target.value })}>
           <option value="">All events</option>
           {ACTION_GROUPS.map(([value, label]) => (
@@ -83,7 +83,7 @@ function Filters({ filter, change }: { filter: AuditFilter; change: (part: Parti
         <span className="label">Member</span>
         <input
           className="input w-[180px]"
-          placeholder="name or id"
+          placeholder="Name or ID"
           maxLength={100}
           value={filter.actor}
           onChange={({ target }) => change({ actor: target.value })}

@@ -13,7 +13,7 @@ export function KeyboardTab() {
         </button>
         <span className="text-ink-3">
           {changed.length === 0
-            ? 'All keys have their defaults.'
+            ? 'All keys have their default.'
             : `Changed in this browser: ${changed.map(([command, key]) => `${command} is ${key}`).join(', ')}`}
         </span>
       </div>

@@ -24,6 +24,8 @@ interface MemberActions {
   remove: (member: Member) => void;
 }
 
+const roleNames = { owner: 'Owner', member: 'Member' } as const;
+
 const columnsFor = ({ me, owner, change, link, remove }: MemberActions): readonly Column<Member>[] => [
   {
     id: 'name',
@@ -32,7 +34,7 @@ const columnsFor = ({ me, owner, change, link, remove }: MemberActions): readonl
     title: ({ name }) => name,
     cell: ({ id, name }) => (
       <>
-        <span className="strong">{name}</span> {id === me && <span className="chip">you</span>}
+        <span className="strong">{name}</span> {id === me && <span className="chip">You</span>}
       </>
     ),
   },
@@ -49,11 +51,11 @@ const columnsFor = ({ me, owner, change, link, remove }: MemberActions): readonl
           value={member.role}
           onChange={(event) => change(member, event.target.value as Role)}
         >
-          <option>owner</option>
-          <option>member</option>
+          <option value="owner">Owner</option>
+          <option value="member">Member</option>
         </select>
       ) : (
-        member.role
+        roleNames[member.role]
       ),
   },
   { id: 'keys', head: 'Keys', track: '80px', align: 'right', explain: 'Valid API keys', cell: ({ keys }) => formatCount(keys) },
@@ -141,7 +143,7 @@ function RemoveDialog({ member, isMe, onClose }: { member: Member; isMe: boolean
       onConfirm={leave}
       onClose={onClose}
     >
-      <p>This removes at once:</p>
+      <p>This immediately removes:</p>
       <ul className="list-disc pl-5">
         <li>
           {member.keys === 0
@@ -150,7 +152,9 @@ function RemoveDialog({ member, isMe, onClose }: { member: Member; isMe: boolean
         </li>
         <li>the browsers that {isMe ? 'you are' : `${member.name} is`} signed in with, and unused sign-in links</li>
       </ul>
-      <p className="text-ink-2">{isMe ? 'Your' : 'Their'} uploads and shared links stay. You can revoke the links under Shared rollouts.</p>
+      <p className="text-ink-2">
+        {isMe ? 'Your' : 'Their'} uploads and shared links are kept. You can revoke the links under Shared links.
+      </p>
     </ConfirmDialog>
   );
 }

@@ -24,27 +24,27 @@ function OrganisationSettings({ organisation }: { organisation: Organisation }) 
   };
   return (
     <form onSubmit={submit} className="flex flex-col gap-3">
-      <Setting label="Keep rollouts for" unit="days without new events" hint="A run can override it. Empty: forever.">
+      <Setting label="Keep rollouts for" unit="days without new events" hint="A run can override this. Leave empty to keep them forever.">
         <input
           className="input num w-[120px]"
           type="number"
           min={1}
           max={36_500}
           step={1}
-          placeholder="forever"
+          placeholder="Forever"
           readOnly={!owner}
           value={days}
           onChange={(event) => setDays(event.target.value)}
         />
       </Setting>
-      <Setting label="Concurrent sessions" unit="open" hint="Maximum for all keys together. Empty: the default of the server.">
+      <Setting label="Concurrent sessions" unit="open" hint="Maximum for all keys together. Leave empty for the default of the server.">
         <input
           className="input num w-[120px]"
           type="number"
           min={1}
           max={1_000_000}
           step={1}
-          placeholder="default"
+          placeholder="Default"
           readOnly={!owner}
           value={limit}
           onChange={(event) => setLimit(event.target.value)}
@@ -52,7 +52,8 @@ function OrganisationSettings({ organisation }: { organisation: Organisation }) 
       </Setting>
       {owner && changed && shorter && (
         <p className="text-bad">
-          Rollouts without new events for {formatCount(asLimit(days)!)} days will be deleted permanently, including those of existing runs.
+          Palestra will permanently erase rollouts without new events for {formatCount(asLimit(days)!)} days, including those of existing
+          runs.
         </p>
       )}
       {owner && (
@@ -115,8 +116,8 @@ function CreateOrganisation() {
         <div className="max-w-[840px]">
           <ShownOnce title={`You are the owner of ${create.data.organisation.name}`} text={create.data.sign_in_url}>
             <p className="text-ink-2">
-              The link signs in one browser and expires after a day. It would switch this browser to the new organisation. To use both, open
-              the link in another browser profile.
+              The link signs in one browser and expires after a day. In this browser, it would switch to the new organisation. To use both,
+              open the link in another browser profile.
             </p>
           </ShownOnce>
         </div>
@@ -137,7 +138,7 @@ export function OrganisationTab() {
             about={
               <>
                 Created <Age iso={data.created_at} />. You are {data.role === 'owner' ? 'an owner' : 'a member'}. The name is part of
-                addresses and environment names and cannot be changed.
+                addresses and environment names, so you cannot change it.
               </>
             }
           >

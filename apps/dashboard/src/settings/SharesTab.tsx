@@ -83,7 +83,7 @@ export function SharesTab() {
               rows={rows}
               rowKey={({ id }) => id}
               minWidth={900}
-              empty={<p className="p-4 text-ink-2">Nothing is shared. Open a rollout, a run or a comparison, and choose “Share”.</p>}
+              empty={<p className="p-4 text-ink-2">No shared links. Open a rollout, a run or a comparison, and choose “Share”.</p>}
             />
           </div>
           {revoking && (
@@ -94,7 +94,7 @@ export function SharesTab() {
               onClose={() => setRevoking(null)}
             >
               <p>
-                The link of {revoking.author} stops working: {nameOf(revoking)}. Other links to it stay valid.
+                The link of {revoking.author} to “{nameOf(revoking)}” stops working. Other links to it stay valid.
               </p>
             </ConfirmDialog>
           )}

@@ -1,7 +1,7 @@
 export const SETTINGS_TABS = [
   { name: 'organisation', label: 'Organisation' },
   { name: 'members', label: 'Members' },
-  { name: 'shares', label: 'Shared rollouts' },
+  { name: 'shares', label: 'Shared links' },
   { name: 'browsers', label: 'Browsers' },
   { name: 'audit', label: 'Audit log' },
   { name: 'appearance', label: 'Appearance' },

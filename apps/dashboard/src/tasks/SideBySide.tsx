@@ -38,10 +38,10 @@ function Samples({ group }: { group: TaskGroup }) {
           search={{ ...(group.step !== null && { at: group.step }) }}
           className="link"
         >
-          step <RunStep step={group.step} />
+          Step <RunStep step={group.step} />
         </Link>
         <span className="label">
-          mean {formatReward(group.mean)} · {group.successes}/{group.scored} solved{group.zero_variance && ` · ${group.zero_variance}`}
+          Mean {formatReward(group.mean)} · {group.successes}/{group.scored} solved{group.zero_variance && ` · ${group.zero_variance}`}
         </span>
       </h2>
       <Loaded query={members}>

@@ -39,7 +39,7 @@ export function TaskCurves({
     return {
       axis: {
         kind: 'step',
-        name: inferred ? 'step (inferred)' : 'step',
+        name: inferred ? 'Step (inferred)' : 'Step',
         inferred,
         range: [edges[0]?.[0] ?? 0, edges.at(-1)?.[1] ?? 1],
         format: (x) => (Number.isInteger(x) ? `${inferred ? '~' : ''}${formatCount(x)}` : ''),
@@ -62,7 +62,7 @@ export function TaskCurves({
   const curves: Figures[] = [
     {
       title: 'Does its reward improve?',
-      name: 'mean reward',
+      name: 'Mean reward',
       formula: 'mean reward of the scored rollouts of a step; band: mean ± t(n−1, .975)·s/√n; dots: rollouts',
       values: task.reward.mean,
       low: task.reward.low,
@@ -73,7 +73,7 @@ export function TaskCurves({
     },
     {
       title: 'Is it solved more often?',
-      name: 'solve rate',
+      name: 'Solve rate',
       formula: 'successes / scored rollouts of a step; band: 95 % interval of Wilson',
       values: task.solve,
       low: solve.map((each) => each?.low ?? null),
@@ -83,7 +83,7 @@ export function TaskCurves({
     },
   ];
   if (task.step.length === 0)
-    return <p className="p-4 text-ink-2">No step of this task is known. Send current_step in rollout_info to see its curves.</p>;
+    return <p className="p-4 text-ink-2">The steps of this task are unknown. Send current_step in rollout_info to see its curves.</p>;
   return (
     <ChartContextProvider value={context}>
       {curves.map((figures) => (
@@ -107,7 +107,7 @@ function Curve({ task, figures, onStep }: { task: RunTask; figures: Figures; onS
   return (
     <Panel
       title={title}
-      definitions={[{ name, formula, notes: ['effective rollouts; a hollow mark leaves out rollouts without a reward'] }]}
+      definitions={[{ name, formula, notes: ['Effective rollouts; a hollow mark leaves out rollouts without a reward'] }]}
       readout={
         <Readout
           at={`step ${steps[at] ?? UNKNOWN}`}
@@ -119,7 +119,7 @@ function Curve({ task, figures, onStep }: { task: RunTask; figures: Figures; onS
         />
       }
       table={() => ({
-        heads: ['step', name, '95 %', 'n'],
+        heads: ['Step', name, '95 %', 'n'],
         rows: steps.map((step, i) => [formatCount(step), formatReward(values[i] ?? null), interval(i), n(i)]),
       })}
       missing={values.every((value) => value === null) ? <p>No rollout of this task has a reward.</p> : undefined}

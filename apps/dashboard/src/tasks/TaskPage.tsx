@@ -47,7 +47,7 @@ function Head({ task, pill }: { task: RunTask; pill: ReactNode }) {
         <span className="text-[15px] leading-[20px] strong">{taskName(task.task, 24)}</span>
         <span className="text-ink-2">{task.environment ?? UNKNOWN}</span>
       </h1>
-      <Figure label="solve rate" title="Successes per scored rollout; 95 % Wilson interval, clustered by visit">
+      <Figure label="Solve rate" title="Successes per scored rollout, with a 95 % Wilson interval clustered by visit">
         {formatReward(solve?.rate ?? null)}
         {solve && (
           <span className="label">
@@ -57,20 +57,20 @@ function Head({ task, pill }: { task: RunTask; pill: ReactNode }) {
         )}
       </Figure>
       {solve && <span className="chip">{difficultyOf(solve)}</span>}
-      <Figure label="mean reward">{formatReward(mean)}</Figure>
-      <Figure label="n" title="Scored rollouts of the received ones">
+      <Figure label="Mean reward">{formatReward(mean)}</Figure>
+      <Figure label="n" title="Scored rollouts of all received rollouts">
         {formatCount(scored)} <span className="label">of {plural(received, 'rollout')}</span>
       </Figure>
       {received > scored && (
-        <span className="chip text-infrastructure" title="Interrupted rollouts and rollouts without a reward are in no figure.">
+        <span className="chip text-infrastructure" title="Figures leave out interrupted rollouts and rollouts without a reward.">
           ✕ {formatCount(received - scored)} left out
         </span>
       )}
-      <Figure label="first solved">{task.first_solved === null ? UNKNOWN : `step ${formatCount(task.first_solved)}`}</Figure>
-      <Figure label="flips" title="Changes between solved (at least half of the rollouts) and unsolved">
+      <Figure label="First solved">{task.first_solved === null ? UNKNOWN : `Step ${formatCount(task.first_solved)}`}</Figure>
+      <Figure label="Flips" title="Changes between solved (at least half of the rollouts) and unsolved">
         {formatCount(task.flips)}
       </Figure>
-      {task.regressed_at !== null && <span className="text-bad">▼ regressed at step {formatCount(task.regressed_at)}</span>}
+      {task.regressed_at !== null && <span className="text-bad">▼ Regressed at step {formatCount(task.regressed_at)}</span>}
       <span className="flex-1" />
       {pill}
     </div>

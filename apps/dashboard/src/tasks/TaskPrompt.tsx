@@ -6,7 +6,7 @@ import { Markdown } from '../text/Markdown.tsx';
 
 /** Messages that are read for the prompt: system and user messages before the first of the model. */
 const HEAD = 6;
-const ROLES: Record<string, string> = { system_message: 'System', user_message: 'Prompt' };
+const ROLES: Record<string, string> = { system_message: 'System', user_message: 'User' };
 
 /** The prompt of a task: the messages before the first action of one of its rollouts, else its task specification. */
 export function TaskPrompt({ rollout }: { rollout: string | undefined }) {
@@ -18,10 +18,10 @@ export function TaskPrompt({ rollout }: { rollout: string | undefined }) {
   return (
     <section aria-label="Prompt" className="flex min-h-0 min-w-0 flex-1 flex-col border-b border-line min-[1100px]:border-r">
       <div className="flex h-[30px] flex-none items-center gap-2 px-4">
-        <h2 className="strong">What is asked?</h2>
+        <h2 className="strong">Prompt</h2>
         {rollout !== undefined && (
           <Link to="/rollout/$id" params={{ id: rollout }} search={{}} className="label link ml-auto">
-            from the newest rollout
+            Show the newest rollout
           </Link>
         )}
       </div>

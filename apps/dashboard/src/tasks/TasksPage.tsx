@@ -48,10 +48,10 @@ function isShown(shown: Shown, strip: TaskStrip, change: Change): boolean {
 }
 
 const changeMark: Record<Change['kind'], [mark: string, className: string]> = {
-  gained: ['+ gained', 'text-good'],
-  lost: ['− lost', 'text-bad'],
-  same: ['same', 'text-ink-3'],
-  single: ['one visit', 'text-ink-3'],
+  gained: ['+ Gained', 'text-good'],
+  lost: ['− Lost', 'text-bad'],
+  same: ['Same', 'text-ink-3'],
+  single: ['One visit', 'text-ink-3'],
   none: [UNKNOWN, 'text-ink-3'],
 };
 
@@ -163,7 +163,7 @@ function columnsOf(range: readonly [number, number]): Column<Row>[] {
       head: 'Last visit',
       track: '108px',
       align: 'right',
-      explain: 'Successes of the scored rollouts at the last step with a rollout of the task',
+      explain: 'Successes among the scored rollouts at the last step with a rollout of the task',
       cell: ({ now }) =>
         now === null ? (
           UNKNOWN
@@ -328,7 +328,7 @@ export function TasksPage() {
           empty={
             <p className="p-4 text-ink-2">
               {tasks.length === 0
-                ? 'No rollout of this run names its task. Send rollout_info.task_index, or a task_spec.'
+                ? 'No rollout of this run names its task. Send rollout_info.task_index or a task_spec.'
                 : 'No task matches this filter.'}
             </p>
           }

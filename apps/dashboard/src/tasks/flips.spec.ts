@@ -42,10 +42,10 @@ test('the solve rate of a window has its visits only', () => {
 test('difficulty is as certain as the interval', () => {
   const of = (rate: number, low: number, high: number) => difficultyOf({ rate, low, high });
   expect([of(0, 0, 0.4), of(0.2, 0.1, 0.4), of(0.4, 0.2, 0.6), of(0.8, 0.6, 0.9), of(1, 0.6, 1)]).toEqual([
-    'unsolved',
-    'hard',
-    'medium',
-    'easy',
-    'solved',
+    'Unsolved',
+    'Hard',
+    'Medium',
+    'Easy',
+    'Solved',
   ]);
 });

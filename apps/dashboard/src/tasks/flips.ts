@@ -47,12 +47,12 @@ export function rateWithin(strip: Strip, from: number, to: number): Proportion |
   return clusteredProportion(visits);
 }
 
-export type Difficulty = 'unsolved' | 'hard' | 'medium' | 'easy' | 'solved';
+export type Difficulty = 'Unsolved' | 'Hard' | 'Medium' | 'Easy' | 'Solved';
 
 /** How hard a task is as far as the interval of its solve rate tells (docs/reference/metrics.md). */
 export function difficultyOf({ rate, low, high }: Pick<Proportion, 'rate' | 'low' | 'high'>): Difficulty {
-  if (rate === 0) return 'unsolved';
-  if (rate === 1) return 'solved';
-  if (high < 0.5) return 'hard';
-  return low > 0.5 ? 'easy' : 'medium';
+  if (rate === 0) return 'Unsolved';
+  if (rate === 1) return 'Solved';
+  if (high < 0.5) return 'Hard';
+  return low > 0.5 ? 'Easy' : 'Medium';
 }

@@ -43,7 +43,7 @@ function Verdict({ data }: { data: ToolCheck }) {
       ) : (
         <p className="mt-1" data-verdict>
           <span className={data.invalid > 0 ? 'strong text-bad' : 'strong'}>{formatCount(data.invalid)}</span> of{' '}
-          {formatCount(data.checked)} checked calls violate it ({formatShare(data.invalid, data.checked)})
+          {formatCount(data.checked)} checked calls violate the schema ({formatShare(data.invalid, data.checked)})
         </p>
       )}
       {data.violations.length > 0 && (
@@ -55,13 +55,13 @@ function Verdict({ data }: { data: ToolCheck }) {
                 Calls
               </th>
               <th scope="col" className="font-[450]">
-                Where
+                Path
               </th>
               <th scope="col" className="font-[450]">
-                What
+                Violation
               </th>
               <th scope="col" className="font-[450]">
-                Newest
+                Newest calls
               </th>
             </tr>
           </thead>

@@ -53,7 +53,7 @@ export function ToolPanel({
       <div className="min-h-0 flex-1 overflow-auto">
         {figures?.published === false && (
           <p className="border-b border-line bg-paper-1 px-3 py-2 text-ink-2">
-            <span className="text-policy">▲ unknown name</span>: {figures.unpublished_in.join(', ')}{' '}
+            <span className="text-policy">▲ Unknown name</span>: {figures.unpublished_in.join(', ')}{' '}
             {figures.unpublished_in.length === 1 ? 'publishes' : 'publish'} no tool of this name. It can be a tool of a task; otherwise the
             policy invented the name.
           </p>
@@ -73,7 +73,7 @@ function Charts({ data }: { data: ToolSteps }) {
     return {
       axis: {
         kind: 'step',
-        name: inferred ? 'step (inferred)' : 'step',
+        name: inferred ? 'Step (inferred)' : 'Step',
         inferred,
         range: [edges[0]?.[0] ?? 0, edges.at(-1)?.[1] ?? 1],
         format: (x) => (Number.isInteger(x) ? `${inferred ? '~' : ''}${formatCount(x)}` : ''),
@@ -105,26 +105,24 @@ function Charts({ data }: { data: ToolSteps }) {
         format={(value) => formatShare(value, 1)}
         formula="results uploaded as errors / calls"
         note="All received rollouts"
-        actions={
-          <AlertMe run={run.name} label={`on errors of ${data.tool}`} preset={{ subject: 'tool_error', op: 'above', tool: data.tool }} />
-        }
+        actions={<AlertMe run={run.name} on={`errors of ${data.tool}`} preset={{ subject: 'tool_error', op: 'above', tool: data.tool }} />}
       />
       <ToolChart
         title="How long does it take?"
         data={data}
         lines={lines.latency}
         format={formatDuration}
-        formula="duration of the calls, measured by the server that ran them; weighted by calls over several environments"
+        formula="duration of the calls, measured by the server that ran them; over several environments, weighted by calls"
         note={`${formatCount(timed)} calls have a duration`}
-        missing={timed === 0 ? <p>No durations: only calls of verified rollouts have one.</p> : undefined}
+        missing={timed === 0 ? <p>No durations. Only calls of verified rollouts have one.</p> : undefined}
       />
     </ChartContextProvider>
   );
 }
 
 const linesOf = (data: ToolSteps): Record<'calls' | 'errors' | 'latency', Line[]> => ({
-  calls: [{ name: 'calls', values: data.calls, colour: 'hue-1' }],
-  errors: [{ name: 'errors', values: data.calls.map((calls, i) => (calls === 0 ? null : data.errors[i]! / calls)), colour: 'environment' }],
+  calls: [{ name: 'Calls', values: data.calls, colour: 'hue-1' }],
+  errors: [{ name: 'Errors', values: data.calls.map((calls, i) => (calls === 0 ? null : data.errors[i]! / calls)), colour: 'environment' }],
   latency: [
     { name: 'p50', values: data.p50_ms, colour: 'hue-1', labelled: true },
     { name: 'p95', values: data.p95_ms, colour: 'hue-5', labelled: true },
@@ -161,7 +159,7 @@ function ToolChart({ title, data, lines, format, formula, note, missing, actions
         />
       }
       table={() => ({
-        heads: [axis.name, ...lines.map(({ name }) => name), 'all calls'],
+        heads: [axis.name, ...lines.map(({ name }) => name), 'All calls'],
         rows: data.step.map((step, i) => [formatCount(step), ...lines.map((line) => textOf(line, i)), formatCount(data.calls[i])]),
       })}
       missing={missing}

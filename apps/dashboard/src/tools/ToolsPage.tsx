@@ -78,7 +78,7 @@ const columns: Column<ToolFigures>[] = [
     head: 'Errors',
     track: '108px',
     align: 'right',
-    explain: 'Share of results that were uploaded as errors',
+    explain: 'Share of results uploaded as errors',
     cell: (tool) => <Errors tool={tool} />,
   },
   {
@@ -103,7 +103,7 @@ const columns: Column<ToolFigures>[] = [
     head: 'Timed',
     track: '66px',
     align: 'right',
-    explain: 'Share of calls with a known duration: those of verified rollouts',
+    explain: 'Share of calls with a known duration, which only calls of verified rollouts have',
     cell: ({ latency, calls }) => formatShare(latency.timed, calls),
   },
   {
@@ -133,7 +133,10 @@ function Name({ tool: { tool, published, unpublished_in } }: { tool: ToolFigures
   return (
     <>
       {published === false && (
-        <span className="text-policy" title={`Not among the tools that ${unpublished_in.join(', ')} publishes; it can be a tool of a task`}>
+        <span
+          className="text-policy"
+          title={`Not among the tools that ${unpublished_in.join(', ')} publishes. It can be a tool of a task.`}
+        >
           <span aria-hidden="true">▲ </span>
           <span className="sr-only">unknown name: </span>
         </span>

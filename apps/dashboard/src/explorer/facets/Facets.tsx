@@ -17,12 +17,12 @@ export function Facets(context: FacetContext) {
       <ValueFacet title="Environment" of="env" counts={(facets) => facets.env} name={shortName} {...context} />
       <ValueFacet title="Split" of="split" counts={(facets) => facets.split} {...context} />
       <RewardFacet {...context} />
-      <ValueFacet title="Stop" of="stop" counts={(facets) => facets.stop} {...context} />
+      <ValueFacet title="Stop reason" of="stop" counts={(facets) => facets.stop} {...context} />
       <ValueFacet
         title="Errors"
         of="has"
         counts={(facets) => [{ value: 'error', count: facets.errors }]}
-        name={() => 'tool failed'}
+        name={() => 'With tool errors'}
         {...context}
       />
       <ValueFacet title="Tool" of="tool" counts={(facets) => facets.tool} {...context} />
@@ -90,7 +90,7 @@ function RewardFacet(context: FacetContext) {
         onChange={(bounds) => onQuery(setBounds(query, 'reward', bounds))}
       />
       <Row
-        name="unscored"
+        name="Unscored"
         count={facets?.reward.unscored}
         more={facets?.total_is === 'at_least'}
         choice={unscored}
@@ -135,7 +135,7 @@ function ValueFacet({ title, of, counts, name = (value) => value, ...context }: 
       ))}
       {values.length > SHOWN && (
         <button type="button" className="label link" aria-expanded={all} onClick={() => setAll(!all)}>
-          {all ? 'fewer' : `all ${values.length}`}
+          {all ? 'Show fewer' : `Show all ${values.length}`}
         </button>
       )}
     </Section>

@@ -25,7 +25,7 @@ function Field({ field, ...context }: FacetContext & { field: ProvenanceField })
   const shown = PROVENANCES.filter((value) => (counts?.[value] ?? 0) > 0 || choices.has(value));
   return (
     <div role="group" aria-label={`Provenance of ${field}`} className="pt-1">
-      <h3 className="label">{field}</h3>
+      <h3 className="label first-letter:uppercase">{field}</h3>
       {shown.map((value) => (
         <Row
           key={value}

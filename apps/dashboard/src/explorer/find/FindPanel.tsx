@@ -105,25 +105,25 @@ function Summary(props: { hits: number; first: SearchPage; more: boolean; progre
       <span>
         <span className="strong">{total}</span> {exact === 1 ? 'message' : 'messages'}
       </span>
-      {first.steps_capped && <span className="chip">counting stopped</span>}
+      {first.steps_capped && <span className="chip">Counting stopped</span>}
       {more && progress && (
         <span className="chip">
           {formatCount(progress.rollouts)} of {formatCount(progress.of)} rollouts searched
         </span>
       )}
-      {first.pending && <span className="chip">new rollouts are not searchable yet</span>}
-      {first.incomplete && <span className="chip">incomplete</span>}
+      {first.pending && <span className="chip">New rollouts are not searchable yet</span>}
+      {first.incomplete && <span className="chip">Incomplete</span>}
     </span>
   );
 }
 
 const kinds: Record<string, string> = {
-  system_message: 'system',
-  user_message: 'user',
-  assistant_message: 'assistant',
-  reasoning: 'reasoning',
-  tool_call: 'call',
-  tool_result: 'result',
+  system_message: 'System',
+  user_message: 'User',
+  assistant_message: 'Assistant',
+  reasoning: 'Reasoning',
+  tool_call: 'Call',
+  tool_result: 'Result',
 };
 
 /** One message with the text around the first match. */

@@ -26,7 +26,7 @@ export function HitCurve({ steps, capped, onStep }: { steps: Steps; capped: bool
           {elsewhere > 0 ? ` · ${formatCount(elsewhere)} without a step` : ''}
         </span>
         <button type="button" className="link ml-auto" aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
-          {asTable ? 'chart' : 'table'}
+          {asTable ? 'Chart' : 'Table'}
         </button>
       </h2>
       {asTable ? <AsTable steps={known} onStep={onStep} /> : <Bars steps={known} most={most} onStep={onStep} />}
@@ -68,7 +68,7 @@ function Bars({ steps, most, onStep }: { steps: Known; most: number; onStep: (st
       </svg>
       <div className="label flex justify-between">
         <span>{low}</span>
-        <span>{at === null ? 'click to filter by step' : `step ${at}: ${formatCount(hits)}`}</span>
+        <span>{at === null ? 'Click to filter by step' : `Step ${at}: ${formatCount(hits)}`}</span>
         <span>{low + span - 1}</span>
       </div>
     </div>
@@ -81,7 +81,7 @@ function AsTable({ steps, onStep }: { steps: Known; onStep: (step: number) => vo
       {steps.map(({ step, hits }) => (
         <li key={step}>
           <button type="button" className="chip tabular-nums hover:text-ink-1" onClick={() => onStep(step)}>
-            step {step} <span className="strong">{formatCount(hits)}</span>
+            Step {step} <span className="strong">{formatCount(hits)}</span>
           </button>
         </li>
       ))}

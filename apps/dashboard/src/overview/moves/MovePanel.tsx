@@ -36,7 +36,7 @@ export function MovePanel({ step, close }: { step: number; close: () => void }) 
       ) : move ? (
         <Explained move={move} />
       ) : (
-        <p className="text-ink-2">Step {step} has no rewards, or no step before it has.</p>
+        <p className="text-ink-2">Step {step} or the steps before it have no rewards.</p>
       )}
     </section>
   );
@@ -57,7 +57,7 @@ function Explained({ move }: { move: RunMove }) {
             (95 % {formatReward(low, { signed: true })} to {formatReward(high, { signed: true })})
           </span>
         )}
-        {!moved && '. That is within noise.'}
+        {!moved && '. This is within the noise.'}
       </p>
       {causes.length === 0 ? (
         <p className="mt-1 text-ink-2">
@@ -90,7 +90,7 @@ function Cause({ cause, move }: { cause: MoveCause; move: RunMove }) {
   const { org, run, filter } = useRun();
   const { kind, text, q, now, contribution, explained, likely, separable, example } = cause;
   const note = !separable
-    ? 'all rollouts of the step: only its time speaks for it'
+    ? 'affects all rollouts of the step, so only its timing is evidence'
     : ['turns', 'tokens'].includes(kind)
       ? 'length can follow from other causes'
       : null;
@@ -110,7 +110,7 @@ function Cause({ cause, move }: { cause: MoveCause; move: RunMove }) {
       </span>
       <span className="flex items-center gap-2 tabular-nums max-[800px]:col-start-2" title={title}>
         {part === null ? (
-          <span className="label">explains no reward</span>
+          <span className="label">Explains no reward</span>
         ) : (
           <>
             <span className="h-[8px] w-[70px] flex-none rounded-[2px] bg-paper-2" aria-hidden="true">

@@ -17,8 +17,8 @@ type TextDraft = Draft & { kind: 'text' };
 type TextProps = ControlProps & { label: string; required?: boolean; draft: TextDraft };
 
 function hintOf({ field: { shape }, draft, required }: TextProps): string {
-  if (draft.as !== 'text') return draft.as === 'empty' ? 'empty text' : 'null';
-  if (required === false) return 'left out';
+  if (draft.as !== 'text') return draft.as === 'empty' ? 'Empty text' : 'null';
+  if (required === false) return 'Left out';
   if (shape.kind === 'tensor') return shape.sizes.length === 1 ? '1, 2, 3' : shape.sizes.length === 2 ? '1, 2\n3, 4' : '[[[1, 2]]]';
   return shape.kind === 'json' ? 'JSON' : '';
 }
@@ -72,7 +72,7 @@ export function TextControl(props: TextProps) {
         />
       )}
       {offersEmpty &&
-        mark('empty', 'empty text', `absolute right-2 top-[6px] ${emptyShown ? 'inline-flex' : 'hidden group-focus-within:inline-flex'}`)}
+        mark('empty', 'Empty text', `absolute right-2 top-[6px] ${emptyShown ? 'inline-flex' : 'hidden group-focus-within:inline-flex'}`)}
       <TensorSize {...props} />
       {field.nullable && mark('null', 'null', 'mt-[2px] inline-flex')}
     </div>
@@ -84,7 +84,7 @@ function TensorSize({ field: { shape }, draft }: TextProps) {
   const text = draft.text.trim();
   if (shape.kind !== 'tensor' || draft.as !== 'text' || text === '') return null;
   const { json } = readTensor(shape, text);
-  return json === null ? null : <p className="label mt-[2px] tabular-nums">size {sizeOfTensor(json)}</p>;
+  return json === null ? null : <p className="label mt-[2px] tabular-nums">Size {sizeOfTensor(json)}</p>;
 }
 
 const shownValue = (value: unknown): string => (typeof value === 'string' ? value || '“” (empty text)' : (JSON.stringify(value) ?? ''));
@@ -122,7 +122,7 @@ export function PickControl(props: ControlProps & { label: string; required?: bo
       value={draft.index ?? ''}
       onChange={(event) => onChange({ kind: 'pick', index: event.target.value === '' ? null : Number(event.target.value) })}
     >
-      <option value="">{required === false ? 'left out' : 'choose'}</option>
+      <option value="">{required === false ? 'Left out' : 'Choose…'}</option>
       {values.map((value, index) => (
         <option key={index} value={index}>
           {shownValue(value)}

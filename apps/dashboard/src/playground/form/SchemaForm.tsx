@@ -57,7 +57,7 @@ function AdditionalMembers({ field, draft, path, problems, form, onChange }: Con
               <input
                 id={`${controlId(form, at)}-name`}
                 className="input mono min-w-0 flex-1"
-                placeholder="name"
+                placeholder="Name"
                 aria-label={`Name of entry ${index + 1}`}
                 aria-invalid={message !== undefined}
                 value={other.name}
@@ -135,7 +135,7 @@ function Head({
       <span className="label min-w-0 truncate font-mono" title={type}>
         {type}
       </span>
-      {!required && <span className="label">optional</span>}
+      {!required && <span className="label">Optional</span>}
       <span className="flex-1" />
       {children}
     </div>
@@ -156,7 +156,7 @@ function Row(props: ControlProps & { name: string; required: boolean; children?:
       <Control {...props} label={name} />
       <Message text={messageAt(problems, path)} id={`${id}-problem`} />
       {(field.description || constraints) && (
-        <p id={`${id}-help`} className="mt-[2px] text-[12px] leading-[16px] text-ink-3">
+        <p id={`${id}-help`} className="mt-[2px] text-[12px] leading-[16px] text-ink-3 first-letter:uppercase">
           {field.description && <PlainText text={field.description} />}{' '}
           {constraints && <span className="font-mono text-[11px]">{constraints}</span>}
         </p>

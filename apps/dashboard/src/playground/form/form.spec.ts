@@ -91,17 +91,17 @@ describe('readDraft', () => {
   });
 
   test.each<[object, string, string]>([
-    [{ type: 'string' }, '', 'Fill this in, or choose “empty text”.'],
-    [{ type: 'string', minLength: 3 }, 'ab', '3 characters at least; these are 2.'],
-    [{ type: 'string', maxLength: 1 }, '👩x', '1 character at most; these are 2.'],
+    [{ type: 'string' }, '', 'Fill this in, or choose “Empty text”.'],
+    [{ type: 'string', minLength: 3 }, 'ab', 'Enter at least 3 characters, not 2.'],
+    [{ type: 'string', maxLength: 1 }, '👩x', 'Enter at most 1 character, not 2.'],
     [{ type: 'string', pattern: '^\\d+$' }, 'x', 'Must match ^\\d+$.'],
     [{ type: 'integer' }, '1.5', 'Not a whole number.'],
     [{ type: 'integer' }, '0x10', 'Not a whole number.'],
-    [{ type: 'number' }, 'NaN', 'Not a number; write it like -1.5 or 2e6.'],
-    [{ type: 'number', minimum: 2 }, '1', 'At least 2.'],
-    [{ type: 'number', maximum: 2 }, '3', 'At most 2.'],
-    [{ type: 'number', exclusiveMinimum: 0 }, '0', 'Above 0.'],
-    [{ type: 'number', multipleOf: 0.1 }, '0.35', 'A multiple of 0.1.'],
+    [{ type: 'number' }, 'NaN', 'Not a number. Enter a number such as -1.5 or 2e6.'],
+    [{ type: 'number', minimum: 2 }, '1', 'Must be at least 2.'],
+    [{ type: 'number', maximum: 2 }, '3', 'Must be at most 2.'],
+    [{ type: 'number', exclusiveMinimum: 0 }, '0', 'Must be above 0.'],
+    [{ type: 'number', multipleOf: 0.1 }, '0.35', 'Must be a multiple of 0.1.'],
     [{}, '{"a":', "Not valid JSON: Expected property name or '}' in JSON"],
     [{ type: 'object' }, '[1]', 'Must be a JSON object: { … }.'],
   ])('%j rejects %j', (schema, text, message) => {
@@ -132,7 +132,7 @@ describe('readDraft', () => {
     expect(problems).toEqual([
       { path: 'steps.0.x', message: 'At most 3.' },
       { path: 'steps.1.x', message: 'Fill this in.' },
-      { path: 'steps', message: '1 item at most.' },
+      { path: 'steps', message: 'Remove items: at most 1 item.' },
     ]);
   });
 

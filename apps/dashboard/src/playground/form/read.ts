@@ -46,7 +46,7 @@ function readText(field: Field, draft: Draft & { kind: 'text' }, required: boole
       if (!required) return omitted;
       return invalid(
         path,
-        shape.minLength ? `Fill this in: ${counted(shape.minLength, 'character')} at least.` : 'Fill this in, or choose “empty text”.',
+        shape.minLength ? `Enter at least ${counted(shape.minLength, 'character')}.` : 'Fill this in, or choose “Empty text”.',
       );
     }
     const problem = problemOfString(shape, value);
@@ -54,7 +54,7 @@ function readText(field: Field, draft: Draft & { kind: 'text' }, required: boole
   }
   const value = draft.text.trim();
   if (value === '')
-    return required ? invalid(path, shape.kind === 'tensor' ? 'Fill this in: 1, 2, 3, or [] for none.' : 'Fill this in.') : omitted;
+    return required ? invalid(path, shape.kind === 'tensor' ? 'Enter numbers such as 1, 2, 3, or [] for none.' : 'Fill this in.') : omitted;
   if (shape.kind === 'number') {
     const problem = problemOfNumber(shape, value);
     return problem === null ? valid(value) : invalid(path, problem);
@@ -70,8 +70,8 @@ function readText(field: Field, draft: Draft & { kind: 'text' }, required: boole
 
 function problemOfString({ minLength, maxLength, pattern }: StringShape, value: string): string | null {
   const length = [...value].length;
-  if (minLength !== null && length < minLength) return `${counted(minLength, 'character')} at least; these are ${length}.`;
-  if (maxLength !== null && length > maxLength) return `${counted(maxLength, 'character')} at most; these are ${length}.`;
+  if (minLength !== null && length < minLength) return `Enter at least ${counted(minLength, 'character')}, not ${length}.`;
+  if (maxLength !== null && length > maxLength) return `Enter at most ${counted(maxLength, 'character')}, not ${length}.`;
   if (pattern === null || length > PATTERN_CHARACTERS) return null;
   try {
     return new RegExp(pattern, 'u').test(value) ? null : `Must match ${pattern}.`;
@@ -98,8 +98,9 @@ function readList({ shape }: Field, draft: Draft & { kind: 'list' }, path: strin
   const items = draft.items.map((item, index) => readDraft(shape.item, item, true, pathOf(path, index)));
   const problems = items.flatMap((item) => item.problems);
   const texts = items.map(({ json }) => json);
-  if (shape.min !== null && items.length < shape.min) problems.push({ path, message: `${counted(shape.min, 'item')} at least.` });
-  if (shape.max !== null && items.length > shape.max) problems.push({ path, message: `${counted(shape.max, 'item')} at most.` });
+  if (shape.min !== null && items.length < shape.min) problems.push({ path, message: `Add at least ${counted(shape.min, 'item')}.` });
+  if (shape.max !== null && items.length > shape.max)
+    problems.push({ path, message: `Remove items: at most ${counted(shape.max, 'item')}.` });
   if (shape.unique && new Set(texts).size < texts.length) problems.push({ path, message: 'All items must differ.' });
   return problems.length > 0 ? { json: null, problems } : valid(`[${texts.join(',')}]`);
 }

@@ -37,16 +37,16 @@ describe('lists of numbers', () => {
   });
 
   test.each([
-    [numbers, '1', '2 numbers at least; these are 1.'],
-    [numbers, '1, x', 'Number 2 (x): Not a number; write it like -1.5 or 2e6.'],
-    [numbers, '1, 10', 'Number 2 (10): At most 9.'],
-    [numbers, '[[1, 2], [3, 4]]', 'Write lists 1 level deep.'],
-    [numbers, '[1, "2"]', 'Only numbers, in lists.'],
-    [matrix, '1 2 3', '2 numbers at most; these are 3.'],
-    [matrix, '[1, 2]', 'Write lists 2 levels deep.'],
+    [numbers, '1', 'Enter at least 2 numbers, not 1.'],
+    [numbers, '1, x', 'Number 2 (x): Not a number. Enter a number such as -1.5 or 2e6.'],
+    [numbers, '1, 10', 'Number 2 (10): Must be at most 9.'],
+    [numbers, '[[1, 2], [3, 4]]', 'Nest the lists 1 level deep.'],
+    [numbers, '[1, "2"]', 'Enter only numbers, in lists.'],
+    [matrix, '1 2 3', 'Enter at most 2 numbers, not 3.'],
+    [matrix, '[1, 2]', 'Nest the lists 2 levels deep.'],
     [matrix, '1.5', 'Not a whole number.'],
     [{ ...numbers, uniqueItems: true }, '1 1.0', 'All numbers must differ.'],
-    [{ type: 'array', items: matrix }, '1 2', 'Write it as JSON: [[[1, 2], [3, 4]]].'],
+    [{ type: 'array', items: matrix }, '1 2', 'Enter JSON such as [[[1, 2], [3, 4]]].'],
   ])('%j rejects %j', (schema, text, problem) => {
     expect(readTensor(tensorOf(schema), text)).toEqual({ json: null, problem });
   });
@@ -61,7 +61,7 @@ describe('lists of numbers', () => {
   test('are omitted when blank and optional, and must be written as [] when empty', () => {
     const field = fieldOf({ type: 'object', properties: { a: matrix, b: matrix }, required: ['a'] });
     const { problems } = readDraft(field, blank(field));
-    expect(problems).toEqual([{ path: 'a', message: 'Fill this in: 1, 2, 3, or [] for none.' }]);
+    expect(problems).toEqual([{ path: 'a', message: 'Enter numbers such as 1, 2, 3, or [] for none.' }]);
     expect(readDraft(field, { kind: 'object', members: [typed('[]'), typed('')], others: [] }).json).toBe('{"a":[]}');
   });
 

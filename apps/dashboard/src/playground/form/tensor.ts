@@ -34,13 +34,13 @@ function readJson(text: string): Nested[] | string {
     return `Not valid JSON: ${(error as Error).message}`;
   }
   const isNumbers = (item: unknown): boolean => (Array.isArray(item) ? item.every(isNumbers) : typeof item === 'number');
-  if (!isNumbers(value)) return 'Only numbers, in lists.';
+  if (!isNumbers(value)) return 'Enter only numbers, in lists.';
   // The text has only brackets, commas, spaces and numbers.
   return JSON.parse(text.replaceAll(/[^\s[\],]+/g, (literal) => JSON.stringify(literal))) as Nested[];
 }
 
 function readRows(text: string, levels: number): Nested[] | string {
-  if (levels > 2) return 'Write it as JSON: [[[1, 2], [3, 4]]].';
+  if (levels > 2) return 'Enter JSON such as [[[1, 2], [3, 4]]].';
   const numbersOf = (line: string): string[] => line.split(/[\s,;]+/).filter(Boolean);
   if (levels === 1) return numbersOf(text);
   return text
@@ -54,11 +54,11 @@ const counted = (count: number, noun: string): string => `${count} ${noun}${coun
 function problemOfLevel(value: Nested[], sizes: TensorShape['sizes'], level: number): string | null {
   const { min, max } = sizes[level]!;
   const noun = level === sizes.length - 1 ? 'number' : 'row';
-  if (min !== null && value.length < min) return `${counted(min, noun)} at least; these are ${value.length}.`;
-  if (max !== null && value.length > max) return `${counted(max, noun)} at most; these are ${value.length}.`;
+  if (min !== null && value.length < min) return `Enter at least ${counted(min, noun)}, not ${value.length}.`;
+  if (max !== null && value.length > max) return `Enter at most ${counted(max, noun)}, not ${value.length}.`;
   for (const one of value) {
     const last = level === sizes.length - 1;
-    if (last !== (typeof one === 'string')) return `Write lists ${counted(sizes.length, 'level')} deep.`;
+    if (last !== (typeof one === 'string')) return `Nest the lists ${counted(sizes.length, 'level')} deep.`;
     if (typeof one === 'string') continue;
     const problem = problemOfLevel(one, sizes, level + 1);
     if (problem !== null) return problem;

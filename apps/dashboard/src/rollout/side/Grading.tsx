@@ -51,11 +51,11 @@ export function Grading(props: PanelProps) {
         items={[
           ...components.slice(0, MAX_COMPONENTS).map(([name, value]) => [name, formatReward(value)] as const),
           grader !== null
-            ? ['grader', <ShortText key="g" text={grader} />]
+            ? ['Grader', <ShortText key="g" text={grader} />]
             : header.failure?.text
-              ? ['failure', <ShortText key="f" text={header.failure.text} />]
-              : ['last result', <LastScoredMessage key="l" {...props} />],
-          ...(goldenAnswer === null ? [] : ([['golden answer', <ShortText key="a" text={goldenAnswer} />]] as const)),
+              ? ['Failure', <ShortText key="f" text={header.failure.text} />]
+              : ['Last result', <LastScoredMessage key="l" {...props} />],
+          ...(goldenAnswer === null ? [] : ([['Golden answer', <ShortText key="a" text={goldenAnswer} />]] as const)),
         ]}
       />
     </Section>

@@ -13,6 +13,7 @@ export const verdictMarks: Record<Verdict, readonly [mark: string, className: st
   bad: ['○', 'text-bad'],
   exploit: ['◆', 'text-environment'],
 };
+const verdictNames: Record<Verdict, string> = { good: 'Good', bad: 'Bad', exploit: 'Exploit' };
 const keysOf: Record<Verdict, string> = { good: 'g', bad: 'b', exploit: 'x' };
 
 /** Labels of review queues have no mark. */
@@ -69,7 +70,7 @@ function AnnotationItem({ annotation, goTo }: { annotation: Annotation; goTo: ((
           </>
         )}
       </p>
-      {remove.error && <p className="text-bad">Not deleted: {remove.error.message}</p>}
+      {remove.error && <p className="text-bad">The annotation was not deleted: {remove.error.message}</p>}
     </li>
   );
 }
@@ -90,7 +91,7 @@ export function NotesTab({ header, message, outline, items, annotations, go, not
       setTag('');
       setNote('');
       setRange(null);
-      notify('Note saved');
+      notify('Annotation saved');
     },
   });
   const empty = verdict === null && score === null && tag.trim() === '' && note.trim() === '';
@@ -125,12 +126,12 @@ export function NotesTab({ header, message, outline, items, annotations, go, not
                 <span aria-hidden="true" className={verdictMarks[name][1]}>
                   {verdictMarks[name][0]}
                 </span>
-                {name} <kbd>{keysOf[name]}</kbd>
+                {verdictNames[name]} <kbd>{keysOf[name]}</kbd>
               </button>
             ))}
           </div>
           <div className="flex items-center gap-1" role="group" aria-label="Score">
-            <span className="label w-[40px]">score</span>
+            <span className="label w-[40px]">Score</span>
             {[1, 2, 3, 4, 5].map((value) => (
               <button
                 key={value}
@@ -144,7 +145,7 @@ export function NotesTab({ header, message, outline, items, annotations, go, not
             ))}
           </div>
           <label className="flex items-center gap-1">
-            <span className="label w-[40px]">tag</span>
+            <span className="label w-[40px]">Tag</span>
             <input className="input min-w-0 flex-1" maxLength={100} value={tag} onChange={(event) => setTag(event.target.value)} />
           </label>
           <textarea
@@ -156,12 +157,12 @@ export function NotesTab({ header, message, outline, items, annotations, go, not
             onChange={(event) => setNote(event.target.value)}
           />
           <div className="flex items-center gap-1">
-            <span className="label w-[56px]">messages</span>
+            <span className="label w-[64px]">Messages</span>
             <input
               className="input num w-[64px]"
               inputMode="numeric"
               aria-label="First message"
-              placeholder="all"
+              placeholder="All"
               value={from}
               onChange={(event) => setRange([event.target.value, to])}
             />
@@ -180,7 +181,7 @@ export function NotesTab({ header, message, outline, items, annotations, go, not
             </button>
           </div>
           <p role="alert" className="text-bad empty:hidden">
-            {add.error ? `Not saved: ${add.error.message}` : ''}
+            {add.error ? `The annotation was not saved: ${add.error.message}` : ''}
           </p>
         </form>
       </Section>

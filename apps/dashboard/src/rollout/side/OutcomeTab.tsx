@@ -60,15 +60,15 @@ function Rewards({ header, outline, items, go }: PanelProps) {
         <details className="text-[12px]">
           <summary className="cursor-pointer text-ink-3 hover:text-ink-1">
             {zeros === scored.length - visible.length
-              ? plural(zeros, 'message') + ' with reward 0'
-              : `${formatCount(scored.length - visible.length)} more, ${formatCount(zeros)} with reward 0`}
+              ? plural(zeros, 'message') + ' with a reward of 0'
+              : `${formatCount(scored.length - visible.length)} more, ${formatCount(zeros)} with a reward of 0`}
           </summary>
           {list(folded)}
-          {scored.length > MAX_LISTED && <p className="label">and {formatCount(scored.length - MAX_LISTED)} more</p>}
+          {scored.length > MAX_LISTED && <p className="label">And {formatCount(scored.length - MAX_LISTED)} more</p>}
         </details>
       )}
       <dl className="text-[12px]">
-        <Total name="total" title="The sum of the message rewards. If no message has one: the reported total, unless it is 0" strong>
+        <Total name="Total" title="Sum of the message rewards. If no message has a reward: the reported total, unless it is 0." strong>
           {header.reward === null ? (
             <>
               <PartialSum rollout={header} /> {UNKNOWN}
@@ -79,18 +79,18 @@ function Rewards({ header, outline, items, go }: PanelProps) {
             </Field>
           )}
         </Total>
-        {header.reward_reported !== null && <Total name="reported by the trainer">{formatReward(header.reward_reported)}</Total>}
+        {header.reward_reported !== null && <Total name="Reported by the trainer">{formatReward(header.reward_reported)}</Total>}
         {header.flags.includes('reward_mismatch') && (
           <p className="py-1 text-policy">▲ The reported total is not the sum of the message rewards.</p>
         )}
         {header.flags.includes('nonfinite') && (
           <p className="py-1 text-infrastructure">
-            ✕ A value is NaN or infinite, or a reward is beyond single precision.{' '}
+            ✕ A value is NaN or infinite, or a reward exceeds single precision.{' '}
             {header.reward === null && 'A rollout with such a reward has no total.'}
           </p>
         )}
         {header.flags.includes('stamped_turn') && (
-          <p className="py-1 text-ink-3">All events of a turn have the same reward. It counts once.</p>
+          <p className="py-1 text-ink-3">All events of a turn have the same reward, which counts once.</p>
         )}
       </dl>
     </Section>
@@ -125,11 +125,11 @@ function Siblings({ header, group, solved }: PanelProps) {
               <span className="text-ink-3">#{row.sample ?? i}</span>
               <RewardDot reward={row.reward} solved={solved} />
               <span className="num">{row.partial_reward === null ? formatReward(row.reward) : <PartialSum rollout={row} />}</span>
-              <span className="num text-ink-3" title="advantage">
+              <span className="num text-ink-3" title="Advantage">
                 {formatReward(row.advantage, { signed: true })}
               </span>
               <span className="truncate text-ink-3">
-                {row.id === header.id ? 'this one' : `${plural(row.turns, 'turn')}, ${row.stop ?? row.state}`}
+                {row.id === header.id ? 'This rollout' : `${plural(row.turns, 'turn')}, ${row.stop ?? row.state}`}
               </span>
             </Link>
           </li>
@@ -141,10 +141,10 @@ function Siblings({ header, group, solved }: PanelProps) {
 }
 
 const provenanceTexts: Record<string, string> = {
-  reported: 'as uploaded',
-  parsed: 'read from another field',
-  inferred: 'inferred',
-  unknown: 'not in the upload',
+  reported: 'As uploaded',
+  parsed: 'Read from another field',
+  inferred: 'Inferred',
+  unknown: 'Not in the upload',
 };
 
 export function OutcomeTab(props: PanelProps) {
@@ -161,58 +161,58 @@ export function OutcomeTab(props: PanelProps) {
       <Section>
         <PropertyList
           items={[
-            ['stop', <Stop key="s" stop={header.stop} />],
+            ['Stop reason', <Stop key="s" stop={header.stop} />],
             [
-              'provenance',
+              'Provenance',
               <span key="h" className="text-ink-3">
                 {provenanceOf('stop')}
               </span>,
             ],
             ...(header.failure_class === null && header.partial_reward === null
               ? []
-              : ([['unscored', `${header.failure_class ?? header.stop ?? 'interrupted'}, not caused by the policy`]] as const)),
+              : ([['Unscored', `${header.failure_class ?? header.stop ?? 'interrupted'}, not caused by the policy`]] as const)),
             [
-              'advantage',
+              'Advantage',
               member && member.advantage !== null
                 ? `${formatReward(member.advantage, { signed: true })}, centred ${formatReward(member.advantage_centred, { signed: true })}`
                 : UNKNOWN,
             ],
             ...(member?.reward_trained === null || member === undefined
               ? []
-              : ([['trained on', formatReward(member.reward_trained)]] as const)),
+              : ([['Trained on', formatReward(member.reward_trained)]] as const)),
             [
-              'step',
+              'Step',
               <Field key="st" header={header} name="step">
                 {header.step ?? UNKNOWN}
               </Field>,
             ],
-            ...(header.policy_step === null ? [] : ([['policy step', header.policy_step]] as const)),
+            ...(header.policy_step === null ? [] : ([['Policy step', header.policy_step]] as const)),
             [
-              'group',
+              'Group',
               <Field key="g" header={header} name="group">
                 {header.group === null ? UNKNOWN : taskLabel(header)}
               </Field>,
             ],
             [
-              'sample',
+              'Sample',
               <Field key="sa" header={header} name="sample">
                 {header.sample ?? UNKNOWN}
               </Field>,
             ],
             [
-              'phase',
+              'Phase',
               <Field key="p" header={header} name="phase">
                 {header.phase}
               </Field>,
             ],
-            ['environment', <PlainText key="e" text={header.environment ?? UNKNOWN} />],
-            ['model', header.model ?? UNKNOWN],
-            ['state', header.state],
+            ['Environment', <PlainText key="e" text={header.environment ?? UNKNOWN} />],
+            ['Model', header.model ?? UNKNOWN],
+            ['State', header.state],
             [
-              'received',
+              'Received',
               <span key="r">
                 <Age iso={header.created_at} />
-                {header.time_kind === 'live' ? `, over ${formatDuration(span)}` : ', uploaded at once'}
+                {header.time_kind === 'live' ? `, within ${formatDuration(span)}` : ', uploaded at once'}
               </span>,
             ],
           ]}

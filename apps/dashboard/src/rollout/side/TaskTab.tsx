@@ -32,7 +32,7 @@ export function TaskTab({ header }: PanelProps) {
         <PropertyList
           items={[
             [
-              'environment',
+              'Environment',
               environment ? (
                 <Link key="e" to="/environments/$owner/$name" params={{ owner: owner!, name: name! }} search={{}} className="link">
                   {header.environment}
@@ -41,14 +41,14 @@ export function TaskTab({ header }: PanelProps) {
                 <PlainText key="e" text={header.environment ?? UNKNOWN} />
               ),
             ],
-            ['split', <PlainText key="s" text={header.split ?? UNKNOWN} />],
-            ['index', header.task_index ?? UNKNOWN],
-            ...(header.variant === null ? [] : ([['variant', header.variant]] as const)),
+            ['Split', <PlainText key="s" text={header.split ?? UNKNOWN} />],
+            ['Index', header.task_index ?? UNKNOWN],
+            ...(header.variant === null ? [] : ([['Variant', header.variant]] as const)),
             ...(header.task === null
               ? []
               : ([
                   [
-                    'all steps',
+                    'All steps',
                     <Link
                       key="t"
                       to="/$org/runs/$run/tasks/$task"
@@ -56,7 +56,7 @@ export function TaskTab({ header }: PanelProps) {
                       search={{}}
                       className="link"
                     >
-                      this task in the run
+                      Show this task in the run
                     </Link>,
                   ],
                 ] as const)),

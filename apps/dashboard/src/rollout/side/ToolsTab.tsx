@@ -59,14 +59,14 @@ export function ToolsTab({ header, outline, items, calls, go }: PanelProps) {
           <table className="w-full text-[12px]">
             <thead>
               <tr className="label text-right">
-                <th className="py-1 text-left font-[450]">tool</th>
-                <th className="font-[450]">calls</th>
-                <th className="font-[450]">errors</th>
+                <th className="py-1 text-left font-[450]">Tool</th>
+                <th className="font-[450]">Calls</th>
+                <th className="font-[450]">Errors</th>
                 <th className="font-[450]" title="Median latency, from the session ledger">
                   p50
                 </th>
-                <th className="font-[450]">result</th>
-                <th className="font-[450]">reward</th>
+                <th className="font-[450]">Result</th>
+                <th className="font-[450]">Reward</th>
               </tr>
             </thead>
             <tbody>
@@ -91,12 +91,12 @@ export function ToolsTab({ header, outline, items, calls, go }: PanelProps) {
       <Section title="Session ledger">
         <PropertyList
           items={[
-            ['matched', calls?.verified ?? UNKNOWN],
-            ['latency from', `${formatCount(timed)} of ${formatCount(header.num_tool_calls)} calls`],
-            ['in tools', formatDuration(calls?.latency_ms)],
-            ['failures', failureCounts || UNKNOWN],
+            ['Matched', calls?.verified ?? UNKNOWN],
+            ['Latency from', `${formatCount(timed)} of ${formatCount(header.num_tool_calls)} calls`],
+            ['Time in tools', formatDuration(calls?.latency_ms)],
+            ['Failures', failureCounts || UNKNOWN],
             [
-              'session',
+              'Session',
               calls?.session ? (
                 <Link key="s" to="/sessions/$sid" params={{ sid: calls.session }} className="link mono break-all">
                   {calls.session}

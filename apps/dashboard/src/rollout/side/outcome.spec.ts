@@ -24,9 +24,9 @@ test('the golden answer comes from the task before the metadata; a value that is
 
 test('related rollouts are the parent, the branch and the resumed rollout; only an id gives a link', () => {
   expect(relatedRolloutsOf(upload({ metadata: { parent_rollout: parent.toUpperCase(), resumed_from_rollout_id: 'trial_2' } }))).toEqual([
-    { relation: 'sub-agent of', name: parent.toUpperCase(), id: parent },
-    { relation: 'resumed from', name: 'trial_2', id: null },
+    { relation: 'Sub-agent of', name: parent.toUpperCase(), id: parent },
+    { relation: 'Resumed from', name: 'trial_2', id: null },
   ]);
-  expect(relatedRolloutsOf(upload({ metadata: { branch_of: parent } }))).toEqual([{ relation: 'branch of', name: parent, id: parent }]);
+  expect(relatedRolloutsOf(upload({ metadata: { branch_of: parent } }))).toEqual([{ relation: 'Branch of', name: parent, id: parent }]);
   expect(relatedRolloutsOf(upload({ metadata: { parent_rollout: 7 } }))).toEqual([]);
 });

@@ -59,8 +59,8 @@ export function relatedRolloutsOf({
     return typeof name === 'string' ? [{ relation, name, id: uuid.test(name) ? name.toLowerCase() : null }] : [];
   };
   return [
-    ...related('sub-agent of', ['parent_rollout', 'parent_rollout_id']),
-    ...related('branch of', ['branch_of']),
-    ...related('resumed from', ['resumed_from_rollout_id']),
+    ...related('Sub-agent of', ['parent_rollout', 'parent_rollout_id']),
+    ...related('Branch of', ['branch_of']),
+    ...related('Resumed from', ['resumed_from_rollout_id']),
   ];
 }

@@ -57,9 +57,9 @@ function Arguments({ call, open, toggle }: { call: RolloutMessageView } & Pick<R
 }
 
 const failureClasses: Record<string, readonly [mark: string, className: string, text: string]> = {
-  policy: ['▲', 'text-policy', 'policy: bad call'],
-  environment: ['◆', 'text-environment', 'environment error'],
-  infrastructure: ['✕', 'text-infrastructure', 'infrastructure error'],
+  policy: ['▲', 'text-policy', 'Policy: invalid call'],
+  environment: ['◆', 'text-environment', 'Environment error'],
+  infrastructure: ['✕', 'text-infrastructure', 'Infrastructure error'],
 };
 
 /** The failure class from the ledger if the ledger has the call: `▲` policy, `◆` environment, `✕` infrastructure. */
@@ -68,8 +68,8 @@ function Failure({ item, row }: { item: Extract<TranscriptItem, { kind: 'call' }
   const failureClass = calls.get(item.anchor)?.failure_class ?? null;
   const known = failureClass === null ? undefined : (failureClasses[failureClass] ?? (['✕', 'text-infrastructure', failureClass] as const));
   if (known) return <span className={`chip bg-paper-0 ${known[1]}`} title="From the session ledger">{`${known[0]} ${known[2]}`}</span>;
-  if (row.error & OUTLINE_PARSE_ERROR) return <span className="chip bg-paper-0 text-policy">▲ not parsed</span>;
-  if (row.error & OUTLINE_ERROR) return <span className="chip bg-paper-0 text-policy">▲ error</span>;
+  if (row.error & OUTLINE_PARSE_ERROR) return <span className="chip bg-paper-0 text-policy">▲ Not parsed</span>;
+  if (row.error & OUTLINE_ERROR) return <span className="chip bg-paper-0 text-policy">▲ Error</span>;
   return null;
 }
 
@@ -96,21 +96,21 @@ export function CallCard({
     >
       <div className="flex h-[30px] items-center gap-[10px] bg-paper-1 px-[10px]">
         <span className="mono truncate font-medium text-[var(--role-tool)]">
-          {item.call === null ? 'result without a call' : <PlainText text={row.tool ?? call?.name ?? 'tool'} />}
+          {item.call === null ? 'Result without a call' : <PlainText text={row.tool ?? call?.name ?? 'tool'} />}
         </span>
-        {finished && <span className="chip text-good">● finished</span>}
-        {item.result === null && <span className="chip bg-paper-0 text-policy">▲ no result</span>}
+        {finished && <span className="chip text-good">● Finished</span>}
+        {item.result === null && <span className="chip bg-paper-0 text-policy">▲ No result</span>}
         <Failure item={item} row={row} />
         {result?.nonfinite && <span className="chip text-infrastructure">✕ NaN, Infinity, or a reward out of range</span>}
         <span className="flex-1" />
         {inLedger && (
           <span className="label whitespace-nowrap" title="This call is in the session ledger">
-            {verified === 'verified' ? '✓ verified' : 'in the ledger'}
+            {verified === 'verified' ? '✓ Verified' : 'In the ledger'}
           </span>
         )}
         {item.result !== null && <span className="label whitespace-nowrap">{formatBytes(row.bytes)}</span>}
         {id && (
-          <span className="label max-w-[120px] truncate font-mono" title={`call ${id}`}>
+          <span className="label max-w-[120px] truncate font-mono" title={`Call id ${id}`}>
             {id.slice(0, 12)}
           </span>
         )}

@@ -20,7 +20,7 @@ export function RawLines({ message, bytes }: { message: RolloutMessageView; byte
           ‹
         </button>
         <label className="flex items-center gap-2">
-          <span className="label">part</span>
+          <span className="label">Part</span>
           <input
             type="number"
             className="input num w-[76px]"

@@ -17,10 +17,10 @@ const ruleOf: Record<string, string> = {
   reasoning: 'border-[var(--role-assistant)]',
 };
 const roleOf: Record<string, string> = {
-  system_message: 'system',
-  user_message: 'user',
-  assistant_message: 'assistant',
-  reasoning: 'reasoning',
+  system_message: 'System',
+  user_message: 'User',
+  assistant_message: 'Assistant',
+  reasoning: 'Reasoning',
 };
 
 // In a narrow window: role and reward in one line, the content below over the whole width.
@@ -131,7 +131,7 @@ function Message({ row, message, toggle }: { row: RowProps; message: RolloutMess
     );
   }
   const visible = message.type === 'assistant_message' ? withoutRepeatedCalls(text) : text;
-  if (visible === '') return <span className="text-[13px] leading-[22px] text-ink-3">Only the tool call below</span>;
+  if (visible === '') return <span className="text-[13px] leading-[22px] text-ink-3">This message contains only the tool call below</span>;
   const tone = message.type === 'user_message' && (row.error !== 0 || isNudge(text)) ? 'text-ink-3' : '';
   return <Body message={message} text={visible} kind="markdown" className={`${prose} ${tone}`} open={row.open} toggle={toggle} />;
 }
@@ -145,7 +145,7 @@ export const Row = memo(function Row(row: RowProps) {
   if (item.kind === 'gap') {
     const count = item.to - item.from + 1;
     return (
-      <RowLayout who="gap" rule="border-infrastructure" row={row}>
+      <RowLayout who="Gap" rule="border-infrastructure" row={row}>
         <p className="text-[12px] leading-[22px] text-infrastructure">
           ✕ {count === 1 ? `1 message is missing (${item.from})` : `${count} messages missing (${item.from}–${item.to})`}: later messages
           were received.
@@ -159,7 +159,7 @@ export const Row = memo(function Row(row: RowProps) {
       <div className={decisive ? 'rounded-[4px] border border-good px-2 shadow-[0_0_0_1px_var(--good)]' : ''}>
         {message ? <Message row={row} message={message} toggle={toggle} /> : <Placeholder />}
       </div>
-      {message?.isFinished && <span className="chip mt-1 text-good">● finished</span>}
+      {message?.isFinished && <span className="chip mt-1 text-good">● Finished</span>}
     </RowLayout>
   );
 });
@@ -167,7 +167,7 @@ export const Row = memo(function Row(row: RowProps) {
 function CallRow({ row, item, toggle }: { row: RowProps; item: Extract<TranscriptItem, { kind: 'call' }>; toggle: () => void }) {
   const finished = Boolean(row.result?.isFinished || row.message?.isFinished);
   return (
-    <RowLayout who={`turn ${item.turn}`} rule={finished ? 'border-good' : 'border-[var(--role-tool)]'} row={row}>
+    <RowLayout who={`Turn ${item.turn}`} rule={finished ? 'border-good' : 'border-[var(--role-tool)]'} row={row}>
       <CallCard row={row} item={item} finished={finished} toggle={toggle} />
     </RowLayout>
   );

@@ -38,7 +38,7 @@ interface TranscriptProps {
 const labelOf = (outline: RolloutOutline, item: TranscriptItem): string => {
   if (item.kind === 'gap') return `Missing messages ${item.from} to ${item.to}`;
   if (item.kind === 'message') return `${item.type.replace('_message', '')}, message ${item.anchor}`;
-  return `${nameAt(outline, item.call) ?? 'result without a call'}, message ${item.anchor}`;
+  return `${nameAt(outline, item.call) ?? 'Result without a call'}, message ${item.anchor}`;
 };
 
 /** A virtual list with measured row heights: only visible rows are in the page. */
