@@ -161,7 +161,7 @@ describe('refusals of the session API', () => {
       await ask('POST', '/create_session', { headers: { 'x-secrets': '!!!' }, body: {} }),
       400,
       'secrets_invalid',
-      'The X-Secrets header is not base64 of a JSON object.',
+      'The X-Secrets header is not a base64-encoded JSON object.',
     );
     const overrides = await ask('POST', '/create_session', { body: { env: { PATH: '/tmp' } } });
     expectRefusal(overrides, 400, 'override_not_allowed', /overridden/);
@@ -213,7 +213,7 @@ describe('refusals of /v1', () => {
       await ask('GET', '/v1/environments/nobody/nothing'),
       404,
       'environment_not_found',
-      'No such environment, or it is private to others.',
+      'The environment does not exist, or it is private to another organisation.',
     );
     expectRefusal(await ask('GET', '/v1/runs/not-a-uuid'), 404, 'run_not_found', 'No such run.');
   });

@@ -59,7 +59,7 @@ describe('a full disk under the object store', () => {
     expect((await upload('small.txt', 1_000)).status).toBe(200);
     const refused = await upload('large.txt', 1_000_000);
     expect(refused.status).toBe(503);
-    expect(await refused.json()).toMatchObject({ code: 'storage_full', detail: 'Disk full: no space is left; nothing was stored.' });
+    expect(await refused.json()).toMatchObject({ code: 'storage_full', detail: 'The disk is full. Nothing was stored.' });
     expect((await listed()).map(({ path: file }) => file)).toEqual(['small.txt']);
     expect((await upload('next.txt', 2_000)).status).toBe(200);
     expect((await listed()).map(({ path: file, size }) => `${file} ${size}`)).toEqual(['next.txt 2000', 'small.txt 1000']);

@@ -284,7 +284,7 @@ describe('R1: the disk is full', () => {
           },
           { interval: 100 },
         )
-        .toMatchObject({ code: 'storage_full', detail: expect.stringContaining('Disk full') });
+        .toMatchObject({ code: 'storage_full', detail: expect.stringContaining('is full') });
       expect(await status(palestra, '/health/live')).toBe(200);
       const { body } = await ask(palestra, 'GET', '/v1/health');
       expect(body.disk.free_bytes).toBeLessThan(16 * 1024 * 1024);

@@ -18,7 +18,7 @@ const EMPTY = Buffer.alloc(0);
 const FIRST_BYTES = 64 * 1024;
 
 export function answerTooLarge(limitBytes: number, cause?: unknown): PalestraError {
-  const detail = `The environment server's answer is larger than ${limitBytes / MIB} MiB, which is the most that this service reads. Send less at once.`;
+  const detail = `The response of the environment server is larger than ${limitBytes / MIB} MiB, the maximum that this service reads. Send less at once.`;
   return new PalestraError('answer_too_large', { detail, cause });
 }
 

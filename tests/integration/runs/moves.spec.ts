@@ -279,7 +279,7 @@ describe('why did it move', () => {
     expect(moves.map(({ step }) => step)).toEqual([10]);
     const [tasks] = moves[0]!.causes;
     expect(tasks).toMatchObject({ kind: 'tasks', likely: true, now: null });
-    expect(tasks!.text).toMatch(/^Its tasks earn \.4\d\d less than those before; 0 of 24 tasks are others than before$/);
+    expect(tasks!.text).toMatch(/^Its tasks earn \.4\d\d less than those before; 0 of 24 tasks differ from those before$/);
     expect(tasks!.explained).toBeGreaterThan(0.8);
     expect((await found(TASKS, tasks!.q!)).length).toBe(40);
   });

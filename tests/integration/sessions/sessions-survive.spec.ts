@@ -169,7 +169,7 @@ describe('deterministic environments', () => {
     await call(one, sid, 'random');
     one.backend.forgetAll();
     const refused = await call(one, sid, 'count');
-    expect(refused.error).toMatch(/Session diverged: replayed in a fresh process, call 2 \(random/);
+    expect(refused.error).toMatch(/Session diverged: replayed in a new process, call 2 \(random/);
     expect(await stored(sid)).toMatchObject({ state: 'diverged', failure_class: 'environment' });
     expect(await call(one, sid, 'count')).toMatchObject({ status: 410, error: 'session_diverged' });
   });

@@ -50,16 +50,16 @@ export class KeyService {
     const expiresAt = body.expires_at === null ? (creator?.expiresAt ?? null) : new Date(body.expires_at);
     if (creator?.maxSessions != null && maxSessions! > creator.maxSessions)
       throw new PalestraError('forbidden', {
-        detail: `Your key may open ${creator.maxSessions} sessions; a key that it creates may not open more.`,
+        detail: `Your key can open ${creator.maxSessions} sessions, so a key that it creates cannot open more.`,
       });
     if (creator?.expiresAt != null && expiresAt! > creator.expiresAt)
       throw new PalestraError('forbidden', {
-        detail: `Your key expires at ${creator.expiresAt.toISOString()}; a key that it creates may not outlive it.`,
+        detail: `Your key expires at ${creator.expiresAt.toISOString()}, so a key that it creates cannot expire later.`,
       });
     const { limits } = this.config;
     if (body.max_sessions !== null && body.max_sessions > limits.sessions.key)
       throw new PalestraError('forbidden', {
-        detail: `max_sessions: a key of this server may open ${limits.sessions.key} sessions at most.`,
+        detail: `max_sessions: a key of this server can open at most ${limits.sessions.key} sessions.`,
       });
     const key = newApiKey();
     const { orgId, userId } = caller;

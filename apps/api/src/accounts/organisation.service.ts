@@ -56,7 +56,7 @@ export class OrganisationService {
     await this.#requireOwner(caller);
     const most = this.config.limits.sessions.org;
     if (max_sessions != null && max_sessions > most)
-      throw new PalestraError('forbidden', { detail: `max_sessions: an organisation of this server may open ${most} sessions at most.` });
+      throw new PalestraError('forbidden', { detail: `max_sessions: an organisation of this server can open at most ${most} sessions.` });
     const data = {
       ...(retention_days !== undefined && { retentionDays: retention_days }),
       ...(max_sessions !== undefined && { maxSessions: max_sessions }),

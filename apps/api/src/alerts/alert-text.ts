@@ -22,7 +22,7 @@ export function subjectOf({ metric, tool, stop }: MetricCondition): string {
     case 'stop_share':
       return `Share of rollouts that stopped with ${stop}`;
     case 'failed':
-      return 'Share of rollouts that the environment or the infrastructure failed';
+      return 'Share of rollouts that failed because of the environment or the infrastructure';
     case 'truncated':
       return 'Share of truncated rollouts';
   }

@@ -124,8 +124,8 @@ const faultOf = (status: number): string =>
 /** Without texts of the receiver, which may name addresses that it must not learn. */
 function reasonOf(error: unknown): string {
   if (error instanceof PalestraError)
-    return error.code === 'secrets_invalid' ? 'This process has not the key of the secret.' : error.message;
+    return error.code === 'secrets_invalid' ? 'This process cannot decrypt the secret of the webhook.' : error.message;
   const { name, cause } = error as { name?: string; cause?: { code?: string } };
-  if (name === 'TimeoutError') return `No answer within ${ATTEMPT_MS / 1000} s.`;
-  return `The receiver was not reached (${cause?.code ?? 'connection failed'}).`;
+  if (name === 'TimeoutError') return `No response within ${ATTEMPT_MS / 1000} s.`;
+  return `The receiver could not be reached (${cause?.code ?? 'connection failed'}).`;
 }

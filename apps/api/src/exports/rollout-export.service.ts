@@ -59,7 +59,7 @@ export class RolloutExportService {
     const text = canonicalQuery(request.query);
     if ((await countActive(pool, caller.orgId)) >= MAX_ACTIVE) {
       throw new PalestraError('capacity_exhausted', {
-        detail: `${MAX_ACTIVE} exports of this organisation wait already. Try again when one has finished.`,
+        detail: `${MAX_ACTIVE} exports of this organisation are already waiting. Try again when one has finished.`,
         retryAfterSeconds: 10,
       });
     }

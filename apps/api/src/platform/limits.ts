@@ -62,7 +62,7 @@ export const atMost = (ceiling: number | null, wanted: number | null): number | 
 /** The error for one more than the limit allows. */
 export function limitError(name: LimitName, of: 'key' | 'org', most: number, code: ErrorCode = 'limit_reached'): PalestraError {
   const who = of === 'key' ? 'This API key' : 'This organisation';
-  const detail = `${who} has ${most} ${LIMITS[name].noun} already, as many as this server allows. Close some, or ask the operator to raise ${limitVariable(name, of)}.`;
+  const detail = `${who} has ${most} ${LIMITS[name].noun} already, the maximum of this server. Close some, or ask the operator to raise ${limitVariable(name, of)}.`;
   return new PalestraError(code, { detail, retryAfterSeconds: 5 });
 }
 

@@ -25,7 +25,7 @@ export class TenantConcurrency {
     if (isOwnerFull || this.#all >= this.limits.all) {
       const whose = isOwnerFull ? `${held} ${this.what} of this organisation` : `${this.#all} ${this.what}`;
       throw new PalestraError('capacity_exhausted', {
-        detail: `${whose} are in progress already. Send the request again when one has ended.`,
+        detail: `${whose} are already in progress. Send the request again when one has ended.`,
         retryAfterSeconds: 10,
       });
     }

@@ -57,7 +57,7 @@ export class ReviewQueueService {
       const query = await rolloutQuery(pool, request.query, runSeqs, SAMPLE_PARAMETER);
       if (query.compiled.postFilter)
         throw new PalestraError('invalid_query', {
-          detail: 'A sample cannot be drawn by a regex. Use words or phrases, or tag the rollouts of the regex and ask for the tag.',
+          detail: 'A sample cannot use a regex. Use words or phrases, or tag the rollouts that match the regex and query the tag.',
         });
       const reviewers = [...new Set(request.reviewers)];
       if ((await selectMembers(pool, caller.orgId, reviewers)).length < reviewers.length) throw new PalestraError('member_not_found');
@@ -136,7 +136,7 @@ export class ReviewQueueService {
     const row = await this.find(caller, id);
     if (row.user_id !== caller.userId && !(await isOwner(this.database, caller)))
       throw new PalestraError('owner_required', {
-        detail: 'Only its author or an owner of the organisation closes or deletes a review queue.',
+        detail: 'Only its author or an owner of the organisation can close or delete a review queue.',
       });
     return row;
   }
@@ -144,7 +144,7 @@ export class ReviewQueueService {
   async #checkLimits(caller: Caller, sample: number): Promise<void> {
     const held = await countQueues(this.database.pool, caller.orgId);
     if (held.queues >= MAX_QUEUES)
-      throw new PalestraError('limit_reached', { detail: `An organisation has at most ${MAX_QUEUES} review queues. Delete some.` });
+      throw new PalestraError('limit_reached', { detail: `An organisation can have at most ${MAX_QUEUES} review queues. Delete some.` });
     if (held.items + sample > MAX_ITEMS)
       throw new PalestraError('limit_reached', {
         detail: `The review queues of an organisation have at most ${MAX_ITEMS} items together, and yours have ${held.items}. Delete some, or take a smaller sample.`,

@@ -36,7 +36,7 @@ export const sharePageGone = (): string =>
   page(
     'This link has ended · Palestra',
     '',
-    '<h1>This link has ended</h1><p>It was deleted, has expired, or is mistyped. Ask the sender for another one.</p>',
+    '<h1>This link has ended</h1><p>It expired, was revoked, or is mistyped. Ask the sender for a new one.</p>',
   );
 
 function page(title: string, head: string, body: string): string {

@@ -16,7 +16,7 @@ export class MessageQueue {
   /** Does not send a message whose signal aborted before its turn. */
   run<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     if (this.#waiting >= LIMIT) {
-      const detail = `${LIMIT} messages of this session wait already; wait for their replies.`;
+      const detail = `${LIMIT} messages of this session are already waiting. Wait for their replies.`;
       return Promise.reject(new PalestraError('capacity_exhausted', { detail, retryAfterSeconds: 1 }));
     }
     this.#waiting += 1;

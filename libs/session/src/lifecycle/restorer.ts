@@ -29,7 +29,7 @@ const FORGET_DEADLINE_MS = 10_000;
 
 function divergence(call: CallRecord, position: number, replayed: CallOutcome): string {
   return (
-    `Session diverged: replayed in a fresh process, call ${position} (${call.tool}, task id ${call.taskId}) gave ` +
+    `Session diverged: replayed in a new process, call ${position} (${call.tool}, task id ${call.taskId}) gave ` +
     `${describeOutcome(replayed)} where it had given ${describeOutcome(call.outcome!)}. Its environment declares itself deterministic but is not.`
   );
 }

@@ -62,7 +62,7 @@ export class TaskSetRepository {
   async published(environmentId: string, id: string): Promise<TaskSetRecord> {
     const found = await this.find(environmentId, id);
     if (found.contentHash === null)
-      throw new PalestraError('task_set_not_found', { detail: 'This task set is a draft: publish it first.' });
+      throw new PalestraError('task_set_not_found', { detail: 'This task set is a draft. Publish it first.' });
     return found;
   }
 
@@ -124,7 +124,7 @@ export class TaskSetRepository {
   async delete({ id, versions }: TaskSetRecord): Promise<void> {
     const inUse = () =>
       new PalestraError('task_set_in_use', {
-        detail: `Versions of this environment use these tasks (${versions.map(({ number }) => number).join(', ')}), and versions do not change.`,
+        detail: `Versions of this environment use these tasks (${versions.map(({ number }) => number).join(', ')}), and versions cannot change.`,
       });
     if (versions.length > 0) throw inUse();
     await this.database.pool.query('DELETE FROM task_sets WHERE id = $1', [id]);

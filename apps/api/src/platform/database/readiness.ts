@@ -46,7 +46,6 @@ export class Readiness {
 
 /** The answer while the database has no disk space. */
 export function databaseDiskFull(cause?: unknown): PalestraError {
-  const detail =
-    'Disk full: the database has no space left, and nothing was stored. Send the request again when the operator has freed space.';
+  const detail = 'The disk of the database is full. Nothing was stored. Send the request again when the operator has freed space.';
   return new PalestraError('storage_full', { detail, retryAfterSeconds: 10, cause });
 }

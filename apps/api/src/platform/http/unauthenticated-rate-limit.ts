@@ -39,10 +39,13 @@ export class UnauthenticatedRateLimit {
 
   constructor(@Inject(CONFIG) config: Config) {
     const { unauthenticatedLimits, trustedProxies } = config;
-    this.#failures = limiter(unauthenticatedLimits.failures, 'Too many wrong keys or links came from this address. A valid key works.');
+    this.#failures = limiter(
+      unauthenticatedLimits.failures,
+      'Too many wrong keys or links came from this address. Requests with a valid key still work.',
+    );
     this.#requests = limiter(
       unauthenticatedLimits.requests,
-      'Too many requests without an API key came from this address. With a key they work.',
+      'Too many requests without an API key came from this address. Requests with a key still work.',
     );
     this.#addresses = new ClientAddresses(trustedProxies);
   }

@@ -76,7 +76,7 @@ export class UntrustedWork implements OnApplicationShutdown {
     const others = this.#waiting.filter(({ task: other }) => other.lane === task.lane);
     if (others.length >= waiting.all || others.filter(({ task: other }) => other.owner === task.owner).length >= waiting.owner) {
       throw new PalestraError('capacity_exhausted', {
-        detail: 'Too many checks and file uploads wait already. Send the request again in a few seconds.',
+        detail: 'Too many checks and file uploads are already waiting. Send the request again in a few seconds.',
         retryAfterSeconds: 5,
       });
     }

@@ -17,7 +17,7 @@ test('the zero-variance advisory splits groups by kind', () => {
   expect(one).toMatchObject({
     rule: 'zero_variance',
     value: 0.58,
-    text: '58 % of the groups have no spread of rewards (all-pass 41 %, all-fail 17 %): no signal to learn from.',
+    text: '58 % of the groups have zero variance (all solved 41 %, none solved 17 %): the policy learns nothing from them.',
   });
   expect(advised({ zero_variance: 0.5, truncated: 0.25, tool_error: 0.05 })).toEqual([]);
 });

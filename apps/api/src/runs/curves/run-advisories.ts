@@ -48,8 +48,8 @@ function above(
 
 function rates({ value }: AdvisoryInput): (Advisory | null)[] {
   const kinds = [
-    ['all-pass', value('zero_variance_all_pass')],
-    ['all-fail', value('zero_variance_all_fail')],
+    ['all solved', value('zero_variance_all_pass')],
+    ['none solved', value('zero_variance_all_fail')],
     ['otherwise equal', value('zero_variance_equal_other')],
   ] as const;
   const split = kinds.flatMap(([kind, share]) => (share ? [`${kind} ${percent(share)}`] : [])).join(', ');
@@ -59,10 +59,10 @@ function rates({ value }: AdvisoryInput): (Advisory | null)[] {
       'hint',
       value('zero_variance'),
       0.5,
-      `of the groups have no spread of rewards${split && ` (${split})`}: no signal to learn from.`,
+      `of the groups have zero variance${split && ` (${split})`}: the policy learns nothing from them.`,
       'group.n:>=2 group.std:0',
     ),
-    above('truncated', 'hint', value('truncated'), 0.25, 'of the rollouts were cut off.', 'is:truncated'),
+    above('truncated', 'hint', value('truncated'), 0.25, 'of the rollouts were truncated.', 'is:truncated'),
     above('tool_error', 'warning', value('tool_error'), 0.05, 'of the tool results are errors.', 'has:error'),
   ];
 }
@@ -74,7 +74,10 @@ function counts({ rows }: AdvisoryInput): (Advisory | null)[] {
   const missing: Advisory = {
     rule: 'gaps',
     level: 'warning',
-    text: gaps === 1 ? 'One message was sent and never arrived.' : `${gaps} messages were sent and never arrived.`,
+    text:
+      gaps === 1
+        ? 'One message is missing, although later ones were received.'
+        : `${gaps} messages are missing, although later ones were received.`,
     value: gaps,
     threshold: 0,
     q: 'has:gap',
@@ -89,7 +92,7 @@ function counts({ rows }: AdvisoryInput): (Advisory | null)[] {
         rollouts,
       ),
       0.01,
-      'of the rollouts report another reward than their messages add up to.',
+      'of the rollouts report a reward that is not the sum of their message rewards.',
       'has:mismatch',
     ),
     above(
@@ -124,7 +127,7 @@ function ambiguousTasks({ recent: { ambiguous } }: AdvisoryInput): Advisory | nu
   return {
     rule: 'ambiguous_task',
     level: 'warning',
-    text: `${rollouts} sessions of several tasks, so that the task and the group are not known. Send session_id in the metadata, or task_index in rollout_info.`,
+    text: `${rollouts} sessions of several tasks, so the task and the group are unknown. Send session_id in the metadata, or task_index in rollout_info.`,
     value: ambiguous,
     threshold: 0,
     q: 'has:ambiguous_task',
@@ -139,7 +142,7 @@ function silence({ stepTimes, lastAt, now }: AdvisoryInput): Advisory | null {
   const quiet = now - lastAt;
   if (median <= 0 || quiet <= 5 * median) return null;
   const stalled = quiet > 6 * median && quiet >= HALF_HOUR_MS;
-  const text = `${stalled ? 'Stalled or over: no' : 'No'} rollout for ${formatDuration(quiet)}; a step takes ${formatDuration(median)} (median).`;
+  const text = `${stalled ? 'Stalled or ended: no' : 'No'} rollout for ${formatDuration(quiet)}; a step takes ${formatDuration(median)} (median).`;
   return {
     rule: stalled ? 'stalled' : 'quiet',
     level: stalled ? 'warning' : 'hint',
@@ -152,7 +155,7 @@ function silence({ stepTimes, lastAt, now }: AdvisoryInput): Advisory | null {
 
 function inference({ confidence }: AdvisoryInput): Advisory | null {
   if (confidence === null || confidence >= 0.9) return null;
-  const text = `Steps were inferred, with a confidence of ${percent(confidence)}.`;
+  const text = `Palestra inferred the steps with a confidence of ${percent(confidence)}.`;
   return { rule: 'inferred_steps', level: 'hint', text, value: confidence, threshold: 0.9, q: 'prov.step:inferred,unknown' };
 }
 
@@ -173,7 +176,7 @@ function rewardWithoutSuccess({ rows }: AdvisoryInput): Advisory | null {
   return {
     rule: 'reward_without_success',
     level: 'hint',
-    text: 'Reward rises while success stays flat.',
+    text: 'The reward rises but the success rate does not.',
     value: reward,
     threshold: 0.1 * spread,
     q: steps,

@@ -137,8 +137,7 @@ function trainedRewardOf(member: GroupMember, settings: RunSettings): number | n
 }
 
 function noteOf(members: readonly GroupMember[], trained: readonly (number | null)[]): string | null {
-  if (trained.some((reward) => reward !== null))
-    return 'Advantages are of the environment’s rewards; the trainer made its own of reward_trained.';
+  if (trained.some((reward) => reward !== null)) return 'Advantages use the rewards of the environment. The trainer used reward_trained.';
   const postProcessed = members.some(({ source }) => source === 'slime/miles' || source === 'tinker');
   return postProcessed
     ? 'Environment reward, before trainer post-processing: the run’s settings do not say rewardReduce, nonterminalReward, minReward, maxReward.'
@@ -146,6 +145,6 @@ function noteOf(members: readonly GroupMember[], trained: readonly (number | nul
 }
 
 function regexOfGroups(q: string): PalestraError {
-  const msg = 'A regex picks rollouts, not groups: ask for rollouts, or use words.';
+  const msg = 'A regex selects rollouts, not groups. Use words, or search rollouts.';
   return new PalestraError('invalid_query', { detail: [{ type: 'value_error', loc: ['query', 'q'], msg, input: q.slice(0, 200) }] });
 }

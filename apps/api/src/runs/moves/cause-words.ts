@@ -76,7 +76,7 @@ export function clausesOf(row: PropertyRow): string[] {
 
 /** `Its tasks earn .210 less than those before; 12 of 16 tasks are others`. `value`: what the choice of tasks explains. */
 export function tasksInWords(value: number, tasks: { now: number; other: number; unseen: number }): string {
-  const which = `${count(tasks.other)} of ${count(tasks.now)} tasks are others than before`;
+  const which = `${count(tasks.other)} of ${count(tasks.now)} tasks differ from those before`;
   const unseen = tasks.unseen === 0 ? '' : `, ${count(tasks.unseen)} of them never seen`;
   if (Math.abs(value) < 0.000_5) return `${which}${unseen}`;
   return `Its tasks earn ${formatReward(Math.abs(value))} ${value < 0 ? 'less' : 'more'} than those before; ${which}${unseen}`;
