@@ -7,11 +7,11 @@ test('an organisation has a limit, and a second release does nothing', () => {
   slots.acquire('a');
   expect(() => slots.acquire('a')).toThrow('2 uploads of this organisation');
   slots.acquire('b');
-  expect(() => slots.acquire('c')).toThrow('3 uploads are in progress');
+  expect(() => slots.acquire('c')).toThrow('3 uploads are already in progress');
   first();
   first();
   slots.acquire('c');
-  expect(() => slots.acquire('d')).toThrow('3 uploads are in progress');
+  expect(() => slots.acquire('d')).toThrow('3 uploads are already in progress');
 });
 
 test('a semaphore runs work in order, also after a failure', async () => {

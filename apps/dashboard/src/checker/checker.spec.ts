@@ -52,7 +52,7 @@ describe('the examples', () => {
       'stop reason': ['max_tokens', 'reported', 'metadata.stop'],
       reward: [null, 'unknown', null],
     });
-    expect(warningsOf(firstRollout(example('tinker')))).toContain('a tool result is an error');
+    expect(warningsOf(firstRollout(example('tinker')))).toContain('A tool result is an error');
     expect(firstRollout(example('firehorse')).normalised.source).toBe('firehorse');
     expect(known(example('firehorse'))).toMatchObject({
       phase: ['eval', 'reported', 'run_info.run_type'],
@@ -80,7 +80,7 @@ describe('check', () => {
     const text = JSON.stringify([start, ...messages, messages[0]]);
     expect(check(text, NOW)).toMatchObject({ accepted: 6, repeated: 1 });
     expect(warningsOf(firstRollout(JSON.stringify({ ...start, metadata: { step: 1, x: 'N' } }).replace('"N"', 'NaN')))).toContain(
-      'a value is NaN or Infinity, which is stored as null, or a reward is beyond single precision',
+      'A value is NaN or Infinity and is stored as null, or a reward exceeds single precision',
     );
   });
 

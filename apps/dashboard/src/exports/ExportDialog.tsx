@@ -106,7 +106,7 @@ function ExportForm({ q, of }: { q: string; of: Part }) {
         </p>
       )}
       <div className="flex flex-wrap items-center gap-2 border-t border-line pt-3">
-        <span className="min-w-0 flex-1 text-ink-2">{estimateRows(format, size)}</span>
+        <span className="min-w-0 flex-1 text-ink-2 first-letter:uppercase">{estimateRows(format, size)}</span>
         {chosen === undefined && <CopyButton text={asCommand(body)} label="Copy as command" />}
         <CopyButton text={asCurl(location.origin, body)} label="Copy as curl" />
         <button type="submit" className="button primary" disabled={create.isPending || size?.total === 0}>

@@ -30,6 +30,6 @@ test('the task of a session can be played again, and the next one of its split',
   expect(nextChoice(choice, 4)).toBe('This is the last task of the split');
   const custom = choiceOf({ ...session, task: { kind: 'spec', spec: { seed: 1 } } })!;
   expect(custom.task).toEqual({ spec: '{"seed":1}' });
-  expect(nextChoice(custom, 5)).toBe('A custom task has no next one');
+  expect(nextChoice(custom, 5)).toBe('A custom task has no next task');
   expect(choiceOf({ ...session, task: { kind: 'none' } })).toBeNull();
 });

@@ -27,8 +27,8 @@ test('actions that are not possible say why', () => {
   expect([1, 2, 4, 5].map((count) => compareProblem(rollouts(count)) === null)).toEqual([false, true, true, false]);
   expect(compareProblem(everything(true))).toMatch(/one by one/);
   expect([annotateProblem(rollouts(1_000)), annotateProblem(everything(true))]).toEqual([null, null]);
-  expect(annotateProblem(rollouts(1_001))).toMatch(/At most 1000/);
-  expect(annotateProblem(everything(false))).toMatch(/Too many/);
+  expect(annotateProblem(rollouts(1_001))).toMatch(/at most 1000/);
+  expect(annotateProblem(everything(false))).toMatch(/too many/);
 });
 
 test('selections are queries that the API understands', () => {

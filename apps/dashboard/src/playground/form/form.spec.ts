@@ -130,7 +130,7 @@ describe('readDraft', () => {
     const chosen = (text: string): Draft => ({ kind: 'oneOf', index: 0, draft: object(typed(text)) });
     const { problems } = readDraft(fieldOf(schema), object({ kind: 'list', items: [chosen('9'), chosen('')] }));
     expect(problems).toEqual([
-      { path: 'steps.0.x', message: 'At most 3.' },
+      { path: 'steps.0.x', message: 'Must be at most 3.' },
       { path: 'steps.1.x', message: 'Fill this in.' },
       { path: 'steps', message: 'Remove items: at most 1 item.' },
     ]);
