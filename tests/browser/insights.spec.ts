@@ -457,7 +457,7 @@ test('saved settings reprocess the run after a preview of its names, and the run
   const { page, complaints, close } = await openPage(browser, palestra, light);
   await visit(page, ofRun(NAMES_RUN, '/config'), 'Overrides');
   const dialog = page.getByRole('dialog', { name: `Erase ${NAMES_RUN}` });
-  await page.getByRole('button', { name: 'Erase this run …' }).click();
+  await page.getByRole('button', { name: 'Erase this run…' }).click();
   await expect.poll(async () => tidy(await dialog.innerText())).toContain(`${named.length} rollouts with all messages`);
   await dialog.getByRole('button', { name: 'Close' }).click();
   await page.getByLabel(/^Regex for rollout names/).fill('^case-(?P<task>\\d+)-at(?P<step>\\d+)-no(?P<sample>\\d+)$');
@@ -477,7 +477,7 @@ test('saved settings reprocess the run after a preview of its names, and the run
   await names;
   const steps = async () => (await get<{ steps: { count: number } }>(`/v1/runs/${encodeURIComponent(NAMES_RUN)}/summary`)).steps.count;
   await expect.poll(steps, { timeout: 60_000 }).toBe(2);
-  await page.getByRole('button', { name: 'Erase this run …' }).click();
+  await page.getByRole('button', { name: 'Erase this run…' }).click();
   expect(await dialog.getByRole('button', { name: 'Erase permanently' }).isDisabled()).toBe(true);
   await dialog.getByLabel(/^Type/).fill(NAMES_RUN);
   await dialog.getByRole('button', { name: 'Erase permanently' }).click();
