@@ -1,7 +1,7 @@
-import type { Browser } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEnvironment, serve, tool } from '@palestra/environment-kit';
+import { defineEnvironment, type RunningServer, serve, tool } from '@palestra/environment-kit';
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 
 import { axeFaults, launch, openPage, shoot, type View, visit } from './browser.ts';
@@ -10,39 +10,65 @@ import { axeFaults, launch, openPage, shoot, type View, visit } from './browser.
 
 let palestra: SharedPalestra;
 let browser: Browser;
-let running: Awaited<ReturnType<typeof serve>>;
+const servers: RunningServer[] = [];
 const light: View = { width: 1280, theme: 'light' };
-const orchard = defineEnvironment({
-  name: 'orchard',
-  splits: ['train'],
-  tasks: () => [{}, {}],
-  prompt: () => 'Which tree?',
-  tools: { pick: tool({ description: 'Picks.', input: z.object({}), run: () => 'An apple.' }) },
+const tools = { pick: tool({ description: 'Picks.', input: z.object({}), run: () => 'An apple.' }) };
+const base = { splits: ['train'], prompt: () => 'Which tree?', tools };
+const orchard = defineEnvironment({ ...base, name: 'orchard', tasks: () => [{}, {}] });
+const empty = defineEnvironment({ ...base, name: 'barren', tasks: () => [] });
+const broken = defineEnvironment({
+  ...base,
+  name: 'broken',
+  tasks: () => [{}],
+  setup: () => {
+    throw new Error('The seeds are missing.');
+  },
 });
 
+async function start(environment: ReturnType<typeof defineEnvironment>): Promise<string> {
+  const server = await serve([environment]);
+  servers.push(server);
+  return server.url;
+}
+
 beforeAll(async () => {
-  running = await serve([orchard]);
   [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
 });
 afterAll(async () => {
-  await running?.close();
+  await Promise.all(servers.map((server) => server.close()));
 });
 
-test('a server is checked step by step: one that works, and one that is not there', async () => {
+interface Form {
+  page: Page;
+  close: () => Promise<void>;
+  dialog: ReturnType<Page['getByRole']>;
+  /** The list of checks. */
+  checks: ReturnType<Page['getByRole']>;
+  add: (name: string, url: string, protocol?: string) => Promise<void>;
+  /** How many checks passed. */
+  passed: () => Promise<number>;
+}
+
+async function openForm(): Promise<Form> {
   const { page, close } = await openPage(browser, palestra, light);
   await visit(page, `${palestra.url}/environments`, 'Environments');
   await page.getByRole('button', { name: 'Add environment' }).click();
   const dialog = page.getByRole('dialog', { name: 'Add environment' });
   const checks = dialog.getByRole('list', { name: 'Checks' });
-  const add = async (name: string, url: string) => {
+  const add = async (name: string, url: string, protocol = 'ORS') => {
+    await dialog.getByRole('radio', { name: protocol }).check();
     await dialog.getByLabel('URL').fill(url);
     await dialog.getByLabel('Name').fill(name);
     await dialog.getByRole('button', { name: 'Add and check' }).click();
   };
+  return { page, close, dialog, checks, add, passed: () => checks.getByRole('img', { name: 'done' }).count() };
+}
 
-  await add('orchard', running.url);
-  await checks.getByText('A session opens and closes').waitFor();
-  await expect.poll(() => checks.getByRole('img', { name: 'done' }).count()).toBe(4);
+test('a server is checked step by step: one that works, and one that is not there', async () => {
+  const { page, close, dialog, checks, add, passed } = await openForm();
+  await add('orchard', await start(orchard));
+  await checks.getByText('A session opens, gives its prompt and closes').waitFor();
+  await expect.poll(passed).toBe(4);
   expect(await checks.innerText()).toMatch(/The server speaks ORS: 1 tool, train\s[\s\S]*It has tasks: 2 tasks in train/);
   expect(await axeFaults(page)).toEqual([]);
   await shoot(page, 'add-environment-1280-light');
@@ -56,9 +82,40 @@ test('a server is checked step by step: one that works, and one that is not ther
   await add('nowhere', 'http://127.0.0.1:9');
   await checks.getByRole('img', { name: 'failed' }).waitFor();
   expect(await checks.innerText()).toMatch(/a server answers there: .*could not be reached/);
-  expect(await checks.getByRole('img', { name: 'done' }).count()).toBe(0);
+  expect(await passed()).toBe(0);
   await dialog.getByRole('button', { name: 'Close' }).click();
   await page.getByRole('row', { name: /orchard/ }).waitFor();
   expect(await page.getByRole('row', { name: /nowhere/ }).count()).toBe(0);
   await close();
 });
+
+/** The first check that fails ends the checks: how many passed before it, and what it says. */
+const wrongServers: [name: string, environment: ReturnType<typeof defineEnvironment>, protocol: string, passed: number, text: RegExp][] = [
+  ['of another protocol', orchard, 'OpenEnv', 1, /The server speaks OpenEnv: \S/],
+  ['without tasks', empty, 'ORS', 2, /It has tasks: Every split is empty, so no task can be opened\./],
+  ['whose sessions fail', broken, 'ORS', 3, /A session opens, gives its prompt and closes: .*The seeds are missing\./],
+];
+
+test.each(wrongServers)(
+  'a server %s: the check says so, and the environment can be removed',
+  async (name, environment, protocol, before, text) => {
+    const { page, close, dialog, checks, add, passed } = await openForm();
+    const slug = `wrong-${environment.name}`;
+    await add(slug, await start(environment), protocol);
+    await checks.getByRole('img', { name: 'failed' }).waitFor();
+    expect(await checks.innerText()).toMatch(text);
+    expect(await passed()).toBe(before);
+    expect(await axeFaults(page)).toEqual([]);
+    await shoot(page, `add-environment-${name.replaceAll(' ', '-')}-1280-light`);
+
+    await dialog.getByRole('button', { name: 'Remove it' }).click();
+    await checks.getByText('Removed').waitFor();
+    await dialog.getByRole('button', { name: 'Close' }).click();
+    await page
+      .getByRole('row', { name: /whodunit/ })
+      .first()
+      .waitFor();
+    await expect.poll(() => page.getByRole('row', { name: new RegExp(slug) }).count()).toBe(0);
+    await close();
+  },
+);

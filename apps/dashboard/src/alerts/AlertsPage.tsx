@@ -1,6 +1,7 @@
-import { Link, useSearch } from '@tanstack/react-router';
+import { useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 import { Crumb, TopBar } from '../frame/page.tsx';
+import { SearchTabs } from '../frame/Tabs.tsx';
 import { AlertDialog } from './AlertDialog.tsx';
 import { AlertList } from './AlertList.tsx';
 import { newForm } from './form-state.ts';
@@ -23,20 +24,7 @@ export function AlertsPage() {
         </button>
       </TopBar>
       <div className="flex h-full min-h-0 flex-col">
-        <nav aria-label="Alerts" className="flex h-[40px] flex-none items-center gap-1 overflow-x-auto border-b border-line px-3">
-          {ALERT_TABS.map(({ name, label }) => (
-            <Link
-              key={name}
-              to="/alerts"
-              search={{ tab: name === 'list' ? undefined : name }}
-              activeOptions={{ exact: true }}
-              aria-current={tab === name ? 'page' : undefined}
-              className={`flex h-[28px] items-center rounded-[4px] px-2 hover:bg-paper-2 ${tab === name ? 'bg-paper-2 strong' : 'text-ink-2'}`}
-            >
-              {label}
-            </Link>
-          ))}
-        </nav>
+        <SearchTabs label="Alerts" tabs={ALERT_TABS} current={tab} />
         <div className="min-h-0 flex-1 overflow-auto">
           <Page />
         </div>

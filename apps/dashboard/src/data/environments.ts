@@ -7,7 +7,7 @@ import type {
   TaskDifficulty,
 } from '@palestra/protocol';
 import { api, request } from './http.ts';
-import { newSid, openSession } from './playground.ts';
+import { newSid, openSession, readPrompt } from './playground.ts';
 
 /** Usage, versions and task difficulty of environments; `queries.ts` has the environments themselves. */
 
@@ -55,13 +55,14 @@ export const deleteEnvironment = (environment: EnvironmentView): Promise<unknown
 export const readEnvironment = (environment: EnvironmentView): Promise<EnvironmentDiscoveryView> =>
   request(`${pathOf(environment)}/discovery`);
 
-/** Opens a session on a task and closes it. */
+/** Opens a session on a task, reads its prompt, which waits for the setup of the episode, and closes it. Throws ApiError. */
 export async function trySession({ owner, name }: EnvironmentView, variant: string, split: string): Promise<void> {
-  const sid = await openSession(
-    newSid(),
-    { environment: `${owner}/${name}`, variant, task: { split, index: 0 } },
-    AbortSignal.timeout(SESSION_MS),
-  );
-  await request(`/v1/sessions/${encodeURIComponent(sid)}`, { method: 'DELETE' });
+  const signal = AbortSignal.timeout(SESSION_MS);
+  const sid = await openSession(newSid(), { environment: `${owner}/${name}`, variant, task: { split, index: 0 } }, signal);
+  try {
+    await readPrompt(sid, signal);
+  } finally {
+    await request(`/v1/sessions/${encodeURIComponent(sid)}`, { method: 'DELETE' });
+  }
 }
 const SESSION_MS = 120_000;

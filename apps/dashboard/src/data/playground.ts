@@ -40,11 +40,13 @@ async function sessionRequest(
 const read = async <T>(path: string, sid: string, signal: AbortSignal): Promise<T> =>
   (await (await sessionRequest('GET', path, sid, { signal })).json()) as T;
 
-/** The prompt of the session. Waits for the environment's setup; 410 after the session has ended. */
+/** The prompt of the session. Waits for the environment's setup. Throws ApiError: the error of the setup; 410 after the session has ended. */
+export const readPrompt = (sid: string, signal: AbortSignal): Promise<MessageBlock[]> => read('/prompt', sid, signal);
+
 export const promptQuery = (sid: string) =>
   queryOptions({
     queryKey: ['play', sid, 'prompt'],
-    queryFn: ({ signal }) => read<MessageBlock[]>('/prompt', sid, signal),
+    queryFn: ({ signal }) => readPrompt(sid, signal),
     staleTime: Infinity,
     gcTime: Infinity,
     refetchOnWindowFocus: false,

@@ -64,11 +64,12 @@ export function AddEnvironment() {
       'It has tasks',
       async () => {
         if (!variant || !split) throw new Error('The server lists no splits, so no task can be opened.');
+        if (split.num_tasks === 0) throw new Error('Every split is empty, so no task can be opened.');
         return split;
       },
       ({ num_tasks, name: of }) => (num_tasks === null ? of : `${plural(num_tasks, 'task')} in ${of}`),
     );
-    await step('A session opens and closes', () => trySession(environment, variant!.name, split!.name));
+    await step('A session opens, gives its prompt and closes', () => trySession(environment, variant!.name, split!.name));
   };
   const submit = async (event: FormEvent) => {
     event.preventDefault();

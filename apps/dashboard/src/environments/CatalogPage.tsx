@@ -60,6 +60,7 @@ const columns: Column<Row>[] = [
     id: 'name',
     head: 'Environment',
     track: 'minmax(180px,1.3fr)',
+    phone: 'minmax(0,1fr)',
     sortable: true,
     title: ({ environment: { owner, name } }) => `${owner}/${name}`,
     cell: ({ environment: { owner, name, is_private: hidden } }) => (
@@ -131,6 +132,7 @@ const columns: Column<Row>[] = [
     head: 'Mean reward',
     explain: 'Mean over all scored rollouts of your organisation',
     track: '92px',
+    phone: '84px',
     align: 'right',
     sortable: true,
     title: ({ usage }) => (usage ? `of ${plural(usage.scored, 'scored rollout')}` : undefined),
@@ -144,7 +146,13 @@ const columns: Column<Row>[] = [
     sortable: true,
     cell: ({ usage }) => <span className="text-ink-3">{usage?.last_at ? <Age iso={usage.last_at} /> : UNKNOWN}</span>,
   },
-  { id: 'status', head: 'Status', track: '104px', cell: ({ environment }) => <EnvironmentStatus environment={environment} /> },
+  {
+    id: 'status',
+    head: 'Status',
+    track: '104px',
+    phone: '96px',
+    cell: ({ environment }) => <EnvironmentStatus environment={environment} />,
+  },
 ];
 
 export function CatalogPage() {

@@ -4,10 +4,10 @@ import type { EnvironmentView } from '@palestra/protocol';
 import { useEffect, useRef } from 'react';
 import { environmentRunsQuery, versionsQuery } from '../data/environments.ts';
 import { discoveryQuery, environmentQuery } from '../data/queries.ts';
-import { formatCount } from '../format/number.ts';
 import { useKeys } from '../frame/keyboard.ts';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { SearchTabs } from '../frame/Tabs.tsx';
 import { CardTab } from './CardTab.tsx';
 import { EnvironmentStatus } from './EnvironmentStatus.tsx';
 import { variantOf } from './split.ts';
@@ -18,8 +18,6 @@ import { ToolsTab } from './ToolsTab.tsx';
 import { VersionsTab } from './VersionsTab.tsx';
 
 const from = '/environments/$owner/$name' as const;
-const tabStyle =
-  'flex h-full items-center gap-[6px] border-b-2 border-transparent px-[10px] text-ink-2 hover:text-ink-1 aria-[current=page]:border-accent aria-[current=page]:font-[550] aria-[current=page]:text-ink-1';
 const tabs = ['card', 'tasks', 'tools', 'runs', 'sessions', 'versions'] as const;
 type Tab = (typeof tabs)[number];
 const titles: Record<Tab, string> = {
@@ -31,7 +29,7 @@ const titles: Record<Tab, string> = {
   versions: 'Versions',
 };
 
-function Tabs({ environment }: { environment: EnvironmentView }) {
+function Tabs({ environment, tab }: { environment: EnvironmentView; tab: Tab }) {
   const { owner, name } = environment;
   const discovery = useQuery(discoveryQuery(owner, name));
   const runs = useQuery(environmentRunsQuery(owner, name));
@@ -45,24 +43,12 @@ function Tabs({ environment }: { environment: EnvironmentView }) {
     versions: versions.data?.versions.length,
   };
   return (
-    <nav
-      aria-label="Pages of the environment"
-      className="flex h-[34px] flex-none items-stretch overflow-x-auto border-b border-line px-[6px]"
-    >
-      {tabs.map((one) => (
-        <Link
-          key={one}
-          from={from}
-          to="."
-          search={(before) => ({ variant: before.variant, split: before.split, tab: one === 'card' ? undefined : one })}
-          className={tabStyle}
-          activeOptions={{ explicitUndefined: true }}
-        >
-          {titles[one]}
-          {typeof counts[one] === 'number' && <span className="label tabular-nums">{formatCount(counts[one])}</span>}
-        </Link>
-      ))}
-    </nav>
+    <SearchTabs
+      label="Pages of the environment"
+      tabs={tabs.map((name) => ({ name, label: titles[name], count: counts[name] }))}
+      current={tab}
+      keep={({ variant, split }) => ({ variant, split })}
+    />
   );
 }
 
@@ -153,7 +139,7 @@ export function EnvironmentPage() {
     <>
       {bar}
       <div className="flex h-full flex-col">
-        <Tabs environment={environment.data} />
+        <Tabs environment={environment.data} tab={tab} />
         <div className="min-h-0 flex-1 overflow-auto">
           <Content environment={environment.data} tab={tab} />
         </div>

@@ -44,8 +44,14 @@ function Solved({ row: { difficulty } }: { row: TaskRow }) {
 
 function columnsOf(address: SplitAddress): Column<TaskRow>[] {
   return [
-    { id: 'index', head: 'Task', track: '64px', align: 'right', sortable: true, cell: ({ index }) => formatCount(index) },
-    { id: 'spec', head: 'Specification', track: 'minmax(180px,1fr)', cell: ({ index }) => <Spec address={address} index={index} /> },
+    { id: 'index', head: 'Task', track: '64px', phone: '48px', align: 'right', sortable: true, cell: ({ index }) => formatCount(index) },
+    {
+      id: 'spec',
+      head: 'Specification',
+      track: 'minmax(180px,1fr)',
+      phone: 'minmax(0,1fr)',
+      cell: ({ index }) => <Spec address={address} index={index} />,
+    },
     {
       id: 'n',
       head: 'n',
@@ -60,6 +66,7 @@ function columnsOf(address: SplitAddress): Column<TaskRow>[] {
       head: 'Mean reward',
       explain: 'Mean reward of the scored rollouts; low means difficult',
       track: '84px',
+      phone: '78px',
       align: 'right',
       sortable: true,
       title: ({ difficulty }) =>
@@ -71,6 +78,7 @@ function columnsOf(address: SplitAddress): Column<TaskRow>[] {
       head: 'Solve rate',
       explain: 'Share of successes in the scored rollouts',
       track: '120px',
+      phone: '104px',
       align: 'right',
       sortable: true,
       cell: (row) => <Solved row={row} />,
@@ -79,6 +87,7 @@ function columnsOf(address: SplitAddress): Column<TaskRow>[] {
       id: 'play',
       head: <span className="sr-only">Play</span>,
       track: '52px',
+      phone: '44px',
       cell: ({ index }) => (
         <Link
           to="/environments/$owner/$name/play"

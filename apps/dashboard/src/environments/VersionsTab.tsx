@@ -10,6 +10,7 @@ const columns: Column<VersionView>[] = [
     id: 'number',
     head: 'Version',
     track: '70px',
+    phone: '58px',
     align: 'right',
     cell: ({ number }) => <span className="strong">{formatCount(number)}</span>,
   },
@@ -17,6 +18,7 @@ const columns: Column<VersionView>[] = [
     id: 'source',
     head: 'Runs as',
     track: 'minmax(160px,1.4fr)',
+    phone: 'minmax(0,1fr)',
     title: ({ source }) => source.url,
     cell: ({ source }) => <span className={source.url ? 'mono' : ''}>{source.url ?? source.kind}</span>,
   },
@@ -34,7 +36,7 @@ const columns: Column<VersionView>[] = [
     title: ({ tools }) => tools.join(', '),
     cell: ({ tools }) => <span className="mono text-ink-2">{tools.join(' ') || UNKNOWN}</span>,
   },
-  { id: 'tasks', head: 'Tasks', track: '80px', align: 'right', cell: ({ num_tasks: count }) => formatCount(count) },
+  { id: 'tasks', head: 'Tasks', track: '80px', phone: '56px', align: 'right', cell: ({ num_tasks: count }) => formatCount(count) },
   {
     id: 'asked',
     head: 'Discovered',
@@ -47,6 +49,7 @@ const columns: Column<VersionView>[] = [
     id: 'made',
     head: 'Created',
     track: '100px',
+    phone: '76px',
     align: 'right',
     cell: ({ created_at: at }) => (
       <span className="text-ink-3">

@@ -18,8 +18,15 @@ const queryText = ({ query, chosen }: RolloutExportView): string =>
   chosen === null ? query || 'All rollouts' : plural(chosen, 'selected rollout');
 
 const columns: Column<RolloutExportView>[] = [
-  { id: 'state', head: 'State', track: '92px', cell: (job) => <JobState job={job} /> },
-  { id: 'run', head: 'Run', track: 'minmax(100px,1fr)', title: (job) => job.run ?? undefined, cell: (job) => job.run ?? 'All runs' },
+  { id: 'state', head: 'State', track: '92px', phone: '92px', cell: (job) => <JobState job={job} /> },
+  {
+    id: 'run',
+    head: 'Run',
+    track: 'minmax(100px,1fr)',
+    phone: 'minmax(0,1fr)',
+    title: (job) => job.run ?? undefined,
+    cell: (job) => job.run ?? 'All runs',
+  },
   {
     id: 'query',
     head: 'Query',
@@ -27,7 +34,7 @@ const columns: Column<RolloutExportView>[] = [
     title: queryText,
     cell: (job) => <span className="mono text-ink-2">{queryText(job)}</span>,
   },
-  { id: 'format', head: 'Format', track: '116px', cell: (job) => EXPORT_FORMATS[job.format].label },
+  { id: 'format', head: 'Format', track: '116px', phone: '92px', cell: (job) => EXPORT_FORMATS[job.format].label },
   {
     id: 'rows',
     head: 'Rows',
@@ -39,6 +46,7 @@ const columns: Column<RolloutExportView>[] = [
     id: 'asked',
     head: 'Created',
     track: '86px',
+    phone: '66px',
     align: 'right',
     title: (job) => formatAbsolute(job.created_at),
     cell: (job) => <Age iso={job.created_at} />,

@@ -20,6 +20,7 @@ const columnsFor = (revoke: (key: ApiKeyView) => void): readonly Column<ApiKeyVi
     id: 'name',
     head: 'Name',
     track: 'minmax(140px,1.5fr)',
+    phone: 'minmax(0,1fr)',
     title: ({ name }) => name,
     cell: ({ name }) => <span className="strong">{name}</span>,
   },
@@ -52,6 +53,7 @@ const columnsFor = (revoke: (key: ApiKeyView) => void): readonly Column<ApiKeyVi
     id: 'used',
     head: 'Last used',
     track: '100px',
+    phone: '84px',
     align: 'right',
     explain: 'Updated at most once a minute',
     cell: (key) => (key.last_used_at === null ? <span className="text-ink-3">Never</span> : <Age iso={key.last_used_at} />),
@@ -74,6 +76,7 @@ const columnsFor = (revoke: (key: ApiKeyView) => void): readonly Column<ApiKeyVi
     id: 'state',
     head: <span className="sr-only">Revoke</span>,
     track: '130px',
+    phone: '110px',
     align: 'right',
     cell: (key) =>
       key.revoked_at === null && isExpired(key) ? (

@@ -16,6 +16,7 @@ const columns: Column<ReviewQueue>[] = [
     id: 'name',
     head: 'Queue',
     track: 'minmax(104px,2fr)',
+    phone: 'minmax(0,1fr)',
     title: ({ name }) => name,
     cell: ({ name }) => <span className="strong">{name}</span>,
   },
@@ -31,6 +32,7 @@ const columns: Column<ReviewQueue>[] = [
     id: 'complete',
     head: 'Complete',
     track: 'minmax(124px,1fr)',
+    phone: '150px',
     cell: ({ complete, items, closed_at }) => (
       <span className="flex w-full items-center gap-2">
         <ProgressBar label="Complete items" part={complete} whole={items} />

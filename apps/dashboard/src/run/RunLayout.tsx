@@ -8,6 +8,7 @@ import type { RunFilter } from '../data/run-queries.ts';
 import { useSharedLink } from '../frame/guest.ts';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { Deleted, ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { TabBar, tabStyle } from '../frame/Tabs.tsx';
 import { RunProvider } from './context.ts';
 import { LensMenu } from './LensMenu.tsx';
 import { LiveStatus } from './LiveStatus.tsx';
@@ -25,29 +26,24 @@ const tabs = [
   ['/$org/runs/$run/failures', 'Failures'],
   ['/$org/runs/$run/config', 'Config'],
 ] as const;
-const tab =
-  'flex h-full items-center border-b-2 border-transparent px-[10px] text-ink-2 hover:text-ink-1 aria-[current=page]:border-accent aria-[current=page]:text-ink-1 aria-[current=page]:font-[550]';
 
 function Tabs({ org, run, filter }: { org: string; run: string; filter: RunFilter }) {
   return (
-    <nav
-      aria-label="Pages of the run"
-      className="flex h-[34px] min-w-0 flex-none items-stretch overflow-x-auto border-b border-line px-[6px]"
-    >
+    <TabBar label="Pages of the run">
       {tabs.map(([to, name]) => (
         <Link
           key={to}
           to={to}
           params={{ org, run }}
           search={{ ...filter }}
-          className={tab}
+          className={tabStyle}
           activeOptions={{ exact: to === '/$org/runs/$run', includeSearch: false }}
           activeProps={{ 'aria-current': 'page' }}
         >
           {name}
         </Link>
       ))}
-    </nav>
+    </TabBar>
   );
 }
 

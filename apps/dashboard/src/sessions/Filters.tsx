@@ -78,7 +78,7 @@ export function Filters({ search, ended, set }: Change & { search: SessionSearch
   const first = useRef<HTMLInputElement>(null);
   useKeys({ '/': () => first.current?.focus() });
   return (
-    <div className="ml-auto flex flex-wrap items-center gap-2">
+    <div className="ml-auto flex flex-wrap items-center gap-2 px-3 py-[3px] max-[760px]:ml-0">
       {search.key && (
         <button type="button" className="button" onClick={() => set({ key: undefined })}>
           One key only ✕<span className="sr-only">: show all keys</span>

@@ -8,21 +8,29 @@ import { EndButton } from './EndButton.tsx';
 import { holderName, holderText, shortId } from './names.ts';
 import { FailureClass, SessionState } from './SessionState.tsx';
 
-const liveGrid = 'grid-cols-[84px_96px_minmax(140px,1.4fr)_minmax(72px,1fr)_minmax(72px,1fr)_88px_92px_52px_minmax(170px,1.6fr)_188px]';
+const liveGrid =
+  'grid-cols-[84px_96px_minmax(140px,1.4fr)_minmax(72px,1fr)_minmax(72px,1fr)_88px_92px_52px_minmax(170px,1.6fr)_188px] max-[560px]:grid-cols-[76px_92px_minmax(0,1fr)_44px]';
 const endedGrid =
-  'grid-cols-[84px_96px_minmax(140px,1.4fr)_minmax(72px,1fr)_minmax(72px,1fr)_88px_92px_52px_minmax(170px,1.6fr)_minmax(170px,1.4fr)]';
+  'grid-cols-[84px_96px_minmax(140px,1.4fr)_minmax(72px,1fr)_minmax(72px,1fr)_88px_92px_52px_minmax(170px,1.6fr)_minmax(170px,1.4fr)] max-[560px]:grid-cols-[76px_92px_minmax(0,1fr)_44px]';
 const sharedHeads = ['Session', 'State', 'Environment', 'Run', 'Holder'];
 const heads = {
   live: [...sharedHeads, 'Opened', 'Last seen', 'Calls', 'Last call', ''],
   ended: [...sharedHeads, 'Ended', 'Lasted', 'Calls', 'Last call', 'Failure'],
 };
+/** Columns that a window as narrow as a phone has no space for. The page of the session has all of them. */
+const WIDE = 'max-[560px]:hidden';
+const onPhone = new Set(['Session', 'State', 'Environment', 'Calls']);
 const numeric = new Set(['Opened', 'Last seen', 'Ended', 'Lasted', 'Calls']);
 
 export function Heads({ ended }: { ended: boolean }) {
   return (
     <div role="row" className={`sticky top-0 z-10 grid border-b border-line bg-paper-0 px-2 ${ended ? endedGrid : liveGrid}`}>
       {heads[ended ? 'ended' : 'live'].map((head) => (
-        <span key={head} role="columnheader" className={`head-cell ${numeric.has(head) ? 'justify-end' : ''}`}>
+        <span
+          key={head}
+          role="columnheader"
+          className={`head-cell ${numeric.has(head) ? 'justify-end' : ''} ${onPhone.has(head) ? '' : WIDE}`}
+        >
           {head || <span className="sr-only">End</span>}
         </span>
       ))}
@@ -67,10 +75,10 @@ function SharedCells({ session }: { session: SessionRow }) {
         {session.environment ?? UNKNOWN}
         {session.variant && <span className="text-ink-3"> {session.variant}</span>}
       </span>
-      <span role="cell" className="cell text-ink-2" title={recording?.run}>
+      <span role="cell" className={`cell text-ink-2 ${WIDE}`} title={recording?.run}>
         {recording?.run ?? UNKNOWN}
       </span>
-      <span role="cell" className="cell text-ink-2" title={holderText(session.holder)}>
+      <span role="cell" className={`cell text-ink-2 ${WIDE}`} title={holderText(session.holder)}>
         {holderName(session.holder)}
       </span>
     </>
@@ -81,19 +89,19 @@ export function LiveRow({ session }: { session: SessionRow }) {
   return (
     <div role="row" className={`row hover px-2 ${liveGrid}`}>
       <SharedCells session={session} />
-      <span role="cell" className="cell num text-ink-3">
+      <span role="cell" className={`cell num text-ink-3 ${WIDE}`}>
         <Age iso={session.created_at} />
       </span>
-      <span role="cell" className="cell num text-ink-3">
+      <span role="cell" className={`cell num text-ink-3 ${WIDE}`}>
         <Age iso={session.last_seen_at} />
       </span>
       <span role="cell" className="cell num">
         {formatCount(session.num_calls)}
       </span>
-      <span role="cell" className="cell">
+      <span role="cell" className={`cell ${WIDE}`}>
         <LastCall call={session.last_call} />
       </span>
-      <span role="cell" className="cell">
+      <span role="cell" className={`cell ${WIDE}`}>
         <EndButton sid={session.sid} />
       </span>
     </div>
@@ -105,19 +113,19 @@ export function EndedRow({ session }: { session: SessionRow }) {
   return (
     <div role="row" className={`row hover px-2 ${endedGrid}`}>
       <SharedCells session={session} />
-      <span role="cell" className="cell num text-ink-3">
+      <span role="cell" className={`cell num text-ink-3 ${WIDE}`}>
         <Age iso={session.ended_at} />
       </span>
-      <span role="cell" className="cell num">
+      <span role="cell" className={`cell num ${WIDE}`}>
         {formatDuration(lasted)}
       </span>
       <span role="cell" className="cell num">
         {formatCount(session.num_calls)}
       </span>
-      <span role="cell" className="cell">
+      <span role="cell" className={`cell ${WIDE}`}>
         <LastCall call={session.last_call} />
       </span>
-      <span role="cell" className="cell" title={session.failure?.detail}>
+      <span role="cell" className={`cell ${WIDE}`} title={session.failure?.detail}>
         <FailureClass of={session.failure_class} />
         {session.failure && <span className="mono text-ink-3"> {session.failure.code}</span>}
       </span>

@@ -1,5 +1,5 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useRef } from 'react';
 import { sessionsQuery } from '../data/sessions.ts';
 import { formatCount } from '../format/number.ts';
@@ -7,14 +7,15 @@ import { useKeys } from '../frame/keyboard.ts';
 import { Crumb, TopBar } from '../frame/page.tsx';
 import { useRowFocus } from '../frame/rowFocus.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
+import { SearchTabs } from '../frame/Tabs.tsx';
 import { Filters } from './Filters.tsx';
 import { EndedRow, Heads, LiveRow } from './SessionRows.tsx';
 import { SlotBoard } from './SlotBoard.tsx';
 
 const tabs = [
-  ['live', 'Live'],
-  ['ended', 'Ended'],
-  ['slots', 'Slots'],
+  { name: 'live', label: 'Live' },
+  { name: 'ended', label: 'Ended' },
+  { name: 'slots', label: 'Slots' },
 ] as const;
 
 function Empty({ ended, filtered }: { ended: boolean; filtered: boolean }) {
@@ -48,7 +49,7 @@ function SessionTable({ ended }: { ended: boolean }) {
           role="table"
           aria-label={ended ? 'Ended sessions, newest first' : 'Live sessions, newest first'}
           ref={list}
-          className="min-w-[1000px]"
+          className="min-w-[1000px] max-[560px]:min-w-0"
         >
           <Heads ended={ended} />
           {rows.map((session) =>
@@ -78,28 +79,21 @@ export function SessionsPage() {
   return (
     <div className="flex h-full flex-col">
       <TopBar title="Sessions" crumbs={<Crumb>Sessions</Crumb>} />
-      <div className="flex min-h-[40px] flex-none flex-wrap items-center gap-x-1 gap-y-[6px] border-b border-line px-3 py-[5px]">
-        <nav aria-label="Sessions by state" className="flex gap-1">
-          {tabs.map(([name, label]) => (
-            <Link
-              key={name}
-              to="/sessions"
-              search={({ state: _state, failure: _failure, ...kept }) => ({ ...kept, tab: name === 'live' ? undefined : name })}
-              aria-current={tab === name ? 'page' : undefined}
-              className={`flex h-[28px] items-center rounded-[4px] px-2 hover:bg-paper-2 ${tab === name ? 'bg-paper-2 strong' : 'text-ink-2'}`}
-            >
-              {label}
-            </Link>
-          ))}
-        </nav>
-        {tab !== 'slots' && (
-          <Filters
-            search={search}
-            ended={tab === 'ended'}
-            set={(change) => void navigate({ search: (before) => ({ ...before, ...change }), replace: true })}
-          />
-        )}
-      </div>
+      <SearchTabs
+        label="Sessions by state"
+        tabs={tabs}
+        current={tab}
+        keep={({ state: _state, failure: _failure, ...kept }) => kept}
+        aside={
+          tab !== 'slots' && (
+            <Filters
+              search={search}
+              ended={tab === 'ended'}
+              set={(change) => void navigate({ search: (before) => ({ ...before, ...change }), replace: true })}
+            />
+          )
+        }
+      />
       <div className="min-h-0 flex-1 overflow-auto">
         {tab === 'slots' ? <SlotBoard /> : <SessionTable key={tab} ended={tab === 'ended'} />}
       </div>

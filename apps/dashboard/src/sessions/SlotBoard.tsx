@@ -13,7 +13,11 @@ import { holderName, holderText } from './names.ts';
 import { LastCall, SessionLink } from './SessionRows.tsx';
 import { SessionState } from './SessionState.tsx';
 
-const grid = 'grid-cols-[84px_96px_minmax(130px,1.4fr)_minmax(100px,1fr)_minmax(76px,.6fr)_92px_92px_minmax(140px,1.3fr)_188px]';
+const grid =
+  'grid-cols-[84px_96px_minmax(130px,1.4fr)_minmax(100px,1fr)_minmax(76px,.6fr)_92px_92px_minmax(140px,1.3fr)_188px] max-[560px]:grid-cols-[76px_92px_minmax(0,1fr)_84px]';
+/** Columns that a window as narrow as a phone has no space for. */
+const WIDE = 'max-[560px]:hidden';
+const onPhone = new Set(['Session', 'State', 'Holder', 'Since']);
 const heads = ['Session', 'State', 'Holder', 'Run', 'Task', 'Since', 'Last seen', 'Last call', ''];
 
 /** `3 of 8 slots taken, 2 waiting`, with a bar. */
@@ -48,22 +52,22 @@ function HolderRow({ session }: { session: SlotHolder }) {
       <span role="cell" className="cell text-ink-2" title={session.holder ? holderText(session.holder) : undefined}>
         {session.holder ? holderName(session.holder) : `${session.org}, another organisation`}
       </span>
-      <span role="cell" className="cell text-ink-2">
+      <span role="cell" className={`cell text-ink-2 ${WIDE}`}>
         {session.run ?? UNKNOWN}
       </span>
-      <span role="cell" className="cell text-ink-2">
+      <span role="cell" className={`cell text-ink-2 ${WIDE}`}>
         {session.task ? `${session.task.split} ${session.task.index}` : session.sid === null ? UNKNOWN : 'Custom task'}
       </span>
       <span role="cell" className="cell num text-ink-3">
         <Age iso={session.created_at} />
       </span>
-      <span role="cell" className="cell num text-ink-3">
+      <span role="cell" className={`cell num text-ink-3 ${WIDE}`}>
         <Age iso={session.last_seen_at} />
       </span>
-      <span role="cell" className="cell">
+      <span role="cell" className={`cell ${WIDE}`}>
         <LastCall call={session.last_call} />
       </span>
-      <span role="cell" className="cell">
+      <span role="cell" className={`cell ${WIDE}`}>
         {session.sid !== null && <EndButton sid={session.sid} />}
       </span>
     </div>
@@ -72,10 +76,14 @@ function HolderRow({ session }: { session: SlotHolder }) {
 
 export function HolderTable({ sessions, label }: { sessions: SlotHolder[]; label: string }) {
   return (
-    <div role="table" aria-label={label} className="min-w-[1036px]">
+    <div role="table" aria-label={label} className="min-w-[1036px] max-[560px]:min-w-0">
       <div role="row" className={`grid border-b border-line px-2 ${grid}`}>
         {heads.map((head) => (
-          <span key={head} role="columnheader" className={`head-cell ${head === 'Since' || head === 'Last seen' ? 'justify-end' : ''}`}>
+          <span
+            key={head}
+            role="columnheader"
+            className={`head-cell ${head === 'Since' || head === 'Last seen' ? 'justify-end' : ''} ${onPhone.has(head) ? '' : WIDE}`}
+          >
             {head || <span className="sr-only">End</span>}
           </span>
         ))}

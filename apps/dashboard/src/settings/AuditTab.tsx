@@ -11,11 +11,12 @@ import { browserName } from './browser-name.ts';
 const ALL: AuditFilter = { action: '', actor: '', since: '', until: '' };
 
 const columns: readonly Column<AuditEvent>[] = [
-  { id: 'at', head: 'Time', track: '100px', cell: ({ at }) => <Age iso={at} /> },
+  { id: 'at', head: 'Time', track: '100px', phone: '72px', cell: ({ at }) => <Age iso={at} /> },
   {
     id: 'actor',
     head: 'Actor',
     track: 'minmax(110px,1fr)',
+    phone: 'minmax(0,0.8fr)',
     explain: 'The member, with the name at that time, and the API key',
     title: ({ actor, key }) => [actor?.name, key?.name].filter(Boolean).join(' · ') || undefined,
     cell: ({ actor, key, address }) => (
@@ -33,6 +34,7 @@ const columns: readonly Column<AuditEvent>[] = [
     id: 'action',
     head: 'Event',
     track: 'minmax(180px,1fr)',
+    phone: 'minmax(0,1fr)',
     title: ({ action }) => action,
     cell: (event) => <span className={event.refused ? 'text-bad' : undefined}>{actionText(event)}</span>,
   },

@@ -14,6 +14,7 @@ const columnsFor = (signOut: (session: BrowserSession) => void): readonly Column
     id: 'user',
     head: 'Member',
     track: 'minmax(140px,1fr)',
+    phone: 'minmax(0,1fr)',
     title: ({ user }) => user,
     cell: ({ user }) => <span className="strong">{user}</span>,
   },
@@ -21,6 +22,7 @@ const columnsFor = (signOut: (session: BrowserSession) => void): readonly Column
     id: 'browser',
     head: 'Browser',
     track: 'minmax(160px,1.5fr)',
+    phone: 'minmax(0,1fr)',
     title: ({ user_agent: agent }) => agent,
     cell: ({ user_agent: agent }) => browserName(agent),
   },
@@ -51,6 +53,7 @@ const columnsFor = (signOut: (session: BrowserSession) => void): readonly Column
     id: 'actions',
     head: <span className="sr-only">Actions</span>,
     track: '100px',
+    phone: '84px',
     align: 'right',
     cell: (session) => (
       <button

@@ -31,6 +31,7 @@ const columnsFor = ({ me, owner, change, link, remove }: MemberActions): readonl
     id: 'name',
     head: 'Name',
     track: 'minmax(160px,2fr)',
+    phone: 'minmax(0,1fr)',
     title: ({ name }) => name,
     cell: ({ id, name }) => (
       <>
@@ -42,6 +43,7 @@ const columnsFor = ({ me, owner, change, link, remove }: MemberActions): readonl
     id: 'role',
     head: 'Role',
     track: '120px',
+    phone: '92px',
     explain: 'Owners can change settings and members, and create organisations',
     cell: (member) =>
       owner ? (
@@ -64,6 +66,7 @@ const columnsFor = ({ me, owner, change, link, remove }: MemberActions): readonl
     id: 'actions',
     head: <span className="sr-only">Actions</span>,
     track: 'minmax(240px,1fr)',
+    phone: '180px',
     align: 'right',
     cell: (member) => (
       <span className="inline-grid grid-cols-[96px_72px] justify-items-end">

@@ -1,5 +1,6 @@
-import { Link, useSearch } from '@tanstack/react-router';
+import { useSearch } from '@tanstack/react-router';
 import { Crumb, TopBar } from '../frame/page.tsx';
+import { SearchTabs } from '../frame/Tabs.tsx';
 import { AppearanceTab } from './AppearanceTab.tsx';
 import { AuditTab } from './AuditTab.tsx';
 import { BrowsersTab } from './BrowsersTab.tsx';
@@ -27,20 +28,7 @@ export function SettingsPage() {
     <>
       <TopBar title="Settings" crumbs={<Crumb>Settings</Crumb>} />
       <div className="flex h-full min-h-0 flex-col">
-        <nav aria-label="Settings" className="flex h-[40px] flex-none items-center gap-1 overflow-x-auto border-b border-line px-3">
-          {SETTINGS_TABS.map(({ name, label }) => (
-            <Link
-              key={name}
-              to="/settings"
-              search={{ tab: name === 'organisation' ? undefined : name }}
-              activeOptions={{ exact: true }}
-              aria-current={tab === name ? 'page' : undefined}
-              className={`flex h-[28px] items-center rounded-[4px] px-2 hover:bg-paper-2 ${tab === name ? 'bg-paper-2 strong' : 'text-ink-2'}`}
-            >
-              {label}
-            </Link>
-          ))}
-        </nav>
+        <SearchTabs label="Settings" tabs={SETTINGS_TABS} current={tab} />
         <div className="min-h-0 flex-1 overflow-auto">
           <Page />
         </div>

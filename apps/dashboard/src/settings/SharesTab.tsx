@@ -30,6 +30,7 @@ const columnsFor = (revoke: (share: Share) => void): readonly Column<Share>[] =>
     id: 'shown',
     head: 'Shows',
     track: 'minmax(300px,2fr)',
+    phone: 'minmax(0,1fr)',
     title: nameOf,
     cell: (share) => (
       <>
@@ -54,6 +55,7 @@ const columnsFor = (revoke: (share: Share) => void): readonly Column<Share>[] =>
     id: 'actions',
     head: <span className="sr-only">Actions</span>,
     track: '120px',
+    phone: '80px',
     align: 'right',
     cell: (share) => (
       <button type="button" className="link" onClick={() => revoke(share)} aria-label={`Revoke the link to ${nameOf(share)}`}>

@@ -14,16 +14,31 @@ import { type Column, DataTable } from '../table/DataTable.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 
 const columns: readonly Column<RolloutRow>[] = [
-  { id: 'task', head: 'Task', track: 'minmax(110px,1fr)', cell: (row) => <PlainText text={taskLabel(row)} />, title: taskLabel },
+  {
+    id: 'task',
+    head: 'Task',
+    track: 'minmax(110px,1fr)',
+    phone: 'minmax(0,1fr)',
+    cell: (row) => <PlainText text={taskLabel(row)} />,
+    title: taskLabel,
+  },
   {
     id: 'reward',
     head: 'Reward',
     track: '72px',
+    phone: '64px',
     align: 'right',
     cell: ({ reward }) => (reward === null ? UNKNOWN : formatReward(reward)),
   },
-  { id: 'stop', head: 'Stop reason', track: 'minmax(110px,0.8fr)', cell: ({ stop }) => <Stop stop={stop} /> },
-  { id: 'step', head: 'Step', track: '60px', align: 'right', cell: ({ step }) => (step === null ? UNKNOWN : formatCount(step)) },
+  { id: 'stop', head: 'Stop reason', track: 'minmax(110px,0.8fr)', phone: '118px', cell: ({ stop }) => <Stop stop={stop} /> },
+  {
+    id: 'step',
+    head: 'Step',
+    track: '60px',
+    phone: '48px',
+    align: 'right',
+    cell: ({ step }) => (step === null ? UNKNOWN : formatCount(step)),
+  },
   { id: 'turns', head: 'Turns', track: '60px', align: 'right', cell: ({ turns }) => formatCount(turns) },
   {
     id: 'environment',
