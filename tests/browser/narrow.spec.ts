@@ -114,3 +114,28 @@ test('a window as narrow as a phone keeps every control in reach', async () => {
   expect(complaints).toEqual([]);
   await close();
 });
+
+test('the tables of a phone have the columns that fit, and do not scroll sideways', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await page.setViewportSize({ width: 390, height: 844 });
+  const environment = `/environments/${palestra.namespace}/garden`;
+  for (const path of [
+    '/environments',
+    ...['tasks', 'versions'].map((tab) => `${environment}?tab=${tab}`),
+    '/sessions?tab=ended',
+    '/keys',
+    ...['members', 'browsers', 'audit'].map((tab) => `/settings?tab=${tab}`),
+  ]) {
+    await page.goto(palestra.url + path, { waitUntil: 'domcontentloaded' });
+    const row = page.getByRole('table').getByRole('row').nth(1);
+    await row.waitFor();
+    await expectSound(page);
+    const beyond = await page
+      .getByRole('table')
+      .evaluateAll((tables) => tables.map((table) => table.getBoundingClientRect().right - innerWidth));
+    expect(Math.max(...beyond), path).toBeLessThanOrEqual(0);
+    expect((await row.getByRole('cell').last().boundingBox())!.width, path).toBeGreaterThan(0);
+  }
+  expect(complaints).toEqual([]);
+  await close();
+});

@@ -26,7 +26,7 @@ export function TaskPanel({ address, index, difficulty, onClose }: PanelProps) {
   return (
     <aside
       aria-label={`Task ${address.split} ${index}`}
-      className="flex w-[380px] min-h-0 flex-col overflow-y-auto border-l border-line max-[900px]:w-[300px]"
+      className="flex min-h-0 w-[380px] flex-none flex-col overflow-y-auto border-l border-line max-[900px]:w-full max-[900px]:flex-1 max-[900px]:border-l-0 max-[900px]:border-t min-[1700px]:w-[520px]"
     >
       <h2 className="flex items-center gap-2 border-b border-line px-3 py-[6px] strong">
         {address.split} {formatCount(index)}

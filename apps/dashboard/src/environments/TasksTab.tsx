@@ -4,6 +4,7 @@ import type { EnvironmentDiscoveryView, JsonValue } from '@palestra/protocol';
 import { useMemo, useState } from 'react';
 import { difficultyQuery } from '../data/environments.ts';
 import { formatCount, formatReward, formatShare, plural, UNKNOWN } from '../format/number.ts';
+import { ListAndDetails } from '../frame/ListAndDetails.tsx';
 import { ErrorState } from '../frame/states.tsx';
 import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
 import { PlainText } from '../text/PlainText.tsx';
@@ -161,33 +162,39 @@ export function TasksTab({ owner, name, discovery }: { owner: string; name: stri
           Only <code>0 &lt; mean &lt; 1</code>
         </label>
       </div>
-      <div className="grid min-h-0 flex-1 grid-cols-[minmax(0,1fr)_auto]">
-        <DataTable
-          label={`Tasks of ${split.name}`}
-          columns={columns}
-          rows={rows}
-          rowKey={({ index }) => String(index)}
-          sort={sort}
-          onSort={(next) => set({ sort: next.id === 'index' ? undefined : next.id, order: next.order === 'asc' ? undefined : 'desc' })}
-          current={search.task === undefined ? null : String(search.task)}
-          onOpen={({ index }) => set({ task: search.task === index ? undefined : index })}
-          more={split.num_tasks === null && !mixed ? () => setMore((before) => before + UNCOUNTED) : null}
-          minWidth={560}
-          empty={
-            <p className="p-4 text-ink-3">
-              {mixed ? 'No task of this split is solved in some but not all stored rollouts.' : 'This split has no tasks.'}
-            </p>
+      <div className="min-h-0 flex-1">
+        <ListAndDetails
+          list={
+            <DataTable
+              label={`Tasks of ${split.name}`}
+              columns={columns}
+              rows={rows}
+              rowKey={({ index }) => String(index)}
+              sort={sort}
+              onSort={(next) => set({ sort: next.id === 'index' ? undefined : next.id, order: next.order === 'asc' ? undefined : 'desc' })}
+              current={search.task === undefined ? null : String(search.task)}
+              onOpen={({ index }) => set({ task: search.task === index ? undefined : index })}
+              more={split.num_tasks === null && !mixed ? () => setMore((before) => before + UNCOUNTED) : null}
+              minWidth={560}
+              empty={
+                <p className="p-4 text-ink-3">
+                  {mixed ? 'No task of this split is solved in some but not all stored rollouts.' : 'This split has no tasks.'}
+                </p>
+              }
+            />
+          }
+          details={
+            search.task !== undefined && (
+              <TaskPanel
+                key={`${address.split} ${search.task}`}
+                address={address}
+                index={search.task}
+                difficulty={difficulty.get(search.task) ?? null}
+                onClose={() => set({ task: undefined })}
+              />
+            )
           }
         />
-        {search.task !== undefined && (
-          <TaskPanel
-            key={`${address.split} ${search.task}`}
-            address={address}
-            index={search.task}
-            difficulty={difficulty.get(search.task) ?? null}
-            onClose={() => set({ task: undefined })}
-          />
-        )}
       </div>
       {figures.error && <ErrorState error={figures.error} retry={() => void figures.refetch()} />}
     </div>

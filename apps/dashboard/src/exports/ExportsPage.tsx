@@ -6,6 +6,7 @@ import { meQuery } from '../data/queries.ts';
 import { formatBytes, formatCount, plural, UNKNOWN } from '../format/number.ts';
 import { formatAbsolute } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
+import { Details, ListAndDetails } from '../frame/ListAndDetails.tsx';
 import { Crumb, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { lensNames } from '../run/LensMenu.tsx';
@@ -69,8 +70,8 @@ export function ExportsPage() {
       ) : !jobs.data ? (
         <SkeletonRows />
       ) : (
-        <div className="flex h-full min-h-0">
-          <section aria-label="Exports" className="min-w-0 flex-1">
+        <ListAndDetails
+          list={
             <DataTable
               label="Exports, newest first"
               columns={columns}
@@ -81,9 +82,9 @@ export function ExportsPage() {
               minWidth={700}
               empty={<NoExport />}
             />
-          </section>
-          {job && <Details job={job} />}
-        </div>
+          }
+          details={job && <SelectedExport job={job} />}
+        />
       )}
     </>
   );
@@ -99,7 +100,7 @@ function NoExport() {
   );
 }
 
-function Details({ job }: { job: RolloutExportView }) {
+function SelectedExport({ job }: { job: RolloutExportView }) {
   const me = useQuery(meQuery);
   const details: [string, string][] = [
     ['Format', `${EXPORT_FORMATS[job.format].label}: ${EXPORT_FORMATS[job.format].row}`],
@@ -110,14 +111,11 @@ function Details({ job }: { job: RolloutExportView }) {
     ['Finished', formatAbsolute(job.finished_at) ?? UNKNOWN],
   ];
   return (
-    <aside
-      aria-label="Selected export"
-      className="h-full w-[380px] flex-none overflow-y-auto border-l border-line bg-paper-1 p-4 min-[1700px]:w-[520px]"
-    >
-      <h2 className="mb-2 truncate strong">{job.run ?? 'All runs'}</h2>
-      <pre className="code-block mb-2 whitespace-pre-wrap">{queryText(job)}</pre>
+    <Details label="Selected export">
+      <h2 className="truncate text-[15px] leading-[20px] strong">{job.run ?? 'All runs'}</h2>
+      <pre className="code-block whitespace-pre-wrap">{queryText(job)}</pre>
       {job.run !== null && me.data && (
-        <p className="mb-3">
+        <p>
           <Link
             to="/$org/runs/$run/rollouts"
             params={{ org: me.data.org.name, run: job.run }}
@@ -128,7 +126,7 @@ function Details({ job }: { job: RolloutExportView }) {
           </Link>
         </p>
       )}
-      <dl className="mb-4 grid grid-cols-[86px_minmax(0,1fr)] gap-y-1">
+      <dl className="grid grid-cols-[86px_minmax(0,1fr)] gap-y-1">
         {details.map(([name, value]) => (
           <div key={name} className="contents">
             <dt className="label leading-[18px]">{name}</dt>
@@ -137,6 +135,6 @@ function Details({ job }: { job: RolloutExportView }) {
         ))}
       </dl>
       <JobDetails job={job} />
-    </aside>
+    </Details>
   );
 }

@@ -26,6 +26,7 @@ const icons = {
   exports: 'M8 2v7.5M5 7l3 3 3-3M2.5 11v2.5h11V11',
   settings: 'M2.5 4.5h7M12.5 4.5h1M2.5 11.5h1M6.5 11.5h7M9.5 3v3h3V3zM3.5 10v3h3v-3z',
   alerts: 'M8 2a4 4 0 0 0-4 4v3l-1.5 2.5h11L12 9V6a4 4 0 0 0-4-4zM6.5 13.5a1.6 1.6 0 0 0 3 0',
+  checker: 'M9 2H4v12h8V5zM9 2v3h3M6 9.5l1.5 1.5L10 8',
   keys: 'M9.5 9.5a3.5 3.5 0 1 0-3-3L2 11v3h3v-2h2v-1.5z',
   fold: 'M9.5 4 5.5 8l4 4',
   unfold: 'M6.5 4l4 4-4 4',
@@ -129,6 +130,17 @@ function Rail({ me }: { me: MeView | undefined }) {
             activeProps={{ 'aria-current': 'page' }}
           >
             <Icon name="alerts" /> <span className="rail-words">Alerts</span>
+          </Link>
+          <Link
+            to="/check"
+            search={{}}
+            // In a narrow window: the page of the API keys, which links to it, and the palette.
+            className={`${railLink} max-[760px]:hidden`}
+            title={folded ? 'Check an upload' : undefined}
+            activeOptions={{ includeSearch: false }}
+            activeProps={{ 'aria-current': 'page' }}
+          >
+            <Icon name="checker" /> <span className="rail-words">Check an upload</span>
           </Link>
           <Link to="/keys" className={railLink} title={folded ? 'API keys' : undefined} activeProps={{ 'aria-current': 'page' }}>
             <Icon name="keys" /> <span className="rail-words">API keys</span>

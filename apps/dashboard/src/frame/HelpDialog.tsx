@@ -71,7 +71,7 @@ export function HelpDialog() {
         <kbd>?</kbd>
       </button>
       <Dialog title="Keyboard shortcuts" open={open} onClose={() => setOpen(false)} width={720}>
-        <div className="columns-2 gap-6">
+        <div className="columns-2 gap-6 max-[560px]:columns-1">
           {KEY_GROUPS.map(({ title, keys }) => (
             <section key={title} className="mb-3 break-inside-avoid-column">
               <h3 className="label mb-1">{title}</h3>

@@ -8,6 +8,7 @@ import { closeReviewQueue, deleteReviewQueue, reviewQueueQuery } from '../data/r
 import { formatCount, plural } from '../format/number.ts';
 import { formatAbsolute } from '../format/time.ts';
 import { ConfirmDialog } from '../frame/ConfirmDialog.tsx';
+import { Details } from '../frame/ListAndDetails.tsx';
 import { Menu, MenuItem } from '../frame/Menu.tsx';
 import { Markdown } from '../text/Markdown.tsx';
 import { PlainText } from '../text/PlainText.tsx';
@@ -21,10 +22,7 @@ export function QueueDetails({ queue: row, onDeleted }: { queue: ReviewQueue; on
   const queue = detail ?? row;
   const me = useQuery(meQuery).data;
   return (
-    <aside
-      aria-label="Selected queue"
-      className="flex h-full w-[380px] flex-none flex-col gap-4 overflow-y-auto border-l border-line bg-paper-1 p-4 max-[900px]:h-auto max-[900px]:w-full max-[900px]:flex-1 max-[900px]:border-l-0 max-[900px]:border-t min-[1700px]:w-[520px]"
-    >
+    <Details label="Selected queue">
       <div className="flex flex-col gap-2">
         <h2 className="text-[15px] leading-[20px] strong [overflow-wrap:anywhere]">{queue.name}</h2>
         <Actions queue={queue} onDeleted={onDeleted} />
@@ -71,7 +69,7 @@ export function QueueDetails({ queue: row, onDeleted }: { queue: ReviewQueue; on
           <Markdown source={queue.criteria} />
         </section>
       )}
-    </aside>
+    </Details>
   );
 }
 

@@ -5,6 +5,7 @@ import { reviewQueuesQuery } from '../data/reviews.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { formatAbsolute } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
+import { ListAndDetails } from '../frame/ListAndDetails.tsx';
 import { Crumb, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { type Column, DataTable } from '../table/DataTable.tsx';
@@ -78,8 +79,8 @@ export function ReviewsPage() {
       ) : !queues.data ? (
         <SkeletonRows />
       ) : (
-        <div className="flex h-full min-h-0 max-[900px]:flex-col">
-          <section aria-label="Review queues" className={`min-h-0 min-w-0 flex-1 ${selected ? 'max-[900px]:max-h-[34%]' : ''}`}>
+        <ListAndDetails
+          list={
             <DataTable
               label="Review queues, newest first"
               columns={columns}
@@ -90,9 +91,11 @@ export function ReviewsPage() {
               minWidth={600}
               empty={<NoQueue />}
             />
-          </section>
-          {selected && <QueueDetails key={selected.id} queue={selected} onDeleted={() => void navigate({ search: {}, replace: true })} />}
-        </div>
+          }
+          details={
+            selected && <QueueDetails key={selected.id} queue={selected} onDeleted={() => void navigate({ search: {}, replace: true })} />
+          }
+        />
       )}
     </>
   );
