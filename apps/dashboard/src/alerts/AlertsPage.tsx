@@ -1,7 +1,6 @@
 import { useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
-import { Crumb, TopBar } from '../frame/page.tsx';
-import { SearchTabs } from '../frame/Tabs.tsx';
+import { Crumb, SearchTabs, TopBar } from '../frame/page.tsx';
 import { AlertDialog } from './AlertDialog.tsx';
 import { AlertList } from './AlertList.tsx';
 import { newForm } from './form-state.ts';

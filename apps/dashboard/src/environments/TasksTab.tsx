@@ -4,7 +4,7 @@ import type { EnvironmentDiscoveryView, JsonValue } from '@palestra/protocol';
 import { useMemo, useState } from 'react';
 import { difficultyQuery } from '../data/environments.ts';
 import { formatCount, formatReward, formatShare, plural, UNKNOWN } from '../format/number.ts';
-import { ListAndDetails } from '../frame/ListAndDetails.tsx';
+import { ListAndDetails } from '../table/ListAndDetails.tsx';
 import { ErrorState } from '../frame/states.tsx';
 import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
 import { PlainText } from '../text/PlainText.tsx';

@@ -6,7 +6,7 @@ import { meQuery } from '../data/queries.ts';
 import { formatBytes, formatCount, plural, UNKNOWN } from '../format/number.ts';
 import { formatAbsolute } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
-import { Details, ListAndDetails } from '../frame/ListAndDetails.tsx';
+import { Details, ListAndDetails } from '../table/ListAndDetails.tsx';
 import { Crumb, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { lensNames } from '../run/LensMenu.tsx';

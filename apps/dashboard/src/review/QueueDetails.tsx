@@ -8,7 +8,7 @@ import { closeReviewQueue, deleteReviewQueue, reviewQueueQuery } from '../data/r
 import { formatCount, plural } from '../format/number.ts';
 import { formatAbsolute } from '../format/time.ts';
 import { ConfirmDialog } from '../frame/ConfirmDialog.tsx';
-import { Details } from '../frame/ListAndDetails.tsx';
+import { Details } from '../table/ListAndDetails.tsx';
 import { Menu, MenuItem } from '../frame/Menu.tsx';
 import { Markdown } from '../text/Markdown.tsx';
 import { PlainText } from '../text/PlainText.tsx';

@@ -5,7 +5,7 @@ import { reviewQueuesQuery } from '../data/reviews.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { formatAbsolute } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
-import { ListAndDetails } from '../frame/ListAndDetails.tsx';
+import { ListAndDetails } from '../table/ListAndDetails.tsx';
 import { Crumb, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { type Column, DataTable } from '../table/DataTable.tsx';

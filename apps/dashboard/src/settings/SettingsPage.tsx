@@ -1,6 +1,5 @@
 import { useSearch } from '@tanstack/react-router';
-import { Crumb, TopBar } from '../frame/page.tsx';
-import { SearchTabs } from '../frame/Tabs.tsx';
+import { Crumb, SearchTabs, TopBar } from '../frame/page.tsx';
 import { AppearanceTab } from './AppearanceTab.tsx';
 import { AuditTab } from './AuditTab.tsx';
 import { BrowsersTab } from './BrowsersTab.tsx';
