@@ -218,6 +218,15 @@ describe('a link to a comparison', () => {
     expect(await statuses(read, paths)).toEqual(refused(paths));
   });
 
+  test('of three rollouts shows these three, and no fourth', async () => {
+    const [a, b, c, d] = rollouts['shown']! as [string, string, string, string];
+    const { read } = await guestOf({ rollouts: [a, b, c] });
+    const open = [`/v1/diff?a=${a}&b=${b}`, `/v1/diff?a=${c}&b=${a}`, `/v1/rollouts/${c}/messages`, `/v1/rollouts/${b}/header`];
+    expect(await statuses(read, open)).toEqual(open.map((path) => `200 ${path}`));
+    const paths = [`/v1/diff?a=${a}&b=${d}`, `/v1/rollouts/${d}/header`];
+    expect(await statuses(read, paths)).toEqual(refused(paths));
+  });
+
   test('of rollouts shows these two', async () => {
     const [a, b, c] = rollouts['shown']! as [string, string, string];
     const { read } = await guestOf({ rollouts: [a, b] });
@@ -315,6 +324,7 @@ describe('every kind of link', () => {
       { runs: ['scopes shown'] },
       { runs: ['scopes shown', ids['shown']] },
       { rollouts: [rollouts['shown']![0], rollouts['shown']![0]] },
+      { rollouts: rollouts['shown']!.slice(0, 5) },
       { run: 'scopes shown', q: 'stop:nonsense' },
       { run: 'scopes shown', q: '(' },
       { kind: 'run', run: 'scopes shown' },

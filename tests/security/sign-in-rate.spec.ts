@@ -42,6 +42,8 @@ describe('M6: wrong credentials of one address', () => {
       'confirmed links',
       (origin) => fetch(`${origin}/login`, { method: 'POST', body: new URLSearchParams({ token: guess() }), redirect: 'manual' }),
     ],
+    ['share links', (origin) => fetch(`${origin}/share/${guess()}`)],
+    ['images of share links', (origin) => fetch(`${origin}/share/${guess()}/image.png`)],
     // Whatever a client says of its address.
     [
       'keys with a forged address',

@@ -185,7 +185,7 @@ export const DEMO_RUNS = ['demo-learner', 'demo-baseline'] as const;
 export const DEMO_TAG = 'demo';
 export const DEMO_ENVIRONMENT = 'demo-ctf';
 
-/** What a share link shows: one rollout, the overview of a run, rollouts of a run that match, or a comparison of runs or of two rollouts. */
+/** What a share link shows: one rollout, the overview of a run, rollouts of a run that match, or a comparison of runs or rollouts. */
 export const SHARE_KINDS = ['rollout', 'run', 'query', 'runs', 'rollouts'] as const;
 export type ShareKind = (typeof SHARE_KINDS)[number];
 

@@ -9,7 +9,8 @@ import { UnauthenticatedRateLimit } from '../platform/http/unauthenticated-rate-
 import { CLOCK, PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { ShareImages } from './share-image.service.ts';
 import { sharePage, sharePageGone } from './share-page.ts';
-import { presentScope, selectRunNames } from './share-scope.ts';
+import type { Preview } from './share-preview.service.ts';
+import { haveRollouts, presentScope, selectRunNames } from './share-scope.ts';
 
 const HEADERS = {
   'content-security-policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -52,7 +53,7 @@ export class SharePageService {
   /** The page of a link: it describes what the link shows for previews and redirects a browser to it. */
   async open(token: string, request: FastifyRequest): Promise<SharePage> {
     const share = await this.#load(token, request);
-    const [scope, preview] = share === null ? [null, null] : await Promise.all([this.#scopeOf(share), this.images.preview(share)]);
+    const [scope, preview] = share === null ? [null, null] : await Promise.all([this.#scopeOf(share), this.#previewOf(share)]);
     if (!share || !scope || !preview) return GONE;
     const seconds = (share.expiresAt.getTime() - this.clock.now()) / 1000;
     const headers = { ...HEADERS, 'set-cookie': cookieOf(SHARE_COOKIE, token, seconds, this.origin.url) };
@@ -67,6 +68,16 @@ export class SharePageService {
     return png ? { status: 200, type: 'image/png', headers: HEADERS, body: png } : GONE;
   }
 
+  /** A reader reaches the page also while too many previews are being made: then the preview has no figures. */
+  async #previewOf(share: LoadedShare): Promise<Preview | null> {
+    try {
+      return await this.images.preview(share);
+    } catch (error) {
+      if (!(error instanceof PalestraError && error.code === 'capacity_exhausted')) throw error;
+      return { title: 'Shared page', description: `Shared by ${share.org.name}`, chart: { lines: [] } };
+    }
+  }
+
   /** Null for an unknown link, which counts as a failure of its address. */
   async #load(token: string, request: FastifyRequest): Promise<LoadedShare | null> {
     const share = await this.access.load(token);
@@ -74,8 +85,10 @@ export class SharePageService {
     return share;
   }
 
-  /** Null when one of its runs was deleted. */
+  /** Null when one of its runs or rollouts was deleted. */
   async #scopeOf(share: LoadedShare) {
-    return presentScope(share, share.org.name, await selectRunNames(this.database.pool, share.orgId, share.runIds));
+    const { pool } = this.database;
+    if (!(await haveRollouts(pool, share.orgId, share.rolloutIds))) return null;
+    return presentScope(share, share.org.name, await selectRunNames(pool, share.orgId, share.runIds));
   }
 }

@@ -3,14 +3,21 @@ import type { Preview } from './share-preview.service.ts';
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 const escape = (text: string): string => text.replace(/[&<>"']/g, (character) => entities[character]!);
-/** Characters of a title or description; previews show fewer. */
+/** Code points of a title or description; previews show fewer. */
 const MOST = 300;
-const cut = (text: string): string => (text.length > MOST ? `${text.slice(0, MOST - 1).toWellFormed()}…` : text);
+/** Characters that change the direction of the text after them, which would turn around what the chat shows beside it. */
+const DIRECTIONS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** A text on one line, as it is shown in a chat. */
+function line(text: string): string {
+  const points = [...text.toWellFormed().replace(DIRECTIONS, '').replace(/[\s\p{Cc}]+/gu, ' ').trim()];
+  return points.length > MOST ? `${points.slice(0, MOST - 1).join('')}…` : points.join('');
+}
 
 /** A page without scripts that describes what a link shows (Open Graph) and redirects to `target`. */
 export function sharePage(preview: Preview, { target, url }: { target: string; url: string }): string {
-  const title = escape(cut(preview.title));
-  const description = escape(cut(preview.description));
+  const title = escape(line(preview.title));
+  const description = escape(line(preview.description));
   const image = escape(`${url}/image.png`);
   return page(
     `${title} · Palestra`,

@@ -20,8 +20,9 @@ export interface Preview {
   chart: Chart;
 }
 
-/** Rollouts whose rewards the chart of a list draws. */
+/** Points of the curve of a run, and the newest rollouts of a list, whose rewards are drawn from low to high. */
 const DRAWN = 200;
+const COUNTS: Record<number, string> = { 2: 'Two', 3: 'Three', 4: 'Four' };
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 /** Title, figure and chart of what a link covers: nothing else of the organisation. */
@@ -57,7 +58,7 @@ export class SharePreviews {
       case 'runs':
         return this.#comparison(guest, share.runIds);
       case 'rollouts':
-        return this.#pair(guest, share.rolloutIds);
+        return this.#rollouts(guest, share.rolloutIds);
       default:
         return this.#rollout(guest, share.rolloutIds[0]!);
     }
@@ -79,13 +80,13 @@ export class SharePreviews {
     };
   }
 
-  async #pair(guest: Caller, ids: readonly string[]): Promise<Preview> {
-    const [a, b] = await Promise.all([this.#read(guest, ids[0]!), this.#read(guest, ids[1]!)]);
-    const about = (side: typeof a) => `${side.task}, ${side.reward}, ${plural(side.rollout.turns, 'turn')}`;
+  async #rollouts(guest: Caller, ids: readonly string[]): Promise<Preview> {
+    const read = await Promise.all(ids.map((id) => this.#read(guest, id)));
+    const about = ({ task, reward, rollout }: (typeof read)[number]) => `${task}, ${reward}, ${plural(rollout.turns, 'turn')}`;
     return {
-      title: `Two rollouts: ${a.reward} against ${b.reward}`,
-      description: `A: ${about(a)} · B: ${about(b)}`,
-      chart: { lines: [a.line, b.line] },
+      title: `${COUNTS[ids.length]} rollouts: ${read.map(({ reward }) => reward).join(' against ')}`,
+      description: read.map((one, at) => `${'ABCD'[at]}: ${about(one)}`).join(' · '),
+      chart: { lines: read.map(({ line }) => line) },
     };
   }
 
@@ -97,7 +98,7 @@ export class SharePreviews {
     let sum = 0;
     return {
       rollout,
-      line: rewards.map((reward) => (sum += reward ?? 0)),
+      line: { figure: formatReward(rollout.reward), values: rewards.map((reward) => (sum += reward ?? 0)) },
       task: rollout.task_index === null ? (rollout.rolloutName ?? 'rollout') : `${rollout.split ?? 'task'} ${rollout.task_index}`,
       reward: rollout.reward === null ? 'not scored' : `reward ${formatReward(rollout.reward)}`,
     };
@@ -117,7 +118,8 @@ export class SharePreviews {
     const over = plural(kpi?.value == null ? summary.rollouts : kpi.denominator, 'rollout');
     const steps = summary.steps.count > 0 ? `, ${plural(summary.steps.count, 'step')}` : '';
     const figure = { short, long: `${short} over ${over}${steps}` };
-    return { name, figure, line: await this.#curve(scope.seq, summary.phase), environments: environments.slice(0, 3) };
+    const line = { figure: formatReward(kpi?.value), values: await this.#curve(scope.seq, summary.phase) };
+    return { name, figure, line, environments: environments.slice(0, 3) };
   }
 
   async #curve(runSeq: number, phase: string | null): Promise<(number | null)[]> {
@@ -129,11 +131,13 @@ export class SharePreviews {
   async #list(guest: Caller, id: string, q: string): Promise<Preview> {
     const run = await this.runs.get(guest, id);
     const list = await this.runs.rollouts(guest, id, { q, sort: 'created_at', order: 'desc', limit: DRAWN, offset: 0 });
-    const count = `${list.total}${list.total_is === 'at_least' ? ' or more' : ''} rollout${list.total === 1 ? '' : 's'}`;
+    const isExact = list.total_is !== 'at_least';
+    const count = `${list.total}${isExact ? '' : ' or more'} rollout${list.total === 1 ? '' : 's'}`;
+    const rewards = list.rollouts.flatMap(({ reward }) => reward ?? []).toSorted((a, b) => a - b);
     return {
       title: `${run.name}: ${count}`,
       description: q === '' ? `${count} of the run` : `${count} match ${q}`,
-      chart: { lines: [list.rollouts.map(({ reward }) => reward).toReversed()] },
+      chart: { lines: [{ figure: `${list.total}${isExact ? '' : '+'}`, values: rewards }] },
     };
   }
 

@@ -12,6 +12,17 @@ export async function selectRunNames(pool: pg.Pool, orgId: string, ids: readonly
   return new Map(rows.map(({ id, name }) => [id, name]));
 }
 
+/** Whether every one of these rollouts exists, in a run that exists. Plan: Index Scan using rollout_heads_org_id_id_key. */
+export async function haveRollouts(pool: pg.Pool, orgId: string, ids: readonly string[]): Promise<boolean> {
+  if (ids.length === 0) return true;
+  const { rowCount } = await pool.query(
+    `SELECT FROM rollout_heads h JOIN runs r ON r.seq = h.run_seq
+     WHERE h.org_id = $1 AND h.id = ANY($2::uuid[]) AND r.org_id = $1 AND r.deleted_at IS NULL`,
+    [orgId, ids],
+  );
+  return rowCount === ids.length;
+}
+
 /** What a link shows; null when one of its runs was deleted. */
 export function presentScope(row: ShareLinkModel, org: string, names: ReadonlyMap<string, string>) {
   const runs = row.runIds.flatMap((id) => (names.has(id) ? [{ id, name: names.get(id)! }] : []));

@@ -7,6 +7,7 @@ import { headerQuery } from '../data/rollout.ts';
 import { formatReward, UNKNOWN } from '../format/number.ts';
 import { taskLabel } from '../format/task.ts';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
+import { ShareButton } from '../frame/ShareButton.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { boardOf } from '../groups/align.ts';
 import { CellDialog, type Chosen } from '../groups/CellDialog.tsx';
@@ -50,7 +51,9 @@ export function RolloutLanes({ ids }: { ids: readonly string[] }) {
             <Crumb>{ids.length} rollouts</Crumb>
           </>
         }
-      />
+      >
+        <ShareButton target={{ kind: 'rollouts', rollouts: ids }} />
+      </TopBar>
       {failed ? (
         <ErrorState error={failed.error!} retry={() => void failed.refetch()} />
       ) : !best ? (
@@ -61,7 +64,7 @@ export function RolloutLanes({ ids }: { ids: readonly string[] }) {
             {whole.map((member, at) => (
               <span key={member.id}>
                 <span className="strong">{'ABCD'[at]}</span>{' '}
-                <Link to="/rollout/$id" params={{ id: member.id }} search={{}} className="link">
+                <Link to="/rollout/$id" params={{ id: member.id }} search={{}} className="link underline">
                   {taskLabel(member)}
                 </Link>{' '}
                 step {member.step ?? UNKNOWN}, sample {member.sample ?? UNKNOWN}, {formatReward(member.reward)}

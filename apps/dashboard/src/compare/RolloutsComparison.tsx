@@ -87,7 +87,7 @@ function Side({ rollout, action, open, texts }: { rollout: string; action: Actio
           params={{ id: rollout }}
           hash={`m-${action.index}`}
           search={{}}
-          className="label flex-none hover:text-accent hover:underline"
+          className="label flex-none text-ink-2 hover:text-accent hover:underline"
         >
           #{action.index}
         </Link>

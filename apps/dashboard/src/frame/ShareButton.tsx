@@ -31,7 +31,7 @@ const COVERED: Record<ShareTarget['kind'], string> = {
   run: 'the current figures and curves of this overview, but no list of rollouts, no texts and no other run.',
   query: 'the task, reward and stop reason of the rollouts that match at that time. They cannot change the query or see other rollouts.',
   runs: 'the current figures, curves and tasks of this comparison, but no rollouts, no settings and no other run.',
-  rollouts: 'these two rollouts with their texts and images, and nothing else of the organisation.',
+  rollouts: 'these rollouts with their texts and images, and nothing else of the organisation.',
 };
 
 /** Shares a page: its address for members, a link with an expiry for other people. */
@@ -101,8 +101,13 @@ const partOf = (target: ShareTarget): { rollout?: string; run?: string } => {
 const isOf = (target: ShareTarget, share: Share): boolean =>
   share.kind === target.kind &&
   (target.kind !== 'query' || share.q === target.q.trim()) &&
-  (target.kind !== 'runs' || target.runs.every((id) => share.runs.some((run) => run.id === id))) &&
-  (target.kind !== 'rollouts' || target.rollouts.every((id) => share.rollouts.includes(id)));
+  (target.kind !== 'runs' ||
+    isSameSet(
+      target.runs,
+      share.runs.map(({ id }) => id),
+    )) &&
+  (target.kind !== 'rollouts' || isSameSet(target.rollouts, share.rollouts));
+const isSameSet = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((one) => b.includes(one));
 
 function NewLink({ target }: { target: ShareTarget }) {
   const [days, setDays] = useState('30');

@@ -15,7 +15,7 @@ function nameOf({ kind, rollouts, runs, q }: Share): string {
     case 'rollout':
       return `Rollout ${rollouts[0]}`;
     case 'rollouts':
-      return `Rollouts ${rollouts.map((id) => id.slice(0, 8)).join(' and ')}`;
+      return `Rollouts ${rollouts.map((id) => id.slice(0, 8)).join(', ')}`;
     case 'run':
       return `Overview of ${names}`;
     case 'runs':

@@ -7,7 +7,7 @@ const run = z.string().min(1).max(512);
 export const createShareSchema = z
   .strictObject({
     rollout: z.uuid().optional().describe('One rollout.'),
-    rollouts: z.array(z.uuid()).length(2).optional().describe('The comparison of two rollouts.'),
+    rollouts: z.array(z.uuid()).min(2).max(4).optional().describe('The comparison of these rollouts.'),
     run: run.optional().describe('The overview of a run, by id or name; with `q`, its rollouts that match.'),
     runs: z.array(run).min(2).max(4).optional().describe('The comparison of these runs, by id or name.'),
     q: z.string().max(2_000).optional().describe('Only with `run`: a list of the rollouts that match whenever the link is read.'),
@@ -39,7 +39,7 @@ export type CreateShare = z.infer<typeof createShareSchema>;
 
 const scope = {
   kind: z.enum(SHARE_KINDS),
-  rollouts: z.array(z.string()).describe('Ids of the shared rollouts: one, or the two of a comparison.'),
+  rollouts: z.array(z.string()).describe('Ids of the shared rollouts: one, or those of a comparison.'),
   runs: z.array(z.object({ id: z.string(), name: z.string() })).describe('The run, or the runs of a comparison.'),
   q: z.string().nullable().describe('The query of a shared list.'),
   with_rollouts: z.boolean().describe('The link also opens the rollouts of the run or of the list.'),
