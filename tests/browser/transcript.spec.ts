@@ -113,6 +113,18 @@ test('formulas are MathML; amounts of money and code stay text', async () => {
   expect(parts[0]).toBeLessThan(parts[1]!);
   const frame = feed(page).locator('menclose');
   expect(await frame.evaluate((element) => getComputedStyle(element).borderTopWidth)).toBe('1px');
+  // Brackets are as tall as the matrix between them.
+  await page.evaluate(() => document.fonts.ready.then(() => true));
+  const heights = () =>
+    feed(page)
+      .locator('mtable mtable')
+      .evaluate((matrix) => [matrix.previousElementSibling!, matrix].map((part) => part.getBoundingClientRect().height));
+  await expect
+    .poll(async () => {
+      const [bracket, matrix] = await heights();
+      return bracket! / matrix!;
+    })
+    .toBeGreaterThan(0.9);
   // Readers find and copy the source.
   expect(await feed(page).locator('.formula[title*="boxed"]').getAttribute('title')).toBe('$\\boxed{\\frac{\\sqrt{\\pi}}{2}}$');
   expect(await axeFaults(page)).toEqual([]);
@@ -121,15 +133,16 @@ test('formulas are MathML; amounts of money and code stay text', async () => {
   await close();
 });
 
-test('a transcript without formulas does not load their renderer', async () => {
+test('a transcript without formulas loads neither their renderer nor their font', async () => {
   const { page, close } = await openPage(browser, palestra, light);
   const files: string[] = [];
   page.on('request', (request) => files.push(request.url()));
   await visit(page, `${palestra.url}/rollout/${ids.json}`, 'Look everyone up.');
   await loaded(page);
-  expect(files.filter((file) => file.includes('formula-renderer'))).toEqual([]);
+  const ofFormulas = () => files.filter((file) => /formula-renderer.*js$|stix-two-math.*woff2$/.test(file));
+  expect(ofFormulas()).toEqual([]);
   await visit(page, `${palestra.url}/rollout/${ids.formulas}`, 'certain of the time');
-  await expect.poll(() => files.filter((file) => file.includes('formula-renderer')).length).toBe(1);
+  await expect.poll(() => ofFormulas().length).toBe(2);
   await close();
 });
 
@@ -214,6 +227,23 @@ test('JSON of 6 MB and JSON of 10 000 levels are text, and a list of 900 numbers
   const tree = feed(page).getByRole('tree').last();
   await tree.getByText(/^Show 850 more$/).waitFor();
   expect(await tree.getByRole('treeitem').count()).toBe(52);
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('expand all opens the raw lines of a very large text, and its button closes and opens them', async () => {
+  const { page, complaints, close } = await open(light, ids.large, 'Large values.');
+  const button = (name: RegExp | string) => feed(page).getByRole('button', { name }).first();
+  const lines = feed(page).getByRole('region', { name: /^Raw lines, part 1 of/ });
+  await button(/^Show raw lines/).waitFor();
+  await page.keyboard.press('E');
+  await lines.getByText('"name":"row 0"').waitFor();
+  await button('Show less').click();
+  await lines.waitFor({ state: 'detached' });
+  await button(/^Show raw lines/).click();
+  await lines.getByText('"name":"row 0"').waitFor();
+  await page.keyboard.press('E');
+  await lines.waitFor({ state: 'detached' });
   expect(complaints).toEqual([]);
   await close();
 });

@@ -23,5 +23,5 @@ export function useRollout(): RolloutContext {
   return context;
 }
 
-/** Whether a row is collapsed, opened by the reader, or opened by "expand all", which leaves very large texts collapsed. */
-export type Openness = 'folded' | 'open' | 'all';
+/** Whether a row is collapsed, open, or open on paper, which has only the beginning of very large texts. */
+export type Openness = 'folded' | 'open' | 'printed';

@@ -47,7 +47,7 @@ export function useSelection(outline: RolloutOutline, items: readonly Transcript
   return { selected, message: selected >= 0 ? message : null, select, go };
 }
 
-/** Which rows are open: those that the reader toggledRows, all rows, or all reasoning. */
+/** Which rows are open: those that the reader toggled, all rows, or all reasoning. */
 export function useOpenRows() {
   const [toggledRows, setToggledRows] = useState<ReadonlySet<number>>(new Set());
   const [all, setAll] = useState(false);
@@ -63,8 +63,7 @@ export function useOpenRows() {
     (item: TranscriptItem): Openness => {
       const openByDefault = all || (reasoning && item.kind === 'message' && item.type === 'reasoning');
       const toggled = toggledRows.has(item.anchor);
-      if (openByDefault) return toggled ? 'folded' : 'all';
-      return toggled ? 'open' : 'folded';
+      return toggled === openByDefault ? 'folded' : 'open';
     },
     [toggledRows, all, reasoning],
   );

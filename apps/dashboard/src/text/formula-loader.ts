@@ -15,7 +15,7 @@ export function onFormulasLoaded(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** Loads the renderer (80 kB) once. After a failure the formulas stay source text, and the next text with a formula tries again. */
+/** Loads the renderer (80 kB) once; the browser loads its font (400 kB) with the first formula. After a failure the formulas stay source text, and the next text with a formula tries again. */
 export function loadFormulas(): void {
   loading ??= import('./formula-renderer.ts').then(
     ({ renderFormula }) => {

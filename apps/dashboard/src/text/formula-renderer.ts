@@ -1,4 +1,5 @@
 import katex from 'katex';
+import './formula.css';
 import type { Formula } from './formula-syntax.ts';
 
 /** Nested elements. Browsers lay out deeply nested fractions slowly. */
@@ -19,8 +20,8 @@ function depthOf(markup: string): number {
 }
 
 /**
- * The MathML of an untrusted formula; null if it has an error, uses a command that needs trust, or becomes too large. MathML needs neither
- * inline styles, which the content security policy forbids, nor fonts. The result is not safe by itself: `markdown.ts` applies an allowlist.
+ * The MathML of an untrusted formula; null if it has an error, uses a command that needs trust, or becomes too large. MathML needs no inline
+ * styles, which the content security policy forbids, and one font. The result is not safe by itself: `markdown.ts` applies an allowlist.
  */
 export function renderFormula({ tex, display }: Formula): string | null {
   try {

@@ -28,7 +28,7 @@ export function PrintedTranscript({
   useEffect(() => {
     if (ready) void formulasSettled().then(onReady);
   }, [ready, onReady]);
-  const openness = (item: TranscriptItem): Openness => (item.kind === 'message' ? 'all' : 'folded');
+  const openness = (item: TranscriptItem): Openness => (item.kind === 'message' ? 'printed' : 'folded');
   return (
     <div role="feed" aria-label="Transcript" className="min-h-0 max-w-[1040px] overflow-auto print:overflow-visible">
       {items.map((item, row) => {
