@@ -114,6 +114,26 @@ export async function openPage(browser: Browser, palestra: SharedPalestra, view:
   return { page, complaints, close: () => releaseContext(warm, view) };
 }
 
+/** A page of a browser without a session, in its own context. `refused`: statuses and paths of answers that are errors. */
+export async function openStranger(browser: Browser, { width, theme }: { width: number; theme: View['theme'] }) {
+  const context = await browser.newContext({ viewport: { width, height: width < 500 ? 844 : 800 }, colorScheme: theme });
+  context.setDefaultTimeout(60_000);
+  const page = await context.newPage();
+  watchRequests(page);
+  const complaints: string[] = [];
+  page.on('pageerror', (error) => complaints.push(error.message));
+  page.on('console', (message) => {
+    // The browser logs every refused request: see `refused`.
+    const expected = /status of 40[14]/.test(message.text());
+    if ((message.type() === 'error' || message.type() === 'warning') && !expected) complaints.push(message.text());
+  });
+  const refused: string[] = [];
+  page.on('response', (response) => {
+    if (response.status() >= 400) refused.push(`${response.status()} ${new URL(response.url()).pathname}`);
+  });
+  return { page, complaints, refused, close: () => context.close() };
+}
+
 /** A page with an event stream never reaches `networkidle`; wait for its content instead. */
 export async function visit(page: Page, url: string, text: string): Promise<void> {
   await page.goto(url, { waitUntil: 'domcontentloaded' });

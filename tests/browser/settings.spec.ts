@@ -1,57 +1,27 @@
 import type { Browser } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
-import { axeFaults, expectSound, expectSoundInEveryView, launch, loaded, openPage, shoot, type View, visit } from './browser.ts';
-import { uploadRollout } from './upload.ts';
+import { axeFaults, expectSound, expectSoundInEveryView, launch, openPage, openStranger, shoot, type View, visit } from './browser.ts';
+import { createShare, type UploadedMessage, uploadRollout } from './upload.ts';
 
-/** Keys, members, shared rollouts and the checker. Tests use the created keys and links over HTTP and in other browsers. */
+/** Keys, members, the organisation and the checker. Tests use the created keys and links over HTTP and in other browsers. */
 
 let palestra: SharedPalestra;
 let browser: Browser;
 let rollout: string;
-let sibling: string;
 const light: View = { width: 1280, theme: 'light' };
 
-const episode = (answer: string) => [
-  { type: 'user_message', content: 'Who put out the lamp?' } as const,
-  { type: 'tool_call', name: 'accuse', callId: 'c1', content: '{"suspect": "Everett Moss"}' } as const,
-  { type: 'tool_result', callId: 'c1', content: answer, reward: 1, isFinished: true } as const,
+const episode: UploadedMessage[] = [
+  { type: 'user_message', content: 'Who put out the lamp?' },
+  { type: 'assistant_message', content: 'Everett Moss.', reward: 1, isFinished: true },
 ];
 
 beforeAll(async () => {
   [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
-  const [runName, task, step] = ['shared-run', 3, 7];
-  rollout = await uploadRollout(palestra, { runName, task, step, sample: 0, n: 2, messages: episode('Everett Moss lowers his eyes.') });
-  sibling = await uploadRollout(palestra, { runName, task, step, sample: 1, n: 2, messages: episode('The inspector shakes his head.') });
+  rollout = await uploadRollout(palestra, { runName: 'shared-run', task: 3, step: 7, sample: 0, messages: episode });
 });
 
 const statusOf = async (path: string, key: string) => (await fetch(palestra.url + path, { headers: { 'x-api-key': key } })).status;
-
-async function createShare(body: object = {}) {
-  const answer = await fetch(`${palestra.url}/v1/shares`, {
-    method: 'POST',
-    headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },
-    body: JSON.stringify({ rollout, ...body }),
-  });
-  return (await answer.json()) as { id: string; url: string };
-}
-
-/** A browser without a session. Its request of /v1/me is rejected, and the browser logs that. */
-async function stranger(view: View = light) {
-  const context = await browser.newContext({ viewport: { width: view.width, height: 800 }, colorScheme: view.theme });
-  const page = await context.newPage();
-  const complaints: string[] = [];
-  page.on('pageerror', (error) => complaints.push(error.message));
-  page.on('console', (message) => {
-    const expected = /status of 40[14]/.test(message.text());
-    if ((message.type() === 'error' || message.type() === 'warning') && !expected) complaints.push(message.text());
-  });
-  const refused: string[] = [];
-  page.on('response', (response) => {
-    if (response.status() >= 400) refused.push(`${response.status()} ${new URL(response.url()).pathname}`);
-  });
-  return { page, complaints, refused, close: () => context.close() };
-}
 
 test('a new key has its scopes and is rejected after it is revoked', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
@@ -99,7 +69,7 @@ test('a new member signs in by a link, cannot change settings, and is signed out
   await shoot(page, 'settings-member-added-1280-light');
   expect(await axeFaults(page)).toEqual([]);
 
-  const ada = await stranger();
+  const ada = await openStranger(browser, light);
   await ada.page.goto(link, { waitUntil: 'domcontentloaded' });
   await ada.page.getByRole('button', { name: 'Sign in' }).click();
   await ada.page.getByText('shared-run').first().waitFor();
@@ -112,7 +82,7 @@ test('a new member signs in by a link, cannot change settings, and is signed out
   await ada.page.getByRole('row', { name: /Ada Finch/ }).waitFor();
   expect(await ada.page.getByRole('button', { name: /^Leave me|^Sign-in link for me/ }).count()).toBe(0);
 
-  const used = await stranger();
+  const used = await openStranger(browser, light);
   await used.page.goto(link, { waitUntil: 'domcontentloaded' });
   await used.page.getByText('it was used or has expired').waitFor();
   await used.close();
@@ -153,7 +123,7 @@ test('settings of the organisation are saved, and a link signs in to a new organ
   await page.getByLabel(/^Name: lower-case/).fill('vision-team');
   await page.getByRole('button', { name: 'Create organisation' }).click();
   const link = await page.getByRole('status').locator('code').innerText();
-  const other = await stranger();
+  const other = await openStranger(browser, light);
   await other.page.goto(link, { waitUntil: 'domcontentloaded' });
   await other.page.getByRole('button', { name: 'Sign in' }).click();
   await other.page.waitForURL(/\/vision-team\/runs/);
@@ -179,41 +149,6 @@ test('row height and theme are stored, and the keyboard map opens', async () => 
   await page.getByRole('dialog', { name: 'Keyboard' }).waitFor();
   expect(complaints).toEqual([]);
   await close();
-});
-
-test('a shared link shows only its rollout, until it is revoked', async () => {
-  const { url } = await createShare({ message: 2 });
-  const guest = await stranger();
-  const { page } = guest;
-  await page.goto(url, { waitUntil: 'domcontentloaded' });
-  await page.waitForURL(`${palestra.url}/rollout/${rollout}#m-2`);
-  await page.getByText('Everett Moss lowers his eyes.').first().waitFor();
-  await page.getByText(`shared by ${palestra.namespace}`).waitFor();
-  expect(await page.getByRole('navigation', { name: 'Main' }).count()).toBe(0);
-  expect(await page.getByRole('link', { name: 'API keys' }).count()).toBe(0);
-  expect(await page.getByRole('tab', { name: 'Notes' }).count()).toBe(0);
-  await loaded(page);
-  // Who it is, is asked once; nothing that the link does not cover is asked for.
-  expect(guest.refused).toEqual(['401 /v1/me']);
-  await shoot(page, 'shared-rollout-1280-light');
-  await expectSound(page);
-  expect(await axeFaults(page)).toEqual([]);
-  await visit(page, `${palestra.url}/rollout/${sibling}`, 'Sign in');
-  await page.getByRole('link', { name: 'another page' }).click();
-  await page.getByText('Everett Moss lowers his eyes.').first().waitFor();
-  await visit(page, `${palestra.url}/keys`, 'Sign in');
-
-  const owner = await openPage(browser, palestra, light);
-  await visit(owner.page, `${palestra.url}/settings?tab=shares`, rollout);
-  await owner.page.getByRole('button', { name: `Revoke the link to Rollout ${rollout}` }).click();
-  await owner.page.getByRole('button', { name: 'Revoke link' }).click();
-  await owner.page.getByText('No shared links.').waitFor();
-  expect(owner.complaints).toEqual([]);
-  await owner.close();
-  await visit(page, `${palestra.url}/rollout/${rollout}`, 'it has expired or was revoked');
-  await shoot(page, 'shared-gone-1280-light');
-  expect(guest.complaints).toEqual([]);
-  await guest.close();
 });
 
 test('the checker shows the fields of the upload of each trainer', async () => {
@@ -262,7 +197,7 @@ test('the checker shows the fields of the upload of each trainer', async () => {
 });
 
 test('every page is sound and accessible in every view', async () => {
-  await createShare();
+  await createShare(palestra, { rollout });
   const { page, complaints, close } = await openPage(browser, palestra, light);
   const pages: [name: string, path: string, text: string][] = [
     ['keys', '/keys', 'Create key'],

@@ -72,3 +72,14 @@ export async function uploadRollout(palestra: SharedPalestra, rollout: UploadedR
   for (let at = 0; at < events.length; at += 2_000) await uploadEvents(palestra, events.slice(at, at + 2_000));
   return id;
 }
+
+/** A link for people without an account. */
+export async function createShare(palestra: SharedPalestra, body: object): Promise<{ id: string; url: string; path: string }> {
+  const answer = await fetch(`${palestra.url}/v1/shares`, {
+    method: 'POST',
+    headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  if (!answer.ok) throw new Error(`POST /v1/shares: ${answer.status} ${await answer.text()}`);
+  return (await answer.json()) as { id: string; url: string; path: string };
+}

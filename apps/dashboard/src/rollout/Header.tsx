@@ -74,7 +74,13 @@ export function Header({
   const verdict = header.verified === null ? undefined : verdicts[header.verified];
   const best = header.neighbours.best_sample;
   return (
-    <div className="flex h-[40px] flex-none items-center gap-[18px] overflow-x-auto border-b border-line px-4">
+    <div
+      // A phone scrolls it.
+      tabIndex={0}
+      role="region"
+      aria-label="Figures of the rollout"
+      className="flex h-[40px] flex-none items-center gap-[18px] overflow-x-auto border-b border-line px-4"
+    >
       <Figure label="Reward">
         <span className={`inline-flex items-center gap-[6px] ${toneOf(header.reward, solved)}`}>
           {header.reward === null ? (

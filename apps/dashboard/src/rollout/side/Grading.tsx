@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { messagesAtQuery } from '../../data/rollout.ts';
 import { formatCount, formatReward, UNKNOWN } from '../../format/number.ts';
+import { MemberLink } from '../../frame/MemberLink.tsx';
 import { PlainText } from '../../text/PlainText.tsx';
 import { rewardOf } from '../transcript.ts';
 import { goldenAnswerOf, graderTextOf, relatedRolloutsOf, rewardComponentsOf } from './outcome.ts';
@@ -74,9 +74,9 @@ export function RelatedRollouts({ header }: PanelProps) {
           id === null ? (
             <PlainText key={relation} text={name} />
           ) : (
-            <Link key={relation} to="/rollout/$id" params={{ id }} search={{}} preload={false} className="link mono break-all">
+            <MemberLink key={relation} to="/rollout/$id" params={{ id }} search={{}} preload={false} className="link mono break-all">
               {id}
-            </Link>
+            </MemberLink>
           ),
         ])}
       />
