@@ -84,9 +84,9 @@ describe.each(KINDS)('%s', (name, body, text) => {
         await expectSound(page);
         expect(await axeFaults(page, theme === 'dark' ? 'colours' : undefined), `${width} ${theme}`).toEqual([]);
         // A control that can never be used is not shown.
-        const dead = await page.locator('main :is(button, input, select):disabled, [aria-disabled=true]').evaluateAll((all) =>
-          all.map((one) => one.outerHTML.slice(0, 160)),
-        );
+        const dead = await page
+          .locator('main :is(button, input, select):disabled, [aria-disabled=true]')
+          .evaluateAll((all) => all.map((one) => one.outerHTML.slice(0, 160)));
         expect(dead, `${width} ${theme}`).toEqual([]);
         // Who it is, is asked once.
         expect(refused).toEqual(['401 /v1/me']);

@@ -78,7 +78,9 @@ describe('title and description say', () => {
 
   test('of a comparison of runs: both means, and the difference with its interval', async () => {
     const { meta } = await preview({ runs: ['previewed', 'previewed other'] });
-    expect(meta['og:title']).toBe(`previewed: mean reward ${meanOf(shown).text} against previewed other: mean reward ${meanOf(other).text}`);
+    expect(meta['og:title']).toBe(
+      `previewed: mean reward ${meanOf(shown).text} against previewed other: mean reward ${meanOf(other).text}`,
+    );
     const compared = await get(`/v1/compare?runs=${ids['previewed']},${ids['previewed other']}&steps=common&den=effective`);
     const { difference } = compared.pairs[0].metrics.find(({ metric }: { metric: string }) => metric === 'reward_mean');
     expect(meta['og:description']).toMatch(/^Difference to previewed: previewed other [+−-]?[\d.]+( \(95 %: .+ to .+\))?$/);

@@ -62,9 +62,7 @@ function lineSvg(line: readonly (number | null)[], colour: string, y: (value: nu
   const x = (i: number) =>
     round(line.length < 2 ? (AREA.left + AREA.right) / 2 : AREA.left + (i * (AREA.right - AREA.left)) / (line.length - 1));
   const dots = line.length <= 40 ? line.flatMap((value, i) => (value === null ? [] : [`M${x(i)} ${y(value)}h0`])) : [];
-  const path = line
-    .map((value, i) => (value === null ? '' : `${i === 0 || line[i - 1] === null ? 'M' : 'L'}${x(i)} ${y(value)}`))
-    .join('');
+  const path = line.map((value, i) => (value === null ? '' : `${i === 0 || line[i - 1] === null ? 'M' : 'L'}${x(i)} ${y(value)}`)).join('');
   const stroke = `fill="none" stroke="${colour}" stroke-linecap="round" stroke-linejoin="round"`;
   return `<path d="${path}" ${stroke} stroke-width="7"/><path d="${dots.join('')}" ${stroke} stroke-width="18"/>`;
 }

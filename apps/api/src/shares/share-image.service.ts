@@ -35,7 +35,9 @@ export class ShareImages {
     const found = await this.#of(share);
     if (found === null) return null;
     // resvg draws in a thread of libuv's pool.
-    found.png ??= this.#limits.use(share.orgId, async () => (await renderAsync(chartSvg(found.preview.chart), { font: { loadSystemFonts: false } })).asPng());
+    found.png ??= this.#limits.use(share.orgId, async () =>
+      (await renderAsync(chartSvg(found.preview.chart), { font: { loadSystemFonts: false } })).asPng(),
+    );
     return found.png.catch((error: unknown) => {
       found.png = null;
       throw error;

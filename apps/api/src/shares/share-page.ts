@@ -10,7 +10,13 @@ const DIRECTIONS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /** A text on one line, as it is shown in a chat. */
 function line(text: string): string {
-  const points = [...text.toWellFormed().replace(DIRECTIONS, '').replace(/[\s\p{Cc}]+/gu, ' ').trim()];
+  const points = [
+    ...text
+      .toWellFormed()
+      .replace(DIRECTIONS, '')
+      .replace(/[\s\p{Cc}]+/gu, ' ')
+      .trim(),
+  ];
   return points.length > MOST ? `${points.slice(0, MOST - 1).join('')}…` : points.join('');
 }
 
