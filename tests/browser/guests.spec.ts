@@ -55,7 +55,7 @@ const KINDS: [name: string, body: () => object, text: string][] = [
   ['run-rollouts', () => ({ run: RUNS[0], with_rollouts: true }), 'Why do rollouts stop?'],
   ['list', () => ({ run: RUNS[0], q: 'step:1..3' }), 'match'],
   ['list-rollouts', () => ({ run: RUNS[0], q: 'step:1..3', with_rollouts: true }), 'match'],
-  ['runs', () => ({ runs: [...RUNS] }), 'reference'],
+  ['runs', () => ({ runs: [...RUNS] }), 'Reference'],
   ['two-rollouts', () => ({ rollouts: ids[RUNS[0]]!.slice(0, 2) }), 'rows are equal'],
   ['three-rollouts', () => ({ rollouts: ids[RUNS[0]]!.slice(0, 3) }), 'best'],
   ['rollout', () => ({ rollout: ids[RUNS[0]]![0] }), 'Who put out the lamp?'],
@@ -170,7 +170,7 @@ describe('a selection', () => {
     await visit(page, explorer(), 'of 20 rollouts');
     for (const row of [0, 1]) await page.locator('[data-row]').nth(row).getByRole('checkbox').check();
     await bar(page).getByRole('button', { name: 'Share the selection' }).click();
-    await page.getByText('It shows these rollouts.').waitFor();
+    await page.getByText('The link shows these rollouts.').waitFor();
     await page.getByText(/Everyone with the link can read the task, reward and stop reason of the rollouts/).waitFor();
     await page.getByLabel('Expires after').fill('3');
     await page.getByRole('button', { name: 'Create link' }).click();
@@ -206,7 +206,7 @@ describe('a selection', () => {
       .getByRole('button', { name: /^Select all 4/ })
       .click();
     await bar(page).getByRole('button', { name: 'Share the selection' }).click();
-    await page.getByText('It shows all rollouts that match the query, also later ones.').waitFor();
+    await page.getByText('The link shows all rollouts that match the query, including later ones.').waitFor();
     await page.getByRole('checkbox', { name: /^Also open these rollouts/ }).check();
     await page.getByRole('button', { name: 'Create link' }).click();
     const link = await page.getByRole('status').filter({ hasText: 'Valid until' }).locator('code').innerText();
