@@ -68,6 +68,8 @@ async function expectOpen(page: Page): Promise<void> {
   await loaded(page);
   expect(await page.locator('body').innerText()).not.toMatch(NEEDS_ACCOUNT);
   expect(await page.getByRole('navigation', { name: 'Main' }).count()).toBe(0);
+  // A guest opens runs by id, which says nothing to readers.
+  expect(await page.getByRole('heading', { level: 1 }).innerText()).not.toMatch(/[\da-f]{8}-[\da-f]{4}/);
 }
 
 describe.each(KINDS)('%s', (name, body, text) => {

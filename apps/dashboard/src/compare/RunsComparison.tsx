@@ -137,7 +137,7 @@ export function RunsComparison({ names }: { names: readonly string[] }) {
   return (
     <>
       <TopBar
-        title={`Compare ${names.join(', ')}`}
+        title={`Compare ${(runs?.map(({ run }) => run.name) ?? names).join(', ')}`}
         crumbs={
           <>
             <span>Compare</span>
