@@ -166,11 +166,7 @@ describe('names that tenants chose', () => {
   });
 });
 /** Of every page of a link. */
-const ELEMENTS = [
-  ...['<html', '<head', '<meta', '<title', '</title', '<meta', '<meta'],
-  ...Array.from({ length: 13 }, () => '<meta'),
-  ...['</head', '<body', '<p', '<a', '</a', '</p', '</body', '</html'],
-];
+const ELEMENTS = `<html <head <meta <title </title <meta <meta ${'<meta '.repeat(13)}</head <body <p <a </a </p </body </html`.split(' ');
 
 /** The answer to a request whose Host, and what a proxy says of it, are of an attacker. */
 const openAs = (path: string, headers: Record<string, string>): Promise<{ status: number; body: string }> =>
