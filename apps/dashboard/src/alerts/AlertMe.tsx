@@ -1,4 +1,5 @@
 import { lazy, Suspense, useState } from 'react';
+import { useGuest } from '../frame/guest.ts';
 import { type FormState, newForm } from './form-state.ts';
 
 const AlertDialog = lazy(() => import('./AlertDialog.tsx').then((module) => ({ default: module.AlertDialog })));
@@ -12,9 +13,10 @@ interface Props {
   on: string;
 }
 
-/** Creates an alert on what the reader looks at. */
+/** Creates an alert on what the reader looks at. Guests cannot. */
 export function AlertMe({ run, preset, className = 'label link', on }: Props) {
   const [open, setOpen] = useState(false);
+  if (useGuest()) return null;
   return (
     <>
       <button type="button" className={className} onClick={() => setOpen(true)}>

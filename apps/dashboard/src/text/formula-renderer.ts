@@ -1,5 +1,6 @@
 import katex from 'katex';
 import './formula.css';
+import { withAlphabets } from './formula-letters.ts';
 import type { Formula } from './formula-syntax.ts';
 
 /** Nested elements. Browsers lay out deeply nested fractions slowly. */
@@ -37,7 +38,7 @@ export function renderFormula({ tex, display }: Formula): string | null {
     });
     if (html.length > MAX_OUTPUT || html.includes(REFUSED) || depthOf(html) > MAX_DEPTH) return null;
     // The source is the title of the formula. Parsing a style attribute would violate the content security policy.
-    return html.replace(/<annotation[^>]*>[\s\S]*<\/annotation>/, '').replaceAll(/ style="[^"]*"/g, '');
+    return withAlphabets(html.replace(/<annotation[^>]*>[\s\S]*<\/annotation>/, '').replaceAll(/ style="[^"]*"/g, ''));
   } catch {
     // A syntax error, a macro without end, or too deeply nested groups.
     return null;

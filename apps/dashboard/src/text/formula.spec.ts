@@ -63,6 +63,13 @@ describe('what is a formula', () => {
   });
 });
 
+test('letters of other alphabets are their characters, which browsers draw', () => {
+  const letters = (tex: string) => renderFormula({ tex, display: false })!.replaceAll(/<[^>]*>/g, '');
+  expect(letters('\\mathbb{E}_{x \\in \\mathbb{R}}[\\mathcal{L}]')).toBe('𝔼x∈ℝ[ℒ]');
+  expect(letters('\\mathfrak{Zg} \\mathbf{x1} \\boldsymbol{w} \\mathbb{1}')).toBe('ℨ𝔤𝐱𝟏𝒘𝟙');
+  expect(letters('\\mathrm{d} \\mathsf{a} \\mathbf{+}')).toBe('da+');
+});
+
 describe('hostile formulas', () => {
   const render = (tex: string) => renderFormula({ tex, display: true });
   test.each([
