@@ -85,7 +85,8 @@ function AlertRow({ alert, webhook, current, onChange, onDelete }: RowProps) {
           {text}
           <span className="text-ink-3">
             {' '}
-            · {runs === null ? 'all runs' : runs} · {webhook ? `webhook ${webhook.name}` : 'only in these pages'} · by {author}
+            · {runs === null || runs === '*' ? 'all runs' : runs} · {webhook ? `webhook ${webhook.name}` : 'only in these pages'} · by{' '}
+            {author}
           </span>
         </p>
       </div>

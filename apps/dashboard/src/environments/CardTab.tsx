@@ -169,9 +169,9 @@ function UsedBy({ owner, name }: { owner: string; name: string }) {
     <Section title="Used by">
       <Details
         details={[
-          ['runs', formatCount(all.length)],
-          ['rollouts', formatCount(all.reduce((sum, run) => sum + run.rollouts, 0))],
-          ['mean reward', `${formatReward(mean)} · n ${formatCount(scored)}`],
+          ['Runs', formatCount(all.length)],
+          ['Rollouts', formatCount(all.reduce((sum, run) => sum + run.rollouts, 0))],
+          ['Mean reward', `${formatReward(mean)} · n ${formatCount(scored)}`],
         ]}
       />
     </Section>

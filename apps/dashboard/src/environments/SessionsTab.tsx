@@ -13,11 +13,11 @@ export function SessionsTab({ environment }: { environment: string }) {
   const open = groups.some(({ sessions }) => sessions.length > 0);
   return (
     <div className="pb-4">
-      <p className="flex gap-4 px-4 pt-2">
+      <p className="flex flex-wrap gap-x-4 px-4 pt-2">
         <span className="text-ink-3">
           Sessions of your organisation{groups.some(({ managed }) => managed) ? ', and the number of sessions of other organisations' : ''}.
         </span>
-        <Link to="/sessions" search={{ environment, tab: 'ended' }} className="link ml-auto">
+        <Link to="/sessions" search={{ environment, tab: 'ended' }} className="link ml-auto max-[760px]:ml-0">
           Show ended sessions
         </Link>
         <Link to="/sessions" search={{ environment }} className="link">

@@ -67,7 +67,7 @@ export function ToolCard({ tool, terminal }: { tool: ToolSpec; terminal: boolean
       {lines.length === 0 ? (
         <p className="label mt-1">{field.shape.kind === 'object' ? 'No arguments' : `One argument: ${typeName(field)}`}</p>
       ) : (
-        <dl className="mt-1 grid grid-cols-[fit-content(320px)_fit-content(320px)_minmax(0,1fr)] gap-x-4 gap-y-[2px] text-[12px]">
+        <dl className="mt-1 grid grid-cols-[fit-content(320px)_fit-content(320px)_minmax(0,1fr)] gap-x-4 gap-y-[2px] text-[12px] max-[560px]:grid-cols-[fit-content(50%)_minmax(0,1fr)]">
           {lines.map((line, index) => (
             <Argument key={index} line={line} />
           ))}
@@ -91,7 +91,7 @@ function Argument({ line: { name, required, field, depth, choice } }: { line: Li
         )}
       </dt>
       <dd className="mono max-w-[44ch] [overflow-wrap:anywhere] text-ink-3">{type}</dd>
-      <dd className="min-w-0 text-ink-2 [overflow-wrap:anywhere]">
+      <dd className="min-w-0 text-ink-2 [overflow-wrap:anywhere] max-[560px]:col-start-2">
         {field.description && <PlainText text={field.description} />} {notes && <span className="text-ink-3">{notes}</span>}
       </dd>
     </div>

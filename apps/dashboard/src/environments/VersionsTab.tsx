@@ -49,7 +49,7 @@ const columns: Column<VersionView>[] = [
     id: 'made',
     head: 'Created',
     track: '100px',
-    phone: '76px',
+    phone: '92px',
     align: 'right',
     cell: ({ created_at: at }) => (
       <span className="text-ink-3">

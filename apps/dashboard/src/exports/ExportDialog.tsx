@@ -121,12 +121,12 @@ function FormatChoice({ name, chosen, onChoose }: { name: RolloutExportFormat; c
   const { label, row, files, purpose } = EXPORT_FORMATS[name];
   return (
     <label
-      className={`grid min-h-[30px] cursor-pointer grid-cols-[20px_120px_minmax(0,1fr)_minmax(0,1.3fr)] items-center border-b border-line px-1 ${chosen ? 'bg-accent-wash' : 'hover:bg-paper-1'}`}
+      className={`grid min-h-[30px] cursor-pointer grid-cols-[20px_120px_minmax(0,1fr)_minmax(0,1.3fr)] items-center max-[560px]:grid-cols-[20px_minmax(0,1fr)] max-[560px]:py-1 border-b border-line px-1 ${chosen ? 'bg-accent-wash' : 'hover:bg-paper-1'}`}
     >
       <input type="radio" name="format" value={name} className="accent-[var(--accent)]" checked={chosen} onChange={onChoose} />
       <span className="strong">{label}</span>
-      <span className="pr-3 text-ink-2">{row}</span>
-      <span className="label" title={files}>
+      <span className="pr-3 text-ink-2 max-[560px]:col-start-2">{row}</span>
+      <span className="label max-[560px]:hidden" title={files}>
         {purpose}
       </span>
     </label>

@@ -19,11 +19,11 @@ const queryText = ({ query, chosen }: RolloutExportView): string =>
   chosen === null ? query || 'All rollouts' : plural(chosen, 'selected rollout');
 
 const columns: Column<RolloutExportView>[] = [
-  { id: 'state', head: 'State', track: '92px', phone: '92px', cell: (job) => <JobState job={job} /> },
+  { id: 'state', head: 'State', track: '88px', phone: '88px', cell: (job) => <JobState job={job} /> },
   {
     id: 'run',
     head: 'Run',
-    track: 'minmax(100px,1fr)',
+    track: 'minmax(124px,1.4fr)',
     phone: 'minmax(0,1fr)',
     title: (job) => job.run ?? undefined,
     cell: (job) => job.run ?? 'All runs',
@@ -31,23 +31,22 @@ const columns: Column<RolloutExportView>[] = [
   {
     id: 'query',
     head: 'Query',
-    track: 'minmax(110px,2fr)',
+    track: 'minmax(92px,2fr)',
     title: queryText,
     cell: (job) => <span className="mono text-ink-2">{queryText(job)}</span>,
   },
-  { id: 'format', head: 'Format', track: '116px', phone: '92px', cell: (job) => EXPORT_FORMATS[job.format].label },
+  { id: 'format', head: 'Format', track: '128px', phone: '128px', cell: (job) => EXPORT_FORMATS[job.format].label },
   {
     id: 'rows',
     head: 'Rows',
-    track: 'minmax(100px,0.8fr)',
+    track: 'minmax(84px,0.8fr)',
     cell: (job) => (isInProgress(job) ? <JobProgress job={job} /> : plural(job.written, 'row')),
   },
-  { id: 'bytes', head: 'Size', track: '76px', align: 'right', cell: (job) => (job.bytes > 0 ? formatBytes(job.bytes) : UNKNOWN) },
+  { id: 'bytes', head: 'Size', track: '70px', align: 'right', cell: (job) => (job.bytes > 0 ? formatBytes(job.bytes) : UNKNOWN) },
   {
     id: 'asked',
     head: 'Created',
-    track: '86px',
-    phone: '66px',
+    track: '92px',
     align: 'right',
     title: (job) => formatAbsolute(job.created_at),
     cell: (job) => <Age iso={job.created_at} />,

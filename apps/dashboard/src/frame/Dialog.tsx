@@ -30,7 +30,7 @@ export function Dialog({
       aria-label={title}
       onClose={onClose}
       onClick={(event) => event.target === dialog.current && dialog.current.close()}
-      className="m-auto max-h-[86vh] max-w-[94vw] overflow-y-auto rounded-[4px] border border-line-strong bg-paper-0 p-4 text-ink-1 shadow-xl backdrop:bg-ink-3/40"
+      className="m-auto max-h-[86vh] max-w-[94vw] overflow-y-auto rounded-[4px] border border-line-strong bg-paper-0 p-4 text-ink-1 shadow-xl backdrop:bg-[var(--backdrop)]"
       style={{ width }}
     >
       {open && (

@@ -42,7 +42,7 @@ function Icon({ name }: { name: keyof typeof icons }) {
   );
 }
 
-function Brand() {
+function Brand({ words = 'rail-words' }: { words?: string }) {
   return (
     <Link to="/" className="flex h-[44px] items-center gap-2 px-2 font-semibold tracking-tight" aria-label="Palestra, home">
       <svg width="18" height="18" viewBox="0 0 18 18" aria-hidden="true">
@@ -54,8 +54,23 @@ function Brand() {
           strokeLinecap="round"
         />
       </svg>
-      <span className="rail-words">Palestra</span>
+      <span className={words}>Palestra</span>
     </Link>
+  );
+}
+
+function ThemeButton() {
+  const theme = useTheme();
+  return (
+    <button
+      type="button"
+      onClick={switchTheme}
+      className="grid size-[28px] place-items-center rounded-[4px] text-ink-3 hover:bg-paper-2 hover:text-ink-1"
+      aria-label={theme === 'dark' ? 'Use the light theme' : 'Use the dark theme'}
+      title={theme === 'dark' ? 'Light theme' : 'Dark theme'}
+    >
+      <Icon name={theme === 'dark' ? 'sun' : 'moon'} />
+    </button>
   );
 }
 
@@ -64,10 +79,9 @@ const railLink =
 
 function Rail({ me }: { me: MeView | undefined }) {
   const org = me?.org.name;
-  const theme = useTheme();
   const folded = useFoldedRail();
   return (
-    <div className="flex min-w-0 flex-col border-r border-line bg-paper-1 px-2 max-[760px]:flex-row max-[760px]:items-center max-[760px]:gap-2 max-[760px]:overflow-hidden max-[760px]:border-b max-[760px]:border-r-0">
+    <div className="flex min-w-0 flex-col border-r border-line bg-paper-1 px-2 max-[760px]:flex-row max-[760px]:items-center max-[760px]:gap-1 max-[760px]:overflow-hidden max-[760px]:border-b max-[760px]:border-r-0">
       <div
         className={`flex flex-none items-center justify-between gap-1 ${folded ? 'min-[761px]:flex-col min-[761px]:gap-0 min-[761px]:pb-1' : ''}`}
       >
@@ -151,7 +165,7 @@ function Rail({ me }: { me: MeView | undefined }) {
         </nav>
       )}
       <div
-        className={`-mx-2 mt-auto flex h-[44px] items-center gap-1 border-t border-line px-4 max-[760px]:my-auto max-[760px]:border-t-0 ${folded ? 'min-[761px]:h-auto min-[761px]:flex-col min-[761px]:px-0 min-[761px]:py-2' : ''}`}
+        className={`-mx-2 mt-auto flex min-h-[44px] flex-wrap items-center gap-1 border-t border-line px-4 py-2 max-[760px]:-mr-1 max-[760px]:ml-0 max-[760px]:my-auto max-[760px]:border-t-0 max-[760px]:flex-nowrap max-[760px]:p-0 ${folded ? 'min-[761px]:h-auto min-[761px]:flex-col min-[761px]:px-0 min-[761px]:py-2' : ''}`}
       >
         {me && <OrganisationMenu me={me} />}
         <span className="flex-1" />
@@ -165,16 +179,10 @@ function Rail({ me }: { me: MeView | undefined }) {
         >
           <Icon name={folded ? 'unfold' : 'fold'} />
         </button>
-        <button
-          type="button"
-          onClick={switchTheme}
-          className="grid size-[28px] place-items-center rounded-[4px] text-ink-3 hover:bg-paper-2 hover:text-ink-1"
-          aria-label={theme === 'dark' ? 'Use the light theme' : 'Use the dark theme'}
-          title={theme === 'dark' ? 'Light theme' : 'Dark theme'}
-        >
-          <Icon name={theme === 'dark' ? 'sun' : 'moon'} />
-        </button>
-        <HelpDialog />
+        <ThemeButton />
+        <span className="max-[560px]:hidden">
+          <HelpDialog />
+        </span>
       </div>
     </div>
   );
@@ -220,6 +228,7 @@ export function Frame() {
   else if (mayBeGuest && share.data !== undefined) content = <SignIn detail={<NotShared share={share.data} />} />;
   else if (me.error instanceof ApiError) content = <ErrorState error={me.error} retry={() => void me.refetch()} />;
 
+  if (isStranger) return <StrangerFrame>{content}</StrangerFrame>;
   return (
     <TopBarSlot value={slot}>
       <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-20 focus:bg-paper-0 focus:p-2">
@@ -238,6 +247,21 @@ export function Frame() {
         </main>
       </div>
     </TopBarSlot>
+  );
+}
+
+/** The frame of the sign-in form: no navigation, because nothing can be opened yet. */
+function StrangerFrame({ children }: { children: ReactNode }) {
+  return (
+    <div className="grid h-full grid-rows-[44px_minmax(0,1fr)]">
+      <header className="flex items-center justify-between border-b border-line px-2">
+        <Brand words="" />
+        <ThemeButton />
+      </header>
+      <main id="main" tabIndex={-1} className="min-h-0 min-w-0 overflow-auto pb-4 outline-none">
+        {children}
+      </main>
+    </div>
   );
 }
 

@@ -9,7 +9,7 @@ import { CopyButton } from './CopyButton.tsx';
 function State({ title, children }: { title: string; children: ReactNode }) {
   return (
     <div className="mx-auto flex max-w-[560px] flex-col gap-3 px-4 pt-[12vh]">
-      <h2 className="text-[16px] leading-[22px] strong">{title}</h2>
+      <h2 className="text-[18px] leading-[24px] strong">{title}</h2>
       {children}
     </div>
   );

@@ -53,7 +53,7 @@ const columnsFor = (revoke: (key: ApiKeyView) => void): readonly Column<ApiKeyVi
     id: 'used',
     head: 'Last used',
     track: '100px',
-    phone: '84px',
+    phone: '96px',
     align: 'right',
     explain: 'Updated at most once a minute',
     cell: (key) => (key.last_used_at === null ? <span className="text-ink-3">Never</span> : <Age iso={key.last_used_at} />),

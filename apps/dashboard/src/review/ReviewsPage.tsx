@@ -32,7 +32,7 @@ const columns: Column<ReviewQueue>[] = [
   {
     id: 'complete',
     head: 'Complete',
-    track: 'minmax(124px,1fr)',
+    track: 'minmax(156px,1fr)',
     phone: '150px',
     cell: ({ complete, items, closed_at }) => (
       <span className="flex w-full items-center gap-2">
@@ -56,7 +56,7 @@ const columns: Column<ReviewQueue>[] = [
   {
     id: 'created',
     head: 'Created',
-    track: '80px',
+    track: '92px',
     align: 'right',
     title: ({ created_at }) => formatAbsolute(created_at),
     cell: ({ created_at }) => <Age iso={created_at} />,
@@ -88,7 +88,7 @@ export function ReviewsPage() {
               rowKey={({ id }) => id}
               current={chosen ?? null}
               onOpen={({ id }) => void navigate({ search: { queue: id }, replace: true })}
-              minWidth={600}
+              minWidth={640}
               empty={<NoQueue />}
             />
           }

@@ -14,17 +14,17 @@ import { Blocks, LongText } from './Blocks.tsx';
 import { FailureClass } from '../sessions/SessionState.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 
-/** A narrow page hides the column with the start of the call. */
+/** A narrow page hides the column with the start of the call; a phone also input, result and latency, which the open row shows. */
 const grid =
-  'grid-cols-[36px_minmax(84px,130px)_minmax(90px,1fr)_minmax(100px,1.3fr)_60px_116px_72px_84px] max-[1400px]:grid-cols-[36px_minmax(72px,110px)_minmax(90px,1fr)_minmax(100px,1.3fr)_60px_116px_72px]';
+  'grid-cols-[36px_minmax(84px,130px)_minmax(90px,1fr)_minmax(100px,1.3fr)_60px_116px_72px_84px] max-[1400px]:grid-cols-[36px_minmax(72px,110px)_minmax(90px,1fr)_minmax(100px,1.3fr)_60px_116px_72px] max-[560px]:grid-cols-[32px_minmax(0,1fr)_60px_116px]';
 const heads: [string, string][] = [
   ['#', 'justify-end'],
   ['Tool', ''],
-  ['Input', ''],
-  ['Result', ''],
+  ['Input', 'max-[560px]:hidden'],
+  ['Result', 'max-[560px]:hidden'],
   ['Reward', 'justify-end'],
   ['Class', ''],
-  ['Latency', 'justify-end'],
+  ['Latency', 'justify-end max-[560px]:hidden'],
   ['Started', 'justify-end max-[1400px]:hidden'],
 ];
 
@@ -161,10 +161,10 @@ function CallRow({
         <span className="cell mono font-medium text-[var(--role-tool)]">
           <PlainText text={call.tool} />
         </span>
-        <span className="cell mono text-ink-2">
+        <span className="cell mono text-ink-2 max-[560px]:hidden">
           <PlainText text={oneLine(call.input)} />
         </span>
-        <span className={`cell mono ${call.failure_class === 'ok' ? 'text-ink-2' : 'text-ink-1'}`}>
+        <span className={`cell mono max-[560px]:hidden ${call.failure_class === 'ok' ? 'text-ink-2' : 'text-ink-1'}`}>
           {call.text === null ? <span className="text-ink-3">{UNKNOWN}</span> : <PlainText text={oneLine(call.text)} />}
         </span>
         <span className={`cell num ${rewardClass(call.reward)}`}>{formatReward(call.reward)}</span>
@@ -177,7 +177,7 @@ function CallRow({
             <FailureClass of={call.failure_class} />
           )}
         </span>
-        <span className="cell num">{formatDuration(call.latency_ms)}</span>
+        <span className="cell num max-[560px]:hidden">{formatDuration(call.latency_ms)}</span>
         <span className="cell num text-ink-3 max-[1400px]:hidden">
           <Age iso={call.started_at} />
         </span>
@@ -258,7 +258,7 @@ export function CallLedger({ session }: { session: SessionView }) {
           </span>
         </p>
       )}
-      <div className="min-w-[700px]">
+      <div className="min-w-[700px] max-[560px]:min-w-0">
         <div aria-hidden="true" className={`grid border-b border-line px-2 ${grid}`}>
           {heads.map(([head, className]) => (
             <span key={head} className={`head-cell ${className}`}>

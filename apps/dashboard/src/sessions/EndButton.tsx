@@ -25,7 +25,7 @@ export function EndButton({ sid, button = false }: { sid: string; button?: boole
       </button>
     );
   return (
-    <span className="flex items-center gap-3 whitespace-nowrap">
+    <span className="inline-flex items-center gap-3 whitespace-nowrap">
       <button
         ref={confirmButton}
         type="button"

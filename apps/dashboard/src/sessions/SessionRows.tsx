@@ -101,7 +101,7 @@ export function LiveRow({ session }: { session: SessionRow }) {
       <span role="cell" className={`cell ${WIDE}`}>
         <LastCall call={session.last_call} />
       </span>
-      <span role="cell" className={`cell ${WIDE}`}>
+      <span role="cell" className={`cell num ${WIDE}`}>
         <EndButton sid={session.sid} />
       </span>
     </div>

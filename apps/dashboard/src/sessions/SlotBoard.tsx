@@ -14,7 +14,7 @@ import { LastCall, SessionLink } from './SessionRows.tsx';
 import { SessionState } from './SessionState.tsx';
 
 const grid =
-  'grid-cols-[84px_96px_minmax(130px,1.4fr)_minmax(100px,1fr)_minmax(76px,.6fr)_92px_92px_minmax(140px,1.3fr)_188px] max-[560px]:grid-cols-[76px_92px_minmax(0,1fr)_84px]';
+  'grid-cols-[84px_96px_minmax(130px,1.4fr)_minmax(100px,1fr)_minmax(76px,.6fr)_92px_92px_minmax(140px,1.3fr)_188px] max-[560px]:grid-cols-[76px_92px_minmax(0,1fr)_96px]';
 /** Columns that a window as narrow as a phone has no space for. */
 const WIDE = 'max-[560px]:hidden';
 const onPhone = new Set(['Session', 'State', 'Holder', 'Since']);
@@ -67,7 +67,7 @@ function HolderRow({ session }: { session: SlotHolder }) {
       <span role="cell" className={`cell ${WIDE}`}>
         <LastCall call={session.last_call} />
       </span>
-      <span role="cell" className={`cell ${WIDE}`}>
+      <span role="cell" className={`cell num ${WIDE}`}>
         {session.sid !== null && <EndButton sid={session.sid} />}
       </span>
     </div>

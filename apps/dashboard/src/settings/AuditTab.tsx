@@ -11,7 +11,7 @@ import { browserName } from './browser-name.ts';
 const ALL: AuditFilter = { action: '', actor: '', since: '', until: '' };
 
 const columns: readonly Column<AuditEvent>[] = [
-  { id: 'at', head: 'Time', track: '100px', phone: '72px', cell: ({ at }) => <Age iso={at} /> },
+  { id: 'at', head: 'Time', track: '100px', phone: '96px', cell: ({ at }) => <Age iso={at} /> },
   {
     id: 'actor',
     head: 'Actor',
