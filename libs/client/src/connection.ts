@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import { parseJson, stringifyJson, type JsonValue } from '@palestra/protocol';
+import { retryAfterMs } from '@palestra/kit';
 import { SseParser } from '@palestra/kit/sse';
 import { Agent, type Dispatcher, request } from 'undici';
 import { ConnectionError, PalestraApiError, ToolFailedError } from './errors.ts';
@@ -202,7 +203,7 @@ async function readError(answer: Dispatcher.ResponseData): Promise<PalestraApiEr
     typeof body.code === 'string' ? body.code : null,
     answer.statusCode,
     typeof detail === 'string' ? detail : JSON.stringify(detail),
-    typeof retryAfter === 'string' && /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : null,
+    typeof retryAfter === 'string' ? retryAfterMs(retryAfter, Date.now()) : null,
     answer.headers['x-backend-state'] === 'starting',
   );
 }

@@ -2,5 +2,6 @@ export { onAbort, abortable } from './abortable.ts';
 export { type Clock, systemClock } from './clock.ts';
 export { newUuid, newTaskId, newOrderedTaskId, isUuid } from './ids.ts';
 export { BatchQueueFullError, MicroBatcher } from './micro-batcher.ts';
+export { retryAfterMs } from './retry-after.ts';
 export { SingleFlight } from './single-flight.ts';
 export { TimeSlice } from './time-slice.ts';

@@ -61,6 +61,37 @@ it('an alert is delivered signed, with its evidence; a receiver that fails twice
     });
 }, 180_000);
 
+it.each([
+  ['seconds', 429, () => '3600', 3_600],
+  ['a date', 503, () => new Date(Date.now() + 7_200_000).toUTCString(), 7_200],
+  ['more than the day of attempts', 429, () => '99999999', 85_355],
+  ['nothing to other answers', 500, () => '3600', 5],
+])(
+  'a receiver asks for a pause by Retry-After: %s',
+  async (_name, status, retryAfter, expected) => {
+    const receiver = await receiverOf();
+    receiver.answer = (_request, response) => response.writeHead(status, { 'retry-after': retryAfter() }).end();
+    const { id } = await webhookOf(server, receiver);
+    await server.request('POST', `/v1/webhooks/${id}/test`);
+    await expect.poll(async () => (await deliveriesOf(server, id))[0].attempts.length, { timeout: 30_000 }).toBe(1);
+    const [{ state, next_at: nextAt, attempts }] = await deliveriesOf(server, id);
+    expect(state).toBe('waiting');
+    const pauseS = (Date.parse(nextAt) - Date.parse(attempts[0].at)) / 1_000;
+    // An HTTP date has no fractions of a second; the attempt took a moment.
+    expect(pauseS).toBeGreaterThan(expected - 2);
+    expect(pauseS).toBeLessThan(expected + 30);
+    const { rows } = await server.database.pool.query('SELECT tries FROM webhook_deliveries WHERE webhook_id = $1', [id]);
+    if (expected === 85_355) {
+      // The last attempt.
+      await server.database.pool.query('UPDATE webhook_deliveries SET next_at = now() WHERE webhook_id = $1', [id]);
+      await expect
+        .poll(async () => (await deliveriesOf(server, id))[0], { timeout: 30_000 })
+        .toMatchObject({ state: 'failed', next_at: null });
+    } else expect(rows[0].tries).toBe(expected === 5 ? 1 : 6);
+  },
+  60_000,
+);
+
 it('the secret is shown once, stored sealed, and both secrets sign after a replacement', async () => {
   const receiver = await receiverOf();
   const { id, secret } = await webhookOf(server, receiver);

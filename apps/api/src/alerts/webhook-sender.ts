@@ -1,4 +1,5 @@
 import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { retryAfterMs } from '@palestra/kit';
 import { outboundAgent, outboundFetch, OutboundPolicy } from '@palestra/outbound';
 import { PalestraError } from '@palestra/protocol';
 import type { Agent } from 'undici';
@@ -6,7 +7,7 @@ import { JobQueue } from '../jobs/job-queue.service.ts';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
 import { readSecretKeys } from '../platform/secret-keys.ts';
-import { pauseAfter } from './webhook-schedule.ts';
+import { nextAttempt } from './webhook-schedule.ts';
 import { openSecrets } from './webhook-secrets.ts';
 import { messageIdOf, signatureHeaders } from './webhook-signature.ts';
 import { type Attempt, claimDeliveries, type ClaimedDelivery, deleteOldDeliveries, disableWebhook, storeAttempt } from './webhook.sql.ts';
@@ -26,6 +27,8 @@ const ANSWER_CHARS = 1_000;
 const KEEP_DAYS = 30;
 const BATCH = 1_000;
 const GONE = 410;
+/** Of these the header Retry-After counts. */
+const ASKS_TO_WAIT = new Set([429, 503]);
 
 /** Sends webhooks: signed, without redirects, through the outbound policy. One job at a time sends; many attempts run in it. */
 @Injectable()
@@ -71,12 +74,12 @@ export class WebhookSender implements OnModuleInit, OnApplicationShutdown {
   async #attempt(delivery: ClaimedDelivery, signal: AbortSignal): Promise<void> {
     const at = new Date();
     const started = performance.now();
-    const outcome = await this.#post(delivery, at.getTime(), signal);
+    const { retryAfterS, ...outcome } = await this.#post(delivery, at.getTime(), signal);
     // Another process repeats it: whether the receiver got it is not known.
     if (signal.aborted) return;
     const attempt: Attempt = { at, latencyMs: Math.round(performance.now() - started), ...outcome };
     const isGone = attempt.status === GONE;
-    await storeAttempt(this.database.pool, delivery, attempt, isGone ? null : pauseAfter(delivery.tries));
+    await storeAttempt(this.database.pool, delivery, attempt, isGone ? null : nextAttempt(delivery.tries, retryAfterS));
     if (isGone) await disableWebhook(this.database.pool, delivery.webhook_id, 'The receiver answered 410 Gone.');
   }
 
@@ -90,14 +93,20 @@ export class WebhookSender implements OnModuleInit, OnApplicationShutdown {
       const response = await this.#fetch(url, { method: 'POST', headers, body, signal });
       const { status } = response;
       const answer = await beginningOf(response);
-      return { status, error: response.ok ? null : faultOf(status), response: answer };
+      return { status, error: response.ok ? null : faultOf(status), response: answer, retryAfterS: retryAfterOf(response) };
     } catch (error) {
-      return { status: null, error: reasonOf(error), response: '' };
+      return { status: null, error: reasonOf(error), response: '', retryAfterS: 0 };
     }
   }
 }
 
-type Outcome = Pick<Attempt, 'status' | 'error' | 'response'>;
+type Outcome = Pick<Attempt, 'status' | 'error' | 'response'> & { retryAfterS: number };
+
+/** Seconds that the receiver asks to wait; 0 if it does not. */
+function retryAfterOf({ status, headers }: Response): number {
+  const waitMs = ASKS_TO_WAIT.has(status) ? retryAfterMs(headers.get('retry-after'), Date.now()) : null;
+  return Math.ceil((waitMs ?? 0) / 1_000);
+}
 
 /** The beginning of an answer. The rest is not read: the connection closes. */
 async function beginningOf(response: Response): Promise<string> {

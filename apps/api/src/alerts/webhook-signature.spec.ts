@@ -1,7 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { SecretKeys } from '../platform/secret-keys.ts';
-import { pauseAfter } from './webhook-schedule.ts';
 import { openSecrets, sealSecret } from './webhook-secrets.ts';
 import { messageIdOf, newWebhookSecret, signatureHeaders } from './webhook-signature.ts';
 
@@ -26,12 +25,4 @@ test('a replaced secret signs beside the new one for a day, and opens for its ow
   expect(() => openSecrets(keys, { id: 'two', orgId: 'org' }, second.sealed, 0)).toThrow();
   expect(() => openSecrets(keys, { id: 'one', orgId: 'other' }, second.sealed, 0)).toThrow();
   expect(second.sealed.includes(second.secret)).toBe(false);
-});
-
-test('attempts last about a day and then end', () => {
-  let [seconds, tries] = [0, 1];
-  for (; pauseAfter(tries) !== null; tries += 1) seconds += pauseAfter(tries)!;
-  expect(seconds / 3_600).toBeGreaterThan(20);
-  expect(seconds / 3_600).toBeLessThan(30);
-  expect(tries).toBe(10);
 });

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import type { NextAttempt } from './webhook-schedule.ts';
 
 type Client = Pick<pg.Pool, 'query'>;
 
@@ -67,20 +68,31 @@ export interface Attempt {
   response: string;
 }
 
-/** Stores an attempt and its outcome: `nextInS` = seconds until the next one, null = none. Nothing if the delivery was deleted meanwhile. */
+/** Stores an attempt and its outcome; `next`: null = no other follows. Nothing if the delivery was deleted meanwhile. */
 export async function storeAttempt(
   client: Client,
   { id, org_id }: Pick<ClaimedDelivery, 'id' | 'org_id'>,
   { at, status, latencyMs, error, response }: Attempt,
-  nextInS: number | null,
+  next: NextAttempt | null,
 ): Promise<void> {
-  const state = error === null ? 'delivered' : nextInS === null ? 'failed' : 'waiting';
+  const state = error === null ? 'delivered' : next === null ? 'failed' : 'waiting';
   await client.query(
     `WITH done AS (
-       UPDATE webhook_deliveries SET state = $3, next_at = now() + $4::int * interval '1 second' WHERE id = $1 AND org_id = $2 RETURNING id)
+       UPDATE webhook_deliveries SET state = $3, next_at = now() + $4::int * interval '1 second', tries = COALESCE($10, tries) WHERE id = $1 AND org_id = $2 RETURNING id)
      INSERT INTO webhook_attempts (delivery_id, at, org_id, status, latency_ms, error, response) SELECT id, $5, $2, $6, $7, $8, $9 FROM done
      ON CONFLICT (delivery_id, at) DO NOTHING`,
-    [id, org_id, state, state === 'waiting' ? nextInS : null, at, status, latencyMs, error, response],
+    [
+      id,
+      org_id,
+      state,
+      state === 'waiting' ? next!.inS : null,
+      at,
+      status,
+      latencyMs,
+      error,
+      response,
+      state === 'waiting' ? next!.tries : null,
+    ],
   );
 }
 
