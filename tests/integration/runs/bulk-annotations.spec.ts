@@ -91,6 +91,35 @@ describe('one verdict or tag for many rollouts', () => {
     await ask('DELETE', `/v1/rollouts/${later.id}`);
   });
 
+  it.each([
+    ['the organisation', ''],
+    ['the run', `run=${encodeURIComponent(RUN)}`],
+  ])('lists those of %s page by page, also of one moment', async (_name, scope) => {
+    const list = async (more: string) => {
+      const found: { id: string; tag: string | null; created_at: string }[] = [];
+      let cursor: string | null = '';
+      for (; cursor !== null;) {
+        const { status, body } = await ask('GET', `/v1/annotations?${scope}${more}&limit=7${cursor && `&cursor=${cursor}`}`);
+        expect({ status, size: body.annotations.length <= 7 }).toEqual({ status: 200, size: true });
+        found.push(...body.annotations);
+        cursor = body.next;
+      }
+      expect(new Set(found.map(({ id }) => id)).size).toBe(found.length);
+      expect(found.map(({ created_at: at }) => at)).toEqual(
+        found
+          .map(({ created_at: at }) => at)
+          .toSorted()
+          .toReversed(),
+      );
+      return found;
+    };
+    const seen = await list('&tag=seen');
+    expect(seen.map(({ tag }) => tag)).toEqual(Array.from({ length: 32 }, () => 'seen'));
+    expect((await list('')).filter(({ tag }) => tag === 'seen')).toEqual(seen);
+    expect(await list('&tag=never')).toEqual([]);
+    expect((await ask('GET', '/v1/annotations?tag=seen', undefined, stranger)).body).toEqual({ annotations: [], next: null });
+  });
+
   it('counts and annotates the rollouts of a regex', async () => {
     const q = 'in:assistant /It is [024]\\./';
     const { count: counted, count_is: countIs, as_of: asOf } = await count(q);

@@ -6,7 +6,6 @@ import type { Caller } from '@palestra/session';
 import { decodeCursor, encodeCursor, TIME } from '../platform/http/cursor.ts';
 import { Database } from '../platform/database/database.ts';
 import { RunService } from '../runs/run.service.ts';
-import { selectRunSeqs } from '../runs/search/search.sql.ts';
 import {
   type AnnotationRow,
   deleteAnnotation,
@@ -23,8 +22,6 @@ import { canonicalQuery } from '../rollouts/rollout-query.ts';
 import { RolloutService } from '../rollouts/rollout.service.ts';
 
 const MAX_STATE_BYTES = 16_384;
-/** Without a run the newest runs are searched, at most this many. */
-const MAX_RUNS = 1_000;
 
 /** Annotations of rollouts and saved views. All members of an organisation see and change both. */
 @Injectable()
@@ -49,19 +46,25 @@ export class AnnotationService {
     return present(row);
   }
 
+  /** A page has fewer annotations while a run is being erased. Throws `rollout_not_found`, `run_not_found`, `invalid_cursor`. */
   async list(caller: Caller, { rollout, run, tag, limit, cursor }: AnnotationQuery) {
-    const { pool } = this.database;
     const head = rollout === undefined ? null : (await this.rollouts.find(caller, rollout)).head;
-    const runSeqs = head
-      ? [head.run_seq ?? 0]
-      : run === undefined
-        ? await selectRunSeqs(pool, caller.orgId, MAX_RUNS)
-        : [await this.runs.seqOf(caller, run)];
+    const runSeq = run === undefined ? null : await this.runs.seqOf(caller, run);
     const [at, id] = cursor === undefined ? [] : decodeCursor(cursor, TIME, isUuid);
-    const after = at === undefined ? null : { at, id: id! };
-    const rows = await selectAnnotations(pool, { rolloutSeq: head?.seq ?? null, runSeqs, tag: tag ?? null, after, limit: limit + 1 });
-    const last = rows[limit - 1];
-    return { annotations: rows.slice(0, limit).map(present), next: rows.length > limit && last ? encodeCursor([last.at, last.id]) : null };
+    const rows = await selectAnnotations(this.database.pool, {
+      orgId: caller.orgId,
+      runSeq,
+      rolloutSeq: head?.seq ?? null,
+      tag: tag ?? null,
+      after: at === undefined ? null : { at, id: id! },
+      limit: limit + 1,
+    });
+    const page = rows.slice(0, limit);
+    const last = page.at(-1);
+    return {
+      annotations: page.filter(({ shown }) => shown).map(present),
+      next: rows.length > limit && last ? encodeCursor([last.at, last.id]) : null,
+    };
   }
 
   /** Throws `annotation_not_found`, and `annotation_of_review` for the answer of a review. */

@@ -1,6 +1,5 @@
 import type { AnnotationBody, SavedViewBody } from '@palestra/protocol';
 import type pg from 'pg';
-import { probe } from '../platform/database/probe.sql.ts';
 
 export interface AnnotationRow {
   id: string;
@@ -51,25 +50,44 @@ export async function insertAnnotation(
 }
 
 export interface AnnotationFilter {
+  orgId: string;
+  /** Null: every run of the organisation. */
+  runSeq: number | null;
+  /** Of the run. */
   rolloutSeq: string | null;
-  runSeqs: readonly number[];
   tag: string | null;
-  /** `created_at` with all its digits, and id, of the last row of the page. */
+  /** `created_at` with all its digits, and id, of the last row of the page before. */
   after: { at: string; id: string } | null;
   limit: number;
 }
 
-/** Newest first. Plan: annotations_rollout_seq_idx, or annotations_run_seq_idx for the runs; there are few annotations. */
-export async function selectAnnotations(pool: pg.Pool, filter: AnnotationFilter): Promise<(AnnotationRow & { at: string })[]> {
-  const condition =
-    filter.rolloutSeq === null ? 'a.run_seq = ANY($1::int[]) AND $2::bigint IS NULL' : 'a.run_seq = ANY($1::int[]) AND a.rollout_seq = $2';
-  const { rows } = await pool.query<AnnotationRow & { at: string }>(
+/** `shown`: not while its run or rollout is being erased. */
+export type ListedAnnotation = AnnotationRow & { at: string; shown: boolean };
+
+const NEWEST = { at: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
+
+/**
+ * Newest first. Plan: backwards the index of the organisation, of its tag, of the run, of its tag or of the rollout from the cursor, at most
+ * `limit` rows; a tag of a rollout reads the annotations of the rollout. As in run-order.sql.ts, a comparison with one bound leaves
+ * PostgreSQL no other plan.
+ */
+export async function selectAnnotations(pool: pg.Pool, filter: AnnotationFilter): Promise<ListedAnnotation[]> {
+  const { orgId, runSeq, rolloutSeq, tag, limit } = filter;
+  const owner = rolloutSeq !== null ? 'rollout_seq' : runSeq !== null ? 'run_seq' : 'org_id';
+  const { at, id } = filter.after ?? NEWEST;
+  const isRange = tag !== null && rolloutSeq === null;
+  const keys = isRange ? [owner, 'tag'] : [owner];
+  const order = (columns: readonly string[]) => columns.map((column) => `${column} DESC`).join(', ');
+  const range = `(${keys.join(', ')}, created_at, id) < (${isRange ? '$1, $2' : '$1'}, $3, $4)`;
+  const condition = rolloutSeq === null ? range : `rollout_seq = $1 AND ($2::text IS NULL OR tag = $2) AND (created_at, id) < ($3, $4)`;
+  const { rows } = await pool.query<ListedAnnotation>(
     `SELECT a.id, h.id AS rollout, a.from_index, a.to_index, a.verdict, a.score, a.tag, a.note, a.author, a.created_at, a.created_at::text AS at,
-       (SELECT json_build_object('id', q.id, 'name', q.name) FROM review_answers w JOIN review_queues q ON q.id = w.queue_id WHERE w.id = a.answer_id) AS queue
-     FROM annotations a ${probe('rollout_heads', 'seq = a.rollout_seq', 'h')}
-     WHERE ${condition} AND ($3::text IS NULL OR a.tag = $3) AND ($4::timestamptz IS NULL OR (a.created_at, a.id) < ($4, $5::uuid))
-     ORDER BY a.created_at DESC, a.id DESC LIMIT $6`,
-    [filter.runSeqs, filter.rolloutSeq, filter.tag, filter.after?.at ?? null, filter.after?.id ?? null, filter.limit],
+       (SELECT json_build_object('id', q.id, 'name', q.name) FROM review_answers w JOIN review_queues q ON q.id = w.queue_id WHERE w.id = a.answer_id) AS queue,
+       h.id IS NOT NULL AND (SELECT deleted_at IS NULL FROM runs WHERE seq = a.run_seq) AS shown
+     FROM (SELECT * FROM annotations WHERE ${condition} ORDER BY ${order([...keys, 'created_at', 'id'])} LIMIT $5) a
+     LEFT JOIN LATERAL (SELECT id FROM rollout_heads WHERE seq = a.rollout_seq OFFSET 0) h ON true
+     WHERE a.${owner} = $1 AND ($2::text IS NULL OR a.tag = $2) ORDER BY a.created_at DESC, a.id DESC`,
+    [rolloutSeq ?? runSeq ?? orgId, tag, at, id, limit],
   );
   return rows;
 }

@@ -13,8 +13,8 @@ import { annotateRollouts, selectSeqs } from './bulk-annotation.sql.ts';
 const LIMITS = { owner: 2, all: 6 };
 
 /**
- * One verdict or tag for many rollouts. A request changes at most a thousand, and a client continues with the cursor, so that no request is
- * long. Repeating a request changes nothing.
+ * One verdict or tag for many rollouts. A request reads a part of the run and changes at most a thousand rollouts, and a client continues with
+ * the cursor, so that no request is long. Repeating a request changes nothing.
  */
 @Injectable()
 export class BulkAnnotationService {

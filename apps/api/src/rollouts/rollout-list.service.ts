@@ -17,6 +17,7 @@ import {
   type RolloutPageRow,
   type RolloutSort,
   rolloutSorts,
+  selectArrivalsEnd,
   selectKeyset,
   selectRollouts,
 } from './rollout.sql.ts';
@@ -27,6 +28,8 @@ const MAX_COUNT = 10_000;
 const MAX_SELECTED = 100_000;
 /** Rollouts per page of a count with a regex. */
 const COUNT_PAGE = 1_000;
+/** Rollouts of a run that one page of `arrivals` reads. */
+const MAX_READ = 20_000;
 /** Rollouts per batch of a regex search, and the time limit of a page. */
 const REGEX_BATCH = 100;
 const REGEX_MS = 5_000;
@@ -104,7 +107,10 @@ export class RolloutListService {
     return { count, count_is: isExact ? 'exact' : 'at_least', as_of: asOf };
   }
 
-  /** Rollouts of a query in the order of arrival, after `after` up to `asOf`. Of a regex a page can have fewer than `limit`; `more` continues. */
+  /**
+   * Rollouts of a query in the order of arrival, after `after` up to `asOf`. A page reads at most `MAX_READ` rollouts of the run, so that it
+   * can have fewer than `limit` or none; `more` continues.
+   */
   async arrivals(page: {
     runSeq: number;
     q: string;
@@ -112,14 +118,17 @@ export class RolloutListService {
     after: string | null;
     limit: number;
   }): Promise<{ seqs: string[]; more: string | null }> {
-    const query = await this.#query({ q: page.q, runSeqs: [page.runSeq] });
+    const [query, { until, isLast }] = await Promise.all([
+      this.#query({ q: page.q, runSeqs: [page.runSeq] }),
+      selectArrivalsEnd(this.database.pool, page, MAX_READ),
+    ]);
     const after = page.after === null ? undefined : { value: page.after, seq: page.after };
     const { rows, more } = await this.#rows(
-      { ...ARRIVALS, runSeqs: [page.runSeq], where: boundedBy(page.asOf, query), after, limit: page.limit + 1 },
+      { ...ARRIVALS, runSeqs: [page.runSeq], where: boundedBy(until, query), after, limit: page.limit + 1, readLimit: MAX_READ },
       query,
       page.limit,
     );
-    return { seqs: rows.map(({ seq }) => seq), more: more?.seq ?? null };
+    return { seqs: rows.map(({ seq }) => seq), more: more?.seq ?? (isLast ? null : until) };
   }
 
   async #countFiltered(runSeq: number, where: RolloutPage['where'], filter: PostFilter): Promise<{ count: number; isExact: boolean }> {

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { JsonObject } from '@palestra/protocol';
 import type { CauseRow } from './failure-texts.service.ts';
+import { oldestOfRun } from '../store/run-order.sql.ts';
 import { sampleSql } from './sample.sql.ts';
 
 /** Columns of a narrow row with the names for its codes, as `RolloutRecord`. */
@@ -87,6 +88,8 @@ export interface RolloutPage {
   after?: Keyset;
   /** From the keyset towards the beginning, nearest first. */
   backwards?: boolean;
+  /** Reads at most this many rollouts of the one run after `after`. Only in the order of arrival. */
+  readLimit?: number;
   /** A condition on `r` whose parameters are `values`, numbered from `firstParameter`. */
   where?: { sql: string; values: readonly unknown[] };
 }
@@ -117,9 +120,10 @@ export async function selectRollouts(pool: pg.Pool, page: RolloutPage): Promise<
   // With an equality PostgreSQL would also sort one run by the primary key, over the rollouts of all runs.
   const run = page.runSeqs.length === 1 ? `r.run_seq ${direction}, ` : '';
   const after = page.after ? `AND (${column}, r.seq) ${beyond} ($2::${type}, $3::bigint)` : 'AND $2::text IS NULL AND $3::bigint IS NULL';
+  const source = page.readLimit === undefined ? 'rollouts' : oldestOfRun('($1::int[])[1]', 'COALESCE($3::bigint, 0)', page.readLimit);
   const { rows } = await pool.query<RolloutPageRow>(
     `SELECT ${ROLLOUT_COLUMNS}, r.sort_value FROM (
-       SELECT r.*, (${column})::text AS sort_value FROM rollouts r WHERE r.run_seq = ANY($1::int[]) ${after} ${page.where ? `AND (${page.where.sql})` : ''}
+       SELECT r.*, (${column})::text AS sort_value FROM ${source} r WHERE r.run_seq = ANY($1::int[]) ${after} ${page.where ? `AND (${page.where.sql})` : ''}
        ORDER BY ${run}${column} ${direction}, r.seq ${direction} LIMIT $4 OFFSET $5) r ${ROLLOUT_NAMES}
      ORDER BY ${column} ${direction}, r.seq ${direction}`,
     [page.runSeqs, page.after?.value ?? null, page.after?.seq ?? null, page.limit, page.offset ?? 0, ...(page.where?.values ?? [])],
@@ -154,6 +158,19 @@ export async function latestRollout(pool: pg.Pool, runSeq: number): Promise<stri
     runSeq,
   ]);
   return rows[0]!.seq;
+}
+
+/** The last of the next `limit` rollouts of a run after `after`, at most `asOf`. Plan: Index Only Scan using rollouts_run_seq_idx, at most `limit` rows. */
+export async function selectArrivalsEnd(
+  pool: pg.Pool,
+  { runSeq, after, asOf }: { runSeq: number; after: string | null; asOf: string },
+  limit: number,
+): Promise<{ until: string; isLast: boolean }> {
+  const { rows } = await pool.query<{ until: string; isLast: boolean }>(
+    `SELECT LEAST(max(seq), $3::bigint)::text AS until, count(*) < $4::int OR max(seq) >= $3 AS "isLast" FROM ${oldestOfRun('$1::int', '$2::bigint', '$4')} r`,
+    [runSeq, after ?? '0', asOf, limit],
+  );
+  return rows[0]!;
 }
 
 /** A rollout as received. It has no narrow row before its start event arrives. */

@@ -86,7 +86,10 @@ export const bulkAnnotationSchema = z.object({
   annotated: z.number().describe('Rollouts with a new annotation'),
   unchanged: z.number().describe('Rollouts that had the tag, or whose latest verdict of the author was the same'),
   not_found: z.number().describe('Rollouts that are not in the run, or that were erased meanwhile'),
-  next: z.string().nullable().describe('Cursor of the next page of the query; null at its end'),
+  next: z
+    .string()
+    .nullable()
+    .describe('Cursor of the next page of the query; null at its end. A page that annotates nothing need not be the last'),
 });
 export type BulkAnnotation = z.infer<typeof bulkAnnotationSchema>;
 
