@@ -60,14 +60,16 @@ async function tabTo(page: Page, role: 'link' | 'button' | 'textbox', name: stri
 }
 const atItem = (page: Page, position: number, of: number) => page.getByText(`Item ${position} of ${of}`, { exact: true }).waitFor();
 
-test('fifty rollouts are reviewed with the keyboard only, from the query to the results', async () => {
+test.each([1280, 390])('at %d px, fifty rollouts are reviewed with the keyboard only, from the query to the results', async (width) => {
   const { page } = watched;
+  const atWidth = () => page.setViewportSize({ width, height: 844 });
+  await atWidth();
   await visit(page, `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent(SMALL_RUN)}/rollouts`, 'of 160 rollouts');
   await tabTo(page, 'button', 'Review');
   await page.keyboard.press('Enter');
   await page.getByRole('dialog').waitFor();
   await page.keyboard.press('Control+a');
-  await page.keyboard.type('by keyboard');
+  await page.keyboard.type(`by keyboard at ${width}`);
   await tabTo(page, 'textbox', 'Criteria, in Markdown (optional)');
   await page.keyboard.type('**good**: names the culprit\n\n**bad**: does not');
   await tabTo(page, 'button', 'Create queue');
@@ -109,6 +111,7 @@ test('fifty rollouts are reviewed with the keyboard only, from the query to the 
   await inEveryView(page, async (_view, name) => {
     await shoot(page, `review-end-${name}`);
   });
+  await atWidth();
   await page.getByRole('link', { name: 'Show the results' }).focus();
   await page.keyboard.press('Enter');
   await page.getByRole('complementary', { name: 'Selected queue' }).getByText('50 of 50 items complete').waitFor();
@@ -142,6 +145,19 @@ test('pairs are compared with the arrow keys', async () => {
   }
   await page.getByRole('heading', { name: 'Review complete' }).waitFor();
   expect((await read(queue.id)).choices).toEqual({ a: 2, b: 1, tie: 1 });
+});
+
+test('agreement that does not exist is – with its reason', async () => {
+  const { page } = watched;
+  const queue = await create({ name: 'alone so far', sample: 2, overlap: 2 });
+  for (const position of [1, 2]) {
+    await ask('POST', `/v1/review-queues/${queue.id}/next`, {});
+    await ask('PUT', `/v1/review-queues/${queue.id}/items/${position}`, { choice: 'good' });
+  }
+  await visit(page, `${palestra.url}/reviews?queue=${queue.id}`, '0 of 2 items complete');
+  await page.getByText('Agreement α – · no item has the answers of two reviewers').waitFor();
+  const cell = page.getByRole('row').filter({ hasText: 'alone so far' }).getByTitle('no item has the answers of two reviewers');
+  expect(await cell.innerText()).toBe('–');
 });
 
 test('labels are text, a phone shows them, and a closed queue says so', async () => {

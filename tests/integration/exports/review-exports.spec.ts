@@ -87,16 +87,42 @@ it('pairs are what most reviewers prefer', async () => {
   ];
   const seen = await answerAll(server, queue.id, ({ position }) => first[position - 1]!, ana);
   await answerAll(server, queue.id, ({ position }) => second[position - 1]!, ben);
-  const { view, files } = await exported({ queue: queue.id, format: 'preference' });
+  const { view, files, manifest } = await exported({ queue: queue.id, format: 'preference' });
   const lines = linesOf(files);
   expect(lines).toMatchObject([
     { chosen_rollout_id: seen[0], rejected_rollout_id: seen[1], queue: 'pairs' },
     { chosen_rollout_id: seen[3], rejected_rollout_id: seen[2] },
   ]);
   expect(lines[1].answers.map(({ choice }: any) => choice)).toEqual(['chosen', 'chosen']);
+  // The way back: from a pair to its queue, its query, its reviewers and its rollouts.
+  const reviewedBy = (reviewer: RegExp) => ({
+    reviewer: expect.stringMatching(reviewer),
+    choice: 'chosen',
+    comment: null,
+    at: expect.any(String),
+  });
+  const origin = { queue_id: queue.id, queue: 'pairs', queue_query: 'step:0', queue_seed: 0 };
+  expect(manifest.review).toEqual(origin);
+  for (const line of lines) {
+    expect(line).toMatchObject({
+      ...origin,
+      run: RUN,
+      step: 0,
+      environment: 'acme/math',
+      answers: [reviewedBy(/^ana/), reviewedBy(/^ben/)],
+    });
+    const [chosen, rejected] = [byId.get(line.chosen_rollout_id)!, byId.get(line.rejected_rollout_id)!];
+    expect(line).toMatchObject({ task_index: chosen.task, split: 'train', group_n: null });
+    expect([rejected.step, rejected.task]).toEqual([chosen.step, chosen.task]);
+    for (const { at } of line.answers) expect(Math.abs(Date.now() - Date.parse(at))).toBeLessThan(600_000);
+  }
   expect(view.figures.rollouts).toBe(4);
   const rows = await rowsOf((await exported({ queue: queue.id, format: 'preference-parquet' })).files);
   expect(rows.map(({ chosen_rollout_id }) => chosen_rollout_id)).toEqual([seen[0], seen[3]]);
+  for (const [at, row] of rows.entries()) {
+    expect(row).toMatchObject({ ...origin, queue_seed: expect.anything(), run: RUN, rejected_rollout_id: lines[at].rejected_rollout_id });
+    expect([Number(row['queue_seed']), JSON.parse(row['answers'])]).toEqual([0, lines[at].answers]);
+  }
   expect(rows[0]).toMatchObject({ margin: lines[0].margin, chosen: [{ role: 'assistant' }, { role: 'tool' }, { role: 'assistant' }] });
   // An erased rollout is left out.
   await server.request('DELETE', `/v1/rollouts/${seen[0]}`);

@@ -273,6 +273,45 @@ describe('reviewers', () => {
   });
 });
 
+describe('agreement', () => {
+  it('counts only items with two answers or more, whoever gave them', async () => {
+    const cleo = await addReviewer(server, 'cleo');
+    const { id } = await createQueue(server, { run: RUN, sample: 6, overlap: 3, labels: ['a', 'b', 'c'] });
+    // One row per item, one column per reviewer: Ana answers all, Ben skips two, Cleo stops after three items.
+    const answers = ['aaa', 'ab-', 'b-b', 'bb', 'c', 'cc'];
+    const review = async (column: number, reviewer: Reviewer, items: number) => {
+      for (const row of answers.slice(0, items)) {
+        const { item } = await next(server, id, reviewer);
+        const choice = row[column] ?? '-';
+        await answer(server, id, item!.position, { choice: choice === '-' ? null : choice }, reviewer);
+      }
+    };
+    await review(0, ana, 6);
+    expect((await ask('GET', `/v1/review-queues/${id}`)).body.agreement).toEqual({ alpha: null, low: null, high: null, items: 0 });
+    await review(1, ben, 6);
+    await review(2, cleo, 3);
+    const { agreement, answers: given, complete } = (await ask('GET', `/v1/review-queues/${id}`)).body;
+    // Pairable values a 4, b 5, c 2 of n = 11, of which one item with a and b disagrees: 1 - 10 * 2 / (121 - 45).
+    expect({ ...agreement, given, complete }).toMatchObject({
+      alpha: expect.closeTo(1 - (10 * 2) / 76, 9),
+      items: 5,
+      given: 12,
+      complete: 1,
+    });
+    await ask('DELETE', `/v1/review-queues/${id}`);
+  });
+
+  it('does not exist when all answers are equal, or of one reviewer', async () => {
+    const equal = await createQueue(server, { run: RUN, sample: 3, overlap: 2 });
+    for (const reviewer of [ana, ben]) await answerAll(server, equal.id, () => 'good', reviewer);
+    expect((await ask('GET', `/v1/review-queues/${equal.id}`)).body.agreement).toEqual({ alpha: null, low: null, high: null, items: 3 });
+    const alone = await createQueue(server, { run: RUN, sample: 3 });
+    await answerAll(server, alone.id, ({ position }) => (position === 1 ? 'bad' : 'good'), ana);
+    expect((await ask('GET', `/v1/review-queues/${alone.id}`)).body.agreement).toEqual({ alpha: null, low: null, high: null, items: 0 });
+    for (const { id } of [equal, alone]) await ask('DELETE', `/v1/review-queues/${id}`);
+  });
+});
+
 describe('erased rollouts', () => {
   it('leave the queue without an error', async () => {
     const gone = 'reviewed and erased';

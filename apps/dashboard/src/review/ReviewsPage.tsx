@@ -9,6 +9,7 @@ import { ListAndDetails } from '../table/ListAndDetails.tsx';
 import { Crumb, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { type Column, DataTable } from '../table/DataTable.tsx';
+import { whyNoAgreement } from './AgreementLine.tsx';
 import { ProgressBar } from './ProgressBar.tsx';
 import { QueueDetails } from './QueueDetails.tsx';
 
@@ -50,6 +51,7 @@ const columns: Column<ReviewQueue>[] = [
     track: '60px',
     align: 'right',
     explain: "Krippendorff's alpha over the items that at least two reviewers have answered",
+    title: ({ agreement }) => whyNoAgreement(agreement) ?? undefined,
     cell: ({ agreement }) => (agreement.alpha === null ? UNKNOWN : formatReward(agreement.alpha)),
   },
   { id: 'author', head: 'Author', track: 'minmax(56px,0.7fr)', cell: ({ author }) => author },
