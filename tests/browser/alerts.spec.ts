@@ -36,13 +36,22 @@ test('an alert is created from a chart with a preview, fires on the pages, and i
   const preview = dialog.getByRole('region', { name: 'Preview' });
   await preview.getByText('Would have fired once in this run.').waitFor();
   expect(await preview.innerText()).toContain('Tool errors of accuse: 50 % at step 1');
+  await dialog.getByLabel('Environment').fill('acme/never');
+  await preview.getByText('The run has no environment acme/never.').waitFor();
+  // The form asks the server for the preview, which refuses it.
+  complaints.length = 0;
+  await dialog.getByLabel('Environment').fill('acme/whodunit');
+  await preview.getByText('Tool errors of accuse in acme/whodunit: 50 % at step 1').waitFor();
   await dialog.getByLabel('Webhook').selectOption('on-call');
   await dialog.getByRole('button', { name: 'Create alert' }).click();
   await dialog.waitFor({ state: 'hidden' });
 
   await uploadEvents(palestra, stepEvents(RUN, { step: 3, failed: 20 }));
   await visit(page, `${palestra.url}/${palestra.namespace}/runs/${RUN}`, 'rollouts');
-  await page.getByRole('list', { name: 'Firing alerts' }).getByText('Tool errors of accuse: 100 % at step 3').waitFor({ timeout: 60_000 });
+  await page
+    .getByRole('list', { name: 'Firing alerts' })
+    .getByText('Tool errors of accuse in acme/whodunit: 100 % at step 3')
+    .waitFor({ timeout: 60_000 });
   await page.getByRole('button', { name: 'Alerts, 1 unread' }).click({ timeout: 60_000 });
   await page.getByRole('list', { name: 'Changes of alerts' }).getByText('accuse fails').waitFor();
   await page.getByRole('button', { name: 'Alerts', exact: true }).waitFor();

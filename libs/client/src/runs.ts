@@ -18,7 +18,7 @@ export class Runs {
     return (await this.#connection.json({ path: `/v1/runs/${encodeURIComponent(runId)}` })) as RunView;
   }
 
-  /** Changes settings, tags or retention. */
+  /** Changes settings, tags or retention, or marks the run as finished: send all rollouts before. */
   async change(runId: string, change: RunChangeBody): Promise<RunView> {
     return (await this.#connection.json({ method: 'PATCH', path: `/v1/runs/${encodeURIComponent(runId)}`, body: change })) as RunView;
   }

@@ -153,6 +153,132 @@ it('a run below its baseline fires at the same step, and equal runs do not', asy
   expect(await made('POST', '/v1/alerts/preview', { run: 'baseline', condition })).toMatchObject({ fired: 0, judged: 2 });
 }, 120_000);
 
+it('an alert on an environment judges its rollouts alone, all variants together', async () => {
+  const run = 'mixed';
+  const on = (environment: string, condition: object) =>
+    made('POST', '/v1/alerts', { name: 'mixed', runs: 'mixed*', condition: { ...condition, environment } });
+  const errors = { kind: 'metric', metric: 'tool_error', tool: 'accuse', op: 'above', value: 0.6 };
+  const rewards = { kind: 'metric', metric: 'reward_mean', op: 'below', value: 0.3 };
+  const counted = { kind: 'count', q: 'has:error', minutes: 60, value: 19 };
+  const conditions = [errors, rewards, counted];
+  const math = await Promise.all(conditions.map((condition) => on('acme/math', condition)));
+  const whodunit = await Promise.all(conditions.map((condition) => on('acme/whodunit', condition)));
+  expect(math.map(({ condition_text: text }) => text)).toEqual([
+    'Tool errors of accuse in acme/math above 60 % at a step',
+    'Mean reward in acme/math below .300 at a step',
+    'More than 19 rollouts of has:error in acme/math within 60 min',
+  ]);
+  // Neither variant has enough rollouts alone, and both environments together are below the threshold.
+  for (const variant of ['easy', 'hard'])
+    await uploadStep(server, run, { step: 0, n: 10, failed: 10, reward: 0.2, environment: 'acme/math', variant });
+  await uploadStep(server, run, { step: 0, n: 30 });
+  for (const [at, step] of [0, 0, null].entries()) await eventually(math[at].id, [['firing', step]]);
+  const [event] = (await made('GET', `/v1/alert-events?alert=${math[0].id}`)).events;
+  expect(event.evidence).toMatchObject({ value: 1, n: 20, q: 'step:0 tool.error:accuse env:acme/math' });
+  const { rollouts } = await made('GET', `/v1/runs/${run}/rollouts?q=${encodeURIComponent(event.evidence.q)}`);
+  expect(rollouts).toHaveLength(20);
+  for (const { id } of whodunit) expect(await changes(id)).toEqual([]);
+  for (const [at, one] of [...math, ...whodunit].entries())
+    expect({ at, ...(await made('POST', '/v1/alerts/preview', { run, condition: one.condition })) }).toMatchObject({
+      at,
+      fired: at < 3 ? 1 : 0,
+    });
+  const condition = { ...errors, environment: 'acme/maths' };
+  expect(await server.request('POST', '/v1/alerts/preview', { body: { run, condition } })).toMatchObject({
+    status: 422,
+    body: { code: 'invalid_body', detail: 'The run has no environment acme/maths. It has acme/math, acme/whodunit.' },
+  });
+  // The tasks of math are below those of the other run, and so are all together. Those of whodunit are alike.
+  await uploadStep(server, 'mixed baseline', { step: 0, n: 30 });
+  for (const variant of ['easy', 'hard']) await uploadStep(server, 'mixed baseline', { step: 0, n: 10, environment: 'acme/math', variant });
+  const baseline = { kind: 'baseline', run: 'mixed baseline' };
+  for (const [environment, fired] of [
+    [null, 1],
+    ['acme/math', 1],
+    ['acme/whodunit', 0],
+  ] as const) {
+    const preview = await made('POST', '/v1/alerts/preview', { run, condition: { ...baseline, environment } });
+    expect({ environment, ...preview }).toMatchObject({ environment, judged: 1, fired });
+  }
+  // Another condition begins again, and so does another environment.
+  const moved = await made('PUT', `/v1/alerts/${math[0].id}`, {
+    name: 'mixed',
+    runs: 'mixed*',
+    condition: { ...errors, environment: 'acme/none' },
+  });
+  expect(moved).toMatchObject({ firing: [], condition: { environment: 'acme/none' } });
+}, 120_000);
+
+it('the silence of a finished run is no alert, that of a stalled one is, and a new rollout continues a finished run', async () => {
+  const { id, condition } = await made('POST', '/v1/alerts', {
+    name: 'stalled',
+    runs: 'end-*',
+    condition: { kind: 'silence', minutes: 10 },
+  });
+  const of = async (run: string) =>
+    (await made('GET', `/v1/alert-events?alert=${id}&run=${run}`)).events
+      .toReversed()
+      .map(({ kind, evidence }: { kind: string; evidence: { text: string } }) => [kind, evidence.text]);
+  /** Moves what is stored about the runs into the past. */
+  const elevenMinutesPass = async (...runs: string[]) => {
+    const earlier = (...columns: string[]) => columns.map((column) => `${column} = ${column} - interval '11 minutes'`).join(', ');
+    await server.database.pool.query(
+      `UPDATE rollouts SET ${earlier('received_at', 'last_at')} WHERE run_seq IN (SELECT seq FROM runs WHERE name = ANY($1))`,
+      [runs],
+    );
+    await server.database.pool.query(`UPDATE runs SET ${earlier('updated_at', 'finished_at')} WHERE name = ANY($1)`, [runs]);
+  };
+  await server.database.pool.query(`UPDATE alerts SET since = since - interval '1 day' WHERE id = $1`, [id]);
+  for (const run of ['end-finished', 'end-stalled']) await uploadStep(server, run, { step: 0, n: 2 });
+  expect(await made('GET', '/v1/runs/end-finished')).toMatchObject({ finished: false });
+  expect(await made('PATCH', '/v1/runs/end-finished', { finished: true })).toMatchObject({ finished: true });
+  // The service notes the time of an upload up to a second later: that is no news.
+  await expect
+    .poll(
+      async () =>
+        (await server.database.pool.query(`SELECT FROM ingest_counters c JOIN runs r ON r.seq = c.run_seq WHERE r.name LIKE 'end-%'`))
+          .rowCount,
+      { timeout: 20_000 },
+    )
+    .toBe(2);
+  expect(await made('GET', '/v1/runs/end-finished')).toMatchObject({ finished: true });
+  await elevenMinutesPass('end-finished', 'end-stalled');
+  await expect
+    .poll(() => of('end-stalled'), { timeout: 60_000 })
+    .toEqual([['firing', expect.stringMatching(/^No rollout for 1\d min\.$/)]]);
+  expect(await of('end-finished')).toEqual([]);
+  expect(await made('POST', '/v1/alerts/preview', { run: 'end-stalled', condition })).toMatchObject({ fired: 1, firing_now: true });
+  expect(await made('POST', '/v1/alerts/preview', { run: 'end-finished', condition })).toMatchObject({ fired: 0, firing_now: false });
+  // Who learns by the alert that the run has ended marks it.
+  await made('PATCH', '/v1/runs/end-stalled', { finished: true });
+  await expect.poll(async () => (await of('end-stalled')).at(-1), { timeout: 60_000 }).toEqual(['resolved', 'The run is finished.']);
+  await uploadStep(server, 'end-finished', { step: 1, n: 2 });
+  await expect.poll(async () => (await made('GET', '/v1/runs/end-finished')).finished, { timeout: 20_000 }).toBe(false);
+  await elevenMinutesPass('end-finished', 'end-stalled');
+  await expect.poll(async () => (await of('end-finished')).length, { timeout: 60_000 }).toBe(1);
+  expect(await of('end-stalled')).toHaveLength(2);
+}, 180_000);
+
+it('an environment can be silent while its run goes on', async () => {
+  const run = 'half silent';
+  const silence = { kind: 'silence', minutes: 10 };
+  const [whole, math] = await Promise.all(
+    [null, 'acme/math'].map((environment) =>
+      made('POST', '/v1/alerts', { name: 'silent', runs: run, condition: { ...silence, environment } }),
+    ),
+  );
+  await server.database.pool.query(`UPDATE alerts SET since = since - interval '1 day' WHERE id = ANY($1)`, [[whole.id, math.id]]);
+  await uploadStep(server, run, { step: 0, n: 2, environment: 'acme/math' });
+  await expect.poll(async () => (await made('GET', `/v1/runs/${encodeURIComponent(run)}`)).pending, { timeout: 20_000 }).toBe(null);
+  await server.database.pool.query(
+    `UPDATE rollouts SET last_at = last_at - interval '11 minutes' WHERE run_seq = (SELECT seq FROM runs WHERE name = $1)`,
+    [run],
+  );
+  await uploadStep(server, run, { step: 0, n: 2 });
+  await eventually(math.id, [['firing', null]]);
+  expect(await changes(whole.id)).toEqual([]);
+}, 120_000);
+
 it('counts rollouts of a query within a window, and silence', async () => {
   const run = 'timed';
   const counted = await made('POST', '/v1/alerts', {

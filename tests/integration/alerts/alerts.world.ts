@@ -11,9 +11,14 @@ export interface Step {
   failed?: number;
   /** Reward of every rollout. */
   reward?: number;
+  environment?: string;
+  variant?: string;
 }
 
-export function stepEvents(runName: string, { step, n = 20, failed = 0, reward = 1 }: Step): object[] {
+export function stepEvents(
+  runName: string,
+  { step, n = 20, failed = 0, reward = 1, environment = 'acme/whodunit', variant }: Step,
+): object[] {
   return Array.from({ length: n }, (_, sample) => {
     const id = randomUUID();
     const message = (index: number, more: object) => ({
@@ -27,7 +32,16 @@ export function stepEvents(runName: string, { step, n = 20, failed = 0, reward =
       metadata: {},
       ...more,
     });
-    const start = { eventType: 'rollout', eventId: id, timestamp: 1_000, runName, step, environment: 'acme/whodunit', split: 'train' };
+    const start = {
+      eventType: 'rollout',
+      eventId: id,
+      timestamp: 1_000,
+      runName,
+      step,
+      environment,
+      split: 'train',
+      ...(variant && { variant }),
+    };
     const metadata = { group_id: `g${step}-${sample % 4}`, sample_idx: Math.floor(sample / 4), stop_reason: 'finished' };
     return [
       { ...start, metadata, rollout_info: { task_index: sample % 4 } },

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { groupBy } from '@palestra/metrics';
+import type { SilenceCondition } from '@palestra/protocol';
 import type { Logger } from 'pino';
 import { JobQueue } from '../jobs/job-queue.service.ts';
 import { Database } from '../platform/database/database.ts';
@@ -23,9 +24,9 @@ import {
   type StoredState,
   storeState,
 } from './alert.sql.ts';
-import { countRecent } from './run-arrivals.sql.ts';
+import { countRecent, selectLastEvent } from './run-arrivals.sql.ts';
 import { matchesName } from './run-name-pattern.ts';
-import { judgeCount, judgeSilence } from './time-judgements.ts';
+import { countedQuery, judgeCount, judgeFinished, judgeSilence } from './time-judgements.ts';
 import { AlertMessages } from './alert-messages.ts';
 
 const EVERY_MS = 10_000;
@@ -147,19 +148,29 @@ export class AlertEvaluator implements OnModuleInit {
         return (await this.figures.baseline(run, condition, baseline, range)).judgements;
       }
       case 'count':
-        return [judgeCount(condition, await countRecent(this.database.pool, run.seq, condition.q, condition.minutes), null)];
+        return [judgeCount(condition, await countRecent(this.database.pool, run.seq, countedQuery(condition), condition.minutes), null)];
       case 'silence':
-        return [judgeSilence(condition, run.now.getTime() - run.updated_at.getTime(), null)];
+        if (run.finished) return [judgeFinished(condition)];
+        if (condition.environment === null) return [judgeSilence(condition, run.now.getTime() - run.updated_at.getTime(), null)];
+        // The environment of rollouts that wait is not known yet.
+        return isPending ? [] : this.#environmentSilence(alert, run, condition);
     }
+  }
+
+  async #environmentSilence(alert: StoredAlert, { seq }: AlertedRun, condition: SilenceCondition): Promise<Judgement[]> {
+    const { at, now } = await selectLastEvent(this.database.pool, seq, condition.environment);
+    return at !== null && isNews(alert, at, condition.minutes) ? [judgeSilence(condition, now - at, null)] : [];
   }
 }
 
-/** A run that was silent before the alert began to watch it is no news. */
+/** Silence that began before the alert watched it is no news. */
+const isNews = ({ since }: StoredAlert, lastEventAt: number, minutes: number): boolean => lastEventAt > since.getTime() - minutes * 60_000;
+
 function isDue({ alert, run, state }: Pair): boolean {
   const { condition } = alert;
   if (condition.kind === 'metric' || condition.kind === 'baseline') return state?.version !== run.version;
+  if (condition.kind === 'silence')
+    return run.finished ? state?.firing === true : isNews(alert, run.updated_at.getTime(), condition.minutes);
   const windowMs = condition.minutes * 60_000;
-  const isRecent = run.updated_at.getTime() > alert.since.getTime() - windowMs;
-  if (condition.kind === 'silence') return isRecent;
   return state?.firing === true || run.now.getTime() - run.updated_at.getTime() < windowMs;
 }

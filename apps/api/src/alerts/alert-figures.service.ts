@@ -9,10 +9,11 @@ import { cellsOf } from '../runs/insights/compare-metrics.ts';
 import { selectTaskSums } from '../runs/insights/compare-runs.sql.ts';
 import { selectToolSteps } from '../runs/insights/run-tools.sql.ts';
 import { figureOf, type FigureSet, StepFiguresService } from '../store/figures/step-figures.service.ts';
-import type { StepRow } from '../store/figures/step-figures.sql.ts';
+import { selectEnvironments, type StepRow } from '../store/figures/step-figures.sql.ts';
 import { codeOf } from '../store/vocabulary-codes.ts';
 import type { Judgement } from './alert-state.ts';
-import { judgeSteps, type StepJudgements, type StepPoint } from './step-judgements.ts';
+import { inEnvironment } from './alert-text.ts';
+import { environmentClause, judgeSteps, mergeSteps, type StepJudgements, type StepPoint } from './step-judgements.ts';
 
 /** The figures of the pages, by default. */
 const FIGURES: FigureSet = { lens: 'canonical', den: 'effective', keys: [] };
@@ -59,15 +60,16 @@ export class AlertFigures {
     baseline: { seq: number; id: string; name: string },
     range: StepRange,
   ): Promise<StepJudgements & { incomplete: boolean }> {
-    const [rows, others] = await Promise.all([this.#rowsOf(run), this.figures.steps({ runSeq: baseline.seq })]);
+    const { environment } = condition;
+    const [rows, others] = await Promise.all([this.#rowsOf(run, environment), this.#steps(baseline.seq, environment)]);
     const { phase, rows: own } = mainPhase(rows, condition.phase ?? undefined);
     const code = codeOf(PHASES, phase);
-    const theirs = new Set(others.rows.filter((row) => row.phase === code).map(({ step }) => step));
-    const common = settled(own, range).filter(({ step }) => theirs.has(step) && step >= (range.from ?? 0));
+    const theirs = new Set(others.filter((row) => row.phase === code).map(({ step }) => step));
+    const common = settled(stepsOf(own), range).filter((step) => theirs.has(step) && step >= (range.from ?? 0));
     const steps = range.from === null ? common.slice(-1) : common.slice(-MAX_BASELINE_STEPS);
     const judgements: Judgement[] = [];
     let skipped = 0;
-    for (const { step } of steps) {
+    for (const step of steps) {
       const judgement = await this.#compare(run.seq, condition, baseline, { step, phase: code });
       if (judgement === null) skipped += 1;
       else judgements.push(judgement);
@@ -77,19 +79,20 @@ export class AlertFigures {
 
   async #compare(
     runSeq: number,
-    { margin, min_n }: BaselineCondition,
+    condition: BaselineCondition,
     baseline: { seq: number; id: string; name: string },
     { step, phase }: { step: number; phase: number | null },
   ): Promise<Judgement | null> {
+    const { margin, min_n, environment } = condition;
     const read = (seq: number) =>
-      selectTaskSums(this.database.pool, { runSeq: seq, phase, steps: [step], env: null, den: 'effective', limit: MAX_TASKS });
+      selectTaskSums(this.database.pool, { runSeq: seq, phase, steps: [step], env: environment, den: 'effective', limit: MAX_TASKS });
     const [own, theirs] = (await Promise.all([read(runSeq), read(baseline.seq)])).map((sums) => cellsOf('reward_mean', sums));
     const found = estimateDifference(theirs!, own!);
     if (!found || Math.min(found.first.samples, found.other.samples) < min_n) return null;
     const { difference, low, high, first, other } = found;
     const range = low === null || high === null ? '' : `, 95 % interval ${signed(low)} to ${signed(high)}`;
     const evidence: AlertEvidence = {
-      text: `Mean reward: ${formatReward(other.mean)} at step ${step}, ${formatReward(first.mean)} in ${baseline.name} (difference ${signed(difference)}${range}, ${other.samples} and ${first.samples} rollouts).`,
+      text: `Mean reward${inEnvironment(condition)}: ${formatReward(other.mean)} at step ${step}, ${formatReward(first.mean)} in ${baseline.name} (difference ${signed(difference)}${range}, ${other.samples} and ${first.samples} rollouts).`,
       value: difference,
       threshold: 0 - margin,
       n: other.samples,
@@ -97,34 +100,51 @@ export class AlertFigures {
       high,
       from_step: step,
       step,
-      q: `step:${step} is:scored`,
+      q: [`step:${step} is:scored`, ...environmentClause(environment)].join(' '),
       baseline: baseline.id,
     };
     return { step, at: null, holds: high !== null && high < -margin, evidence };
   }
 
-  async #rowsOf({ seq, version }: JudgedRun): Promise<StepRow[]> {
-    const key = `${seq} ${version}`;
-    const read = this.#rows.get(key) ?? this.figures.steps({ runSeq: seq }).then(({ rows }) => rows);
+  async #rowsOf({ seq, version }: JudgedRun, environment: string | null): Promise<StepRow[]> {
+    const key = JSON.stringify([seq, version, environment]);
+    const read = this.#rows.get(key) ?? this.#steps(seq, environment);
     this.#rows.set(key, read);
     read.catch(() => this.#rows.delete(key));
     return read;
   }
 
+  /** Rollups of all environments together, or of each variant of one; none for a run without it. */
+  async #steps(runSeq: number, environment: string | null): Promise<StepRow[]> {
+    if (environment === null) return (await this.figures.steps({ runSeq })).rows;
+    const known = await selectEnvironments(this.database.pool, runSeq);
+    return known.some((one) => one.environment === environment) ? (await this.figures.steps({ runSeq, env: environment })).rows : [];
+  }
+
   async #points(run: JudgedRun, condition: MetricCondition): Promise<StepPoint[]> {
-    const { phase, rows: known } = mainPhase(await this.#rowsOf(run), condition.phase ?? undefined);
-    if (condition.metric === 'tool_error' && condition.tool !== null) {
+    const { environment, tool } = condition;
+    const { phase, rows: known } = mainPhase(await this.#rowsOf(run, environment), condition.phase ?? undefined);
+    if (condition.metric === 'tool_error' && tool !== null) {
       const scope = { runSeq: run.seq, phase: codeOf(PHASES, phase), from: 0, to: 2_147_483_647 };
-      const byStep = new Map((await selectToolSteps(this.database.pool, scope, condition.tool)).map((row) => [row.step, row]));
-      return known.map(({ step }) => ({ step, count: byStep.get(step)?.calls ?? 0, sum: byStep.get(step)?.errors ?? 0, squares: null }));
+      const envIds = environment === null ? null : [...new Set(known.map((row) => row.env_id))];
+      const byStep = new Map((await selectToolSteps(this.database.pool, scope, tool, envIds)).map((row) => [row.step, row]));
+      return stepsOf(known).map((step) => ({
+        step,
+        count: byStep.get(step)?.calls ?? 0,
+        sum: byStep.get(step)?.errors ?? 0,
+        squares: null,
+      }));
     }
-    return known.map((row) => ({ step: row.step, ...sumsOf(condition, row) }));
+    return mergeSteps(known.map((row) => ({ step: row.step, ...sumsOf(condition, row) })));
   }
 }
 
+/** The steps of rows that are in their order. */
+const stepsOf = (rows: readonly StepRow[]): number[] => [...new Set(rows.map(({ step }) => step))];
+
 const signed = (value: number): string => formatReward(value, { signed: true });
 
-function settled<T extends { step: number }>(steps: readonly T[], { withoutNewest }: StepRange): readonly T[] {
+function settled<T>(steps: readonly T[], { withoutNewest }: StepRange): readonly T[] {
   return withoutNewest ? steps.slice(0, -1) : steps;
 }
 

@@ -4,13 +4,16 @@ import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
 import { TenantConcurrency } from '../platform/tenant-concurrency.ts';
 import { type RunScope, RunScopes } from '../runs/run-scope.ts';
+import { selectEnvironments } from '../store/figures/step-figures.sql.ts';
 import { AlertFigures } from './alert-figures.service.ts';
 import { advance, type Judgement } from './alert-state.ts';
 import { selectRunById } from './alert.sql.ts';
-import { MAX_ARRIVALS, selectArrivals, selectPauses } from './run-arrivals.sql.ts';
-import { countHistory, silenceHistory } from './time-judgements.ts';
+import { MAX_ARRIVALS, selectArrivals, selectLastEvent, selectPauses } from './run-arrivals.sql.ts';
+import { countedQuery, countHistory, silenceHistory } from './time-judgements.ts';
 
 const MAX_FIRES = 100;
+/** Environments that an error names. */
+const MAX_NAMED = 10;
 const LIMITS = { owner: 2, all: 8 };
 /** Of PostgreSQL: the statement reached its timeout. */
 const QUERY_CANCELED = '57014';
@@ -33,10 +36,12 @@ export class AlertPreviews {
     private readonly figures: AlertFigures,
   ) {}
 
-  /** Throws `run_not_found`, `too_expensive`, `capacity_exhausted`. */
+  /** Throws `run_not_found`, `invalid_body` for an environment that the run does not have, `too_expensive`, `capacity_exhausted`. */
   async preview(caller: Caller, run: string, condition: AlertCondition) {
     return this.#limits.use(caller.orgId, async () => {
-      const history = await this.#history(await this.scopes.open(caller, run), condition);
+      const scope = await this.scopes.open(caller, run);
+      if (condition.environment !== null) await this.#assertEnvironment(scope.seq, condition.environment);
+      const history = await this.#history(scope, condition);
       const fires = history.judgements.filter(({ holds }, at) => holds && history.judgements[at - 1]?.holds !== true);
       return {
         judged: history.judged,
@@ -49,6 +54,13 @@ export class AlertPreviews {
         incomplete: history.incomplete,
       };
     });
+  }
+
+  async #assertEnvironment(runSeq: number, environment: string): Promise<void> {
+    const known = [...new Set((await selectEnvironments(this.database.pool, runSeq)).flatMap((one) => one.environment ?? []))].toSorted();
+    if (known.includes(environment)) return;
+    const others = known.length === 0 ? '' : ` It has ${known.slice(0, MAX_NAMED).join(', ')}.`;
+    throw new PalestraError('invalid_body', { detail: `The run has no environment ${environment}.${others}` });
   }
 
   async #history(run: RunScope, condition: AlertCondition): Promise<History> {
@@ -66,7 +78,7 @@ export class AlertPreviews {
         return { ...found, judged: found.judgements.length };
       }
       case 'count': {
-        const arrivals = await selectArrivals(pool, run.seq, condition.q).catch(tooExpensive);
+        const arrivals = await selectArrivals(pool, run.seq, countedQuery(condition)).catch(tooExpensive);
         return {
           judgements: countHistory(condition, arrivals),
           judged: arrivals.length,
@@ -75,9 +87,13 @@ export class AlertPreviews {
         };
       }
       case 'silence': {
-        const pauses = await selectPauses(pool, run.seq);
+        const [pauses, last] = await Promise.all([
+          selectPauses(pool, run.seq, condition.environment),
+          selectLastEvent(pool, run.seq, condition.environment),
+        ]);
+        const lasting = last.at === null || last.finished ? [] : [{ from: last.at, to: last.now, lasts: true }];
         return {
-          judgements: silenceHistory(condition, pauses),
+          judgements: silenceHistory(condition, [...pauses, ...lasting]),
           judged: pauses.length,
           skipped: 0,
           incomplete: pauses.length === MAX_ARRIVALS,

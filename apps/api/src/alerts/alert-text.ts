@@ -10,8 +10,14 @@ export const formatValue = ({ metric }: Pick<MetricCondition, 'metric'>, value: 
 
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
+/** ` in acme/whodunit`; empty for every environment. */
+export const inEnvironment = ({ environment }: Pick<AlertCondition, 'environment'>): string =>
+  environment === null ? '' : ` in ${environment}`;
+
 /** What the condition compares, as the subject of a sentence. */
-export function subjectOf({ metric, tool, stop }: MetricCondition): string {
+export const subjectOf = (condition: MetricCondition): string => `${figureOf(condition)}${inEnvironment(condition)}`;
+
+function figureOf({ metric, tool, stop }: MetricCondition): string {
   switch (metric) {
     case 'reward_mean':
       return 'Mean reward';
@@ -40,11 +46,11 @@ export function conditionText(condition: AlertCondition, baseline: string | null
     }
     case 'baseline': {
       const more = condition.margin === 0 ? '' : ` by more than ${formatReward(condition.margin)}`;
-      return `Mean reward below ${baseline ?? 'a run that was deleted'}${more} at the same step`;
+      return `Mean reward${inEnvironment(condition)} below ${baseline ?? 'a run that was deleted'}${more} at the same step`;
     }
     case 'count':
-      return `More than ${plural(condition.value, 'rollout')} of ${condition.q} within ${condition.minutes} min`;
+      return `More than ${plural(condition.value, 'rollout')} of ${condition.q}${inEnvironment(condition)} within ${condition.minutes} min`;
     case 'silence':
-      return `No rollout for ${condition.minutes} min`;
+      return `No rollout${inEnvironment(condition)} for ${condition.minutes} min`;
   }
 }

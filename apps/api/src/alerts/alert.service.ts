@@ -14,6 +14,7 @@ import { RunService } from '../runs/run.service.ts';
 import { AlertPreviews } from './alert-preview.service.ts';
 import { type FiringRow, markRead, selectEvents, selectFiring, selectRunById, selectUnread } from './alert.sql.ts';
 import { conditionText } from './alert-text.ts';
+import { countedQuery } from './time-judgements.ts';
 
 const FIRING_SHOWN = 20;
 
@@ -156,7 +157,7 @@ export class AlertService {
     }
     if (condition.kind !== 'count') return { condition, baseline: null };
     const q = canonicalQuery(condition.q);
-    const { compiled } = await rolloutQuery(pool, q, [], 1);
+    const { compiled } = await rolloutQuery(pool, countedQuery({ ...condition, q }), [], 1);
     if (compiled.postFilter !== null || compiled.text.length > 0) {
       const msg = 'An alert cannot search for a regex or for words of messages. Use keys, as in stop:timeout or tool.error:bash.';
       throw new PalestraError('invalid_query', { detail: [{ type: 'value_error', loc: ['body', 'condition', 'q'], msg }] });

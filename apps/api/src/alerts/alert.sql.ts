@@ -1,5 +1,6 @@
 import type { AlertCondition, AlertEvidence } from '@palestra/protocol';
 import type pg from 'pg';
+import { isFinished } from '../runs/run.sql.ts';
 
 type Client = Pick<pg.Pool, 'query'>;
 
@@ -42,6 +43,7 @@ export interface AlertedRun {
   /** Time of the last upload. */
   updated_at: Date;
   created_at: Date;
+  finished: boolean;
   /** By the clock of the database, as the times above. */
   now: Date;
 }
@@ -49,7 +51,7 @@ export interface AlertedRun {
 /** The runs with news. Plan: runs_org_id_updated_at_id_idx. */
 export async function selectLiveRuns(pool: Client, orgId: string): Promise<AlertedRun[]> {
   const { rows } = await pool.query<AlertedRun>(
-    `SELECT seq, id, name, version::text, updated_at, created_at, now() AS now FROM runs
+    `SELECT seq, id, name, version::text, updated_at, created_at, ${isFinished('runs')} AS finished, now() AS now FROM runs
      WHERE org_id = $1 AND deleted_at IS NULL AND updated_at > now() - $2::int * interval '1 hour' ORDER BY updated_at DESC, id LIMIT $3`,
     [orgId, RUN_OVER_HOURS, MAX_RUNS],
   );

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { MetricCondition } from '@palestra/protocol';
-import { judgeSteps, type StepPoint } from './step-judgements.ts';
+import { judgeSteps, mergeSteps, type StepPoint } from './step-judgements.ts';
 
 const condition = (change: Partial<MetricCondition> = {}): MetricCondition => ({
   kind: 'metric',
@@ -12,6 +12,7 @@ const condition = (change: Partial<MetricCondition> = {}): MetricCondition => ({
   steps: 1,
   phase: null,
   min_n: 20,
+  environment: null,
   ...change,
 });
 const share = (step: number, sum: number, count: number): StepPoint => ({ step, sum, count, squares: null });
@@ -69,4 +70,18 @@ test('a step without figures is never judged', () => {
 test('a tool name cannot become another clause of the query', () => {
   const { judgements } = judgeSteps(condition({ tool: 'a reward:1', min_n: 1 }), [share(1, 1, 1)]);
   expect(judgements[0]!.evidence.q).toBe('step:1 tool.error:"a reward:1"');
+});
+
+test('an environment is named, and its clause cannot become another one', () => {
+  const { judgements } = judgeSteps(condition({ environment: 'acme/a b:c', phase: 'train', min_n: 1 }), [share(1, 1, 1)]);
+  expect(judgements[0]!.evidence).toMatchObject({
+    text: expect.stringMatching(/^Tool errors of accuse in acme\/a b:c: 100 % at step 1 /),
+    q: 'step:1 tool.error:accuse phase:train env:"acme/a b:c"',
+  });
+});
+
+test('variants of an environment are one point of their step', () => {
+  const reward = (step: number, count: number, sum: number, squares: number): StepPoint => ({ step, count, sum, squares });
+  expect(mergeSteps([reward(1, 2, 1, 1), reward(1, 4, 3, 2.5), reward(2, 1, 1, 1)])).toEqual([reward(1, 6, 4, 3.5), reward(2, 1, 1, 1)]);
+  expect(mergeSteps([share(1, 1, 2), share(1, 0, 5)])).toEqual([share(1, 1, 7)]);
 });

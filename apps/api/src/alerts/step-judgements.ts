@@ -13,6 +13,21 @@ export interface StepPoint {
   squares: number | null;
 }
 
+/** One point for each step. `points`: in the order of steps, with one for each variant of an environment. */
+export function mergeSteps(points: readonly StepPoint[]): StepPoint[] {
+  const merged: StepPoint[] = [];
+  for (const point of points) {
+    const last = merged.at(-1);
+    if (last?.step !== point.step) merged.push({ ...point });
+    else {
+      last.count += point.count;
+      last.sum += point.sum;
+      last.squares = last.squares === null || point.squares === null ? null : last.squares + point.squares;
+    }
+  }
+  return merged;
+}
+
 export interface StepJudgements {
   judgements: Judgement[];
   /** Steps with fewer than `min_n`. */
@@ -76,8 +91,11 @@ function sentence(condition: MetricCondition, { value, count, first, step, inter
   return `${subjectOf(condition)}: ${formatValue(condition, value)} ${where} (${range}${countedOf(condition, count)}).`;
 }
 
+/** The clause of a query that chooses the environment; none for every environment. */
+export const environmentClause = (environment: string | null): string[] => (environment === null ? [] : [`env:${printText(environment)}`]);
+
 /** The rollouts that show the figure, as a query of the explorer. */
-function queryOf({ metric, tool, stop, phase }: MetricCondition, first: number, step: number): string {
+function queryOf({ metric, tool, stop, phase, environment }: MetricCondition, first: number, step: number): string {
   const steps = first === step ? `step:${step}` : `step:${first}..${step}`;
   const shown = {
     reward_mean: 'is:scored',
@@ -87,5 +105,5 @@ function queryOf({ metric, tool, stop, phase }: MetricCondition, first: number, 
     failed: 'stop:env_error,infra_error',
     truncated: 'is:truncated',
   }[metric];
-  return [steps, shown, ...(phase === null ? [] : [`phase:${phase}`])].join(' ');
+  return [steps, shown, ...(phase === null ? [] : [`phase:${phase}`]), ...environmentClause(environment)].join(' ');
 }

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { advance } from './alert-state.ts';
-import { countHistory, judgeCount, judgeSilence, silenceHistory } from './time-judgements.ts';
+import { countHistory, judgeCount, judgeFinished, judgeSilence, silenceHistory } from './time-judgements.ts';
 
 const MINUTE = 60_000;
-const count = (value: number, minutes = 10) => ({ kind: 'count', q: 'stop:timeout', minutes, value }) as const;
-const silence = { kind: 'silence', minutes: 10 } as const;
+const count = (value: number, minutes = 10) => ({ kind: 'count', q: 'stop:timeout', minutes, value, environment: null }) as const;
+const silence = { kind: 'silence', minutes: 10, environment: null } as const;
 
 test('a count fires above its value, and shows the rollouts as a query', () => {
   expect(judgeCount(count(2), 2, null).holds).toBe(false);
@@ -47,4 +47,29 @@ test('silence fires after its minutes and is resolved by the next rollout', () =
     [30, true],
     [45, false],
   ]);
+});
+
+test('silence that lasts has fired and is not resolved', () => {
+  const history = silenceHistory(silence, [
+    { from: 0, to: 11 * MINUTE },
+    { from: 11 * MINUTE, to: 30 * MINUTE, lasts: true },
+  ]);
+  expect(history.map(({ at, holds }) => [at! / MINUTE, holds])).toEqual([
+    [10, true],
+    [11, false],
+    [21, true],
+  ]);
+});
+
+test('a finished run is never silent', () => {
+  expect(judgeFinished(silence)).toMatchObject({ holds: false, evidence: { text: 'The run is finished.' } });
+});
+
+test('an environment is part of the text and of the query', () => {
+  const environment = 'acme/math';
+  expect(judgeCount({ ...count(2), environment }, 3, null).evidence).toMatchObject({
+    text: '3 rollouts of stop:timeout in acme/math within 10 min.',
+    q: '(stop:timeout) env:acme/math received:10m',
+  });
+  expect(judgeSilence({ ...silence, environment }, 10 * MINUTE, null).evidence.text).toBe('No rollout in acme/math for 10 min.');
 });

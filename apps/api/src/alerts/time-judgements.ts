@@ -1,25 +1,41 @@
 import type { AlertEvidence, CountCondition, SilenceCondition } from '@palestra/protocol';
 import type { Judgement } from './alert-state.ts';
+import { inEnvironment } from './alert-text.ts';
+import { environmentClause } from './step-judgements.ts';
 
 const MINUTE_MS = 60_000;
+
+/** The query of the rollouts that count. */
+export const countedQuery = ({ q, environment }: CountCondition): string => [`(${q})`, ...environmentClause(environment)].join(' ');
 
 /** `count`: matching rollouts of the window that ends at `at`; null = now. */
 export function judgeCount(condition: CountCondition, count: number, at: number | null): Judgement {
   const { q, minutes, value } = condition;
   const rollouts = count === 1 ? '1 rollout' : `${count} rollouts`;
-  const evidence = evidenceOf(`${rollouts} of ${q} within ${minutes} min.`, count, value, `(${q}) received:${minutes}m`);
+  const evidence = evidenceOf(
+    `${rollouts} of ${q}${inEnvironment(condition)} within ${minutes} min.`,
+    count,
+    value,
+    `${countedQuery(condition)} received:${minutes}m`,
+  );
   return { step: null, at, holds: count > value, evidence };
 }
 
-/** `quietMs`: since the last event of the run. */
-export function judgeSilence({ minutes }: SilenceCondition, quietMs: number, at: number | null): Judgement {
+/** `quietMs`: since the last event of the run, or of its environment. */
+export function judgeSilence(condition: SilenceCondition, quietMs: number, at: number | null): Judgement {
+  const { minutes } = condition;
   const quiet = Math.max(0, Math.floor(quietMs / MINUTE_MS));
   const holds = quietMs >= minutes * MINUTE_MS;
-  const text = holds ? `No rollout for ${quiet} min.` : 'Rollouts arrive again.';
+  const text = holds ? `No rollout${inEnvironment(condition)} for ${quiet} min.` : 'Rollouts arrive again.';
   return { step: null, at, holds, evidence: evidenceOf(text, quiet, minutes, null) };
 }
 
-function evidenceOf(text: string, value: number, threshold: number, q: string | null): AlertEvidence {
+/** Of a run that is marked as finished, whose silence is no stall. */
+export function judgeFinished({ minutes }: SilenceCondition): Judgement {
+  return { step: null, at: null, holds: false, evidence: evidenceOf('The run is finished.', null, minutes, null) };
+}
+
+function evidenceOf(text: string, value: number | null, threshold: number, q: string | null): AlertEvidence {
   return { text, value, threshold, n: null, low: null, high: null, from_step: null, step: null, q, baseline: null };
 }
 
@@ -38,12 +54,21 @@ export function countHistory(condition: CountCondition, arrivals: readonly numbe
   return judgements;
 }
 
-/** What `judgeSilence` would have found. `pauses`: between events of the run, in the order of time. */
-export function silenceHistory(condition: SilenceCondition, pauses: readonly { from: number; to: number }[]): Judgement[] {
+/** A time without an event of the run. */
+export interface Pause {
+  from: number;
+  to: number;
+  /** It lasts: `to` is now. */
+  lasts?: boolean;
+}
+
+/** What `judgeSilence` would have found. `pauses`: in the order of time. */
+export function silenceHistory(condition: SilenceCondition, pauses: readonly Pause[]): Judgement[] {
+  const windowMs = condition.minutes * MINUTE_MS;
   return pauses
-    .filter(({ from, to }) => to - from >= condition.minutes * MINUTE_MS)
-    .flatMap(({ from, to }) => [
-      judgeSilence(condition, condition.minutes * MINUTE_MS, from + condition.minutes * MINUTE_MS),
-      judgeSilence(condition, 0, to),
+    .filter(({ from, to }) => to - from >= windowMs)
+    .flatMap(({ from, to, lasts }) => [
+      judgeSilence(condition, windowMs, from + windowMs),
+      ...(lasts === true ? [] : [judgeSilence(condition, 0, to)]),
     ]);
 }

@@ -72,7 +72,7 @@ export class RunController {
 
   @Patch(':id')
   @Api({
-    summary: 'Change settings, tags or retention of a run',
+    summary: 'Change settings, tags or retention of a run, or mark it as finished',
     body: checkedRunChangeSchema,
     response: runViewSchema,
     errors: ['run_not_found'],

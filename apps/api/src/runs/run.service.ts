@@ -140,6 +140,7 @@ function presentRun(row: RunRow, org: string, pending: PendingRollouts): RunView
     pending: pending.get(row.seq) ?? null,
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
+    finished: row.finished,
     live: Date.now() - row.updated_at.getTime() < LIVE_MS,
   };
 }

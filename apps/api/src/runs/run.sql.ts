@@ -1,6 +1,10 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 
+/** Whether run `run` is over: events of its end may arrive up to a minute after the mark, and a later one continues it. */
+export const isFinished = (run: string): string =>
+  `(${run}.finished_at IS NOT NULL AND ${run}.updated_at <= ${run}.finished_at + interval '1 minute')`;
+
 export interface RunRow {
   id: string;
   seq: number;
@@ -20,6 +24,7 @@ export interface RunRow {
   environments: string[] | null;
   created_at: Date;
   updated_at: Date;
+  finished: boolean;
 }
 
 export interface RunFilter {
@@ -47,7 +52,7 @@ const PAGE = `
  * per run an index scan of step_rollups_pkey (env_id 0) and of run_environments_pkey: no rollout is read.
  */
 const RUNS = `
-SELECT r.id, r.seq, r.name, r.settings, r.inference, r.retention_days, r.tags, r.version::text, r.created_at, r.updated_at, f.*,
+SELECT r.id, r.seq, r.name, r.settings, r.inference, r.retention_days, r.tags, r.version::text, r.created_at, r.updated_at, ${isFinished('r')} AS finished, f.*,
   (SELECT array_agg(DISTINCT e.environment) FROM (
      SELECT env_id FROM run_environments e WHERE run_seq = r.seq AND EXISTS (SELECT FROM step_rollups s WHERE s.run_seq = e.run_seq AND s.env_id = e.env_id) LIMIT 20) x JOIN rollout_environments e ON e.id = x.env_id WHERE e.environment IS NOT NULL) AS environments
 FROM (${PAGE}
@@ -135,12 +140,21 @@ export interface RunChange {
   settings?: Record<string, unknown>;
   retention_days?: number | null;
   tags?: string[];
+  finished?: boolean;
 }
 
 export async function updateRun(pool: pg.Pool, runSeq: number, change: RunChange): Promise<void> {
   await pool.query(
-    `UPDATE runs SET settings = COALESCE($2, settings), retention_days = CASE WHEN $3 THEN $4 ELSE retention_days END, tags = COALESCE($5, tags), version = version + 1
+    `UPDATE runs SET settings = COALESCE($2, settings), retention_days = CASE WHEN $3 THEN $4 ELSE retention_days END, tags = COALESCE($5, tags),
+       finished_at = CASE $6::boolean WHEN true THEN now() WHEN false THEN NULL ELSE finished_at END, version = version + 1
      WHERE seq = $1`,
-    [runSeq, change.settings ?? null, change.retention_days !== undefined, change.retention_days ?? null, change.tags ?? null],
+    [
+      runSeq,
+      change.settings ?? null,
+      change.retention_days !== undefined,
+      change.retention_days ?? null,
+      change.tags ?? null,
+      change.finished ?? null,
+    ],
   );
 }

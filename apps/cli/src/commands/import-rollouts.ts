@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import type { PalestraClient } from '@palestra/client';
+import { PalestraApiError, type PalestraClient } from '@palestra/client';
 import { IMPORT_FORMATS, type ImportFormat, RecordError } from '@palestra/rollouts/import';
 import { BatchSender, type Outcome } from '../batch-sender.ts';
 import { openImport } from '../import-source.ts';
@@ -25,6 +25,8 @@ interface Tally {
   rejected: number;
   /** Unreadable records. */
   unread: number;
+  /** Runs of the rollouts. */
+  runs: Set<string>;
 }
 
 /** At most this many bad records per file are printed; all are counted. */
@@ -84,7 +86,18 @@ async function importFiles(
     const earlier = tallies.reduce((sum, { events }) => sum + events, 0);
     tallies.push(await importFile(file, earlier, options, progress, client));
   }
+  if (client) for (const run of new Set(tallies.flatMap(({ runs }) => [...runs]))) await finishRun(client, run);
   return tallies;
+}
+
+/** A recording is over: its silence is no alert. */
+async function finishRun(client: PalestraClient, run: string): Promise<void> {
+  try {
+    await client.runs.change(run, { finished: true });
+  } catch (error) {
+    // None of its events was valid.
+    if (!(error instanceof PalestraApiError && error.code === 'run_not_found')) throw error;
+  }
 }
 
 /** `earlier`: the number of events of the previous files. */
@@ -96,7 +109,18 @@ async function importFile(
   client: PalestraClient | null,
 ): Promise<Tally> {
   const { format, records } = await openImport({ file, format: options.format, runName: options.run, scorer: options.scorer });
-  const tally: Tally = { file, format, records: 0, events: 0, accepted: 0, duplicates: 0, conflicts: 0, rejected: 0, unread: 0 };
+  const tally: Tally = {
+    file,
+    format,
+    records: 0,
+    events: 0,
+    accepted: 0,
+    duplicates: 0,
+    conflicts: 0,
+    rejected: 0,
+    unread: 0,
+    runs: new Set(),
+  };
   let printed = 0;
   const reportProblem = (where: string, what: string) => {
     printed += 1;
@@ -120,6 +144,7 @@ async function importFile(
       tally.events += record.events.length;
       progress.total(earlier + tally.events);
       for (const event of record.events) {
+        if (event.eventType === 'rollout') tally.runs.add(event.runName);
         if (sender) await sender.add(record.where, event);
         else progress.step();
       }

@@ -34,6 +34,7 @@ export async function playDemo(client: PalestraClient, progress: DemoProgress, s
     await client.rollouts.flush();
     if (step === 0) await tagRuns(client);
   }
+  if (steps.flat().length > 0) for (const run of DEMO_RUNS) await client.runs.change(run, { finished: true });
 }
 
 /** The key was revoked, so that every other episode would fail, too. */

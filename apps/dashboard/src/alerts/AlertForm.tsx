@@ -30,6 +30,8 @@ export function AlertForm({ id, initial, run, onDone }: Props) {
   const [form, setForm] = useState(initial);
   const set = (change: Partial<FormState>) => setForm((old) => ({ ...old, ...change }));
   const webhooks = useQuery(webhooksQuery);
+  const newest = useQuery(runsQuery(''));
+  const environments = [...new Set(newest.data?.runs.flatMap((one) => one.environments))].toSorted();
   const condition = conditionOf(form);
   const save = useMutation({ mutationFn: saveAlert.bind(null, id), onSuccess: onDone });
   const submit = (event: FormEvent) => {
@@ -71,6 +73,21 @@ export function AlertForm({ id, initial, run, onDone }: Props) {
             value={form.runs}
             onChange={(event) => set({ runs: event.target.value })}
           />
+        </Field>
+        <Field label="Environment" className="min-w-[200px] flex-1" hint="Only rollouts of this environment, all variants.">
+          <input
+            className="input"
+            list="alert-environments"
+            maxLength={500}
+            placeholder="every environment"
+            value={form.environment}
+            onChange={(event) => set({ environment: event.target.value })}
+          />
+          <datalist id="alert-environments">
+            {environments.map((environment) => (
+              <option key={environment} value={environment} />
+            ))}
+          </datalist>
         </Field>
         <Field label="Webhook" className="w-[200px]">
           <select className="input" value={form.webhook} onChange={(event) => set({ webhook: event.target.value })}>
@@ -128,9 +145,15 @@ function ConditionFields({ form, set }: { form: FormState; set: (change: Partial
   );
   if (subject === 'silence')
     return (
-      <Field label="Minutes" className="w-[90px]">
-        {number('minutes', { min: 1, max: 1_440, step: 1 })}
-      </Field>
+      <>
+        <Field label="Minutes" className="w-[90px]">
+          {number('minutes', { min: 1, max: 1_440, step: 1 })}
+        </Field>
+        <p className="max-w-[64ch] basis-full text-ink-3">
+          Fires once in each silence. The end of a run is no alert if the run is marked as finished: by its trainer (
+          <code>palestra runs finish</code>) or on the page Config. Without the mark, a run is over after 24 hours without news.
+        </p>
+      </>
     );
   if (subject === 'count')
     return (

@@ -34,6 +34,8 @@ export const opOf = (subject: Subject): 'above' | 'below' => (subject === 'rewar
 export interface FormState {
   name: string;
   runs: string;
+  /** Empty: every environment. */
+  environment: string;
   subject: Subject;
   op: 'above' | 'below';
   value: string;
@@ -53,6 +55,7 @@ export interface FormState {
 const EMPTY: FormState = {
   name: '',
   runs: '',
+  environment: '',
   subject: 'reward_mean',
   op: 'below',
   value: '',
@@ -73,7 +76,14 @@ export const newForm = (given: Partial<FormState> = {}): FormState => ({ ...EMPT
 
 /** `baselineName`: of the run that the condition has by its id. */
 export function formOf({ name, runs, condition, webhook, muted }: Alert, baselineName?: string): FormState {
-  return newForm({ name, runs: runs ?? '', webhook: webhook ?? '', muted, ...fieldsOf(condition, baselineName) });
+  return newForm({
+    name,
+    runs: runs ?? '',
+    environment: condition.environment ?? '',
+    webhook: webhook ?? '',
+    muted,
+    ...fieldsOf(condition, baselineName),
+  });
 }
 
 function fieldsOf(condition: AlertCondition, baselineName?: string): Partial<FormState> {
@@ -115,6 +125,7 @@ export function conditionOf(form: FormState): NewAlert['condition'] | null {
   const minN = numberOf(form.minN);
   const margin = numberOf(form.margin);
   const minutes = numberOf(form.minutes);
+  const environment = form.environment.trim() === '' ? null : form.environment.trim();
   if (isMetric(subject)) {
     if (value === null || steps === null || minN === null) return null;
     return {
@@ -127,15 +138,16 @@ export function conditionOf(form: FormState): NewAlert['condition'] | null {
       steps,
       phase,
       min_n: minN,
+      environment,
     };
   }
   if (subject === 'baseline') {
     if (form.baseline.trim() === '' || margin === null || minN === null) return null;
-    return { kind: 'baseline', run: form.baseline.trim(), margin, phase, min_n: minN };
+    return { kind: 'baseline', run: form.baseline.trim(), margin, phase, min_n: minN, environment };
   }
   if (minutes === null) return null;
-  if (subject === 'silence') return { kind: 'silence', minutes };
-  return form.q.trim() === '' || value === null ? null : { kind: 'count', q: form.q.trim(), minutes, value };
+  if (subject === 'silence') return { kind: 'silence', minutes, environment };
+  return form.q.trim() === '' || value === null ? null : { kind: 'count', q: form.q.trim(), minutes, value, environment };
 }
 
 const numberOf = (text: string): number | null => (text.trim() === '' || !Number.isFinite(Number(text)) ? null : Number(text));

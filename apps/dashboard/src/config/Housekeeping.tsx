@@ -8,7 +8,7 @@ import { plural } from '../format/number.ts';
 import { Dialog } from '../frame/Dialog.tsx';
 import { useRun } from '../run/context.ts';
 
-/** Tags, retention and erasure of a run. */
+/** Tags, retention, the end and erasure of a run. */
 export function Housekeeping({ config }: { config: RunConfig }) {
   const { run } = useRun();
   const client = useQueryClient();
@@ -58,8 +58,33 @@ export function Housekeeping({ config }: { config: RunConfig }) {
           </span>
         </div>
       </form>
+      <FinishRun />
       <EraseRun />
     </section>
+  );
+}
+
+function FinishRun() {
+  const { run } = useRun();
+  const client = useQueryClient();
+  const change = useMutation({
+    mutationFn: () => changeRun(run.id, { finished: !run.finished }),
+    onSuccess: () => Promise.all([client.invalidateQueries({ queryKey: ['run'] }), client.invalidateQueries({ queryKey: ['runs'] })]),
+  });
+  return (
+    <div className="mt-6 border-t border-line pt-4">
+      <p className="mb-2 max-w-[60ch] text-ink-2">
+        {run.finished
+          ? 'This run is finished: its silence is no alert. New rollouts continue it.'
+          : 'A finished run causes no alert when it is silent. New rollouts continue it. A trainer marks its run with palestra runs finish.'}
+      </p>
+      <button type="button" className="button" disabled={change.isPending} onClick={() => change.mutate()}>
+        {run.finished ? 'Mark as not finished' : 'Mark as finished'}
+      </button>
+      <p role="alert" className="text-bad">
+        {change.error?.message}
+      </p>
+    </div>
   );
 }
 

@@ -107,8 +107,10 @@ export const configQuery = (run: string) =>
   });
 
 /** Settings are replaced as a whole: the normaliser detects omitted settings again. */
-export const changeRun = (id: string, body: { settings?: Record<string, unknown>; retention_days?: number | null; tags?: string[] }) =>
-  api('PATCH /v1/runs/{id}', { path: { id }, body: body as never });
+export const changeRun = (
+  id: string,
+  body: { settings?: Record<string, unknown>; retention_days?: number | null; tags?: string[]; finished?: boolean },
+) => api('PATCH /v1/runs/{id}', { path: { id }, body: body as never });
 export const eraseRun = (id: string) => api('DELETE /v1/runs/{id}', { path: { id } });
 
 /** Distinct names of the newest rollouts, for previews. */

@@ -48,7 +48,7 @@ const NO_BANDS: readonly BandEntry[] = [];
 
 /** A panel whose lines over the steps of a run answer one question. */
 export function CurvePanel({ title, curves, entries, bands = NO_BANDS, y, note, missing, clauses, env, marks }: Props) {
-  const { run } = useRun();
+  const { run, filter } = useRun();
   const { nameOf, open } = useOverview();
   const [hover, setHover] = useState<Hover | null>(null);
   const shown = useMemo(() => entries.filter(({ series }) => hasValues(series)), [entries]);
@@ -91,7 +91,11 @@ export function CurvePanel({ title, curves, entries, bands = NO_BANDS, y, note, 
       title={title}
       definitions={definitions}
       note={note}
-      actions={watched && env == null && <AlertMe run={run.name} on={title} preset={{ subject: watched, op: opOf(watched) }} />}
+      actions={
+        watched && (
+          <AlertMe run={run.name} on={title} preset={{ subject: watched, op: opOf(watched), environment: env ?? filter.env ?? '' }} />
+        )
+      }
       readout={empty ? null : <Readout at={names[at]!} values={valuesAt(at, formatFigure)} />}
       table={table}
       missing={empty ? missing : undefined}

@@ -22,7 +22,7 @@ export function LiveStatus({ run }: { run: RunView }) {
     <span className="flex items-center gap-[10px] whitespace-nowrap text-ink-3">
       <span className={live ? 'live-dot' : 'rest-dot'} />
       <span className="max-[1100px]:hidden">
-        {live ? 'Live' : 'Quiet'}
+        {live ? 'Live' : run.finished ? 'Finished' : 'Quiet'}
         {run.last_step !== null && (
           <>
             {' '}

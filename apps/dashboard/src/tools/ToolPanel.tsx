@@ -105,7 +105,13 @@ function Charts({ data }: { data: ToolSteps }) {
         format={(value) => formatShare(value, 1)}
         formula="results uploaded as errors / calls"
         note="All received rollouts"
-        actions={<AlertMe run={run.name} on={`errors of ${data.tool}`} preset={{ subject: 'tool_error', op: 'above', tool: data.tool }} />}
+        actions={
+          <AlertMe
+            run={run.name}
+            on={`errors of ${data.tool}`}
+            preset={{ subject: 'tool_error', op: 'above', tool: data.tool, environment: filter.env ?? '' }}
+          />
+        }
       />
       <ToolChart
         title="How long does it take?"

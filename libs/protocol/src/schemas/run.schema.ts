@@ -37,6 +37,7 @@ export const runViewSchema = z.object({
   created_at: z.string(),
   updated_at: z.string(),
   live: z.boolean().describe('An event arrived in the last 10 s.'),
+  finished: z.boolean().describe('Marked as finished, and no event arrived later than a minute after that.'),
 });
 const listedRunSchema = runViewSchema.extend({
   sparkline: z.array(z.number().nullable()).describe('Mean rewards over its steps, at most 100 points; null where nothing was scored.'),
@@ -139,5 +140,9 @@ export const runChangeSchema = z.strictObject({
   settings: runSettingsSchema.optional().describe('All settings: absent ones are inferred. Stored rollouts are normalised again.'),
   retention_days: z.number().int().min(1).max(36_500).nullable().optional().describe('null: the rule of the organisation.'),
   tags: z.array(z.string().trim().min(1).max(100)).max(50).optional(),
+  finished: z
+    .boolean()
+    .optional()
+    .describe('true: the run is over, until an event arrives later than a minute from now. false: it is not.'),
 });
 export type RunChangeBody = z.infer<typeof runChangeSchema>;

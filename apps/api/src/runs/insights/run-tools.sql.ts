@@ -19,6 +19,7 @@ SELECT step, sum((figures->>'rollouts')::int)::float8 AS rollouts, sum((figures-
   sum((figures->>'p50_ms')::float8 * (figures->>'timed')::int) / NULLIF(sum((figures->>'timed')::int), 0) AS p50_ms,
   sum((figures->>'p95_ms')::float8 * (figures->>'timed')::int) / NULLIF(sum((figures->>'timed')::int), 0) AS p95_ms
 FROM tool_rollups WHERE run_seq = $1 AND tool = $2 AND ($3::smallint IS NULL OR phase = $3) AND step >= $4 AND step <= $5
+  AND ($6::int[] IS NULL OR env_id = ANY($6))
 GROUP BY step ORDER BY step LIMIT 20000`;
 
 export interface ToolScope {
@@ -28,8 +29,15 @@ export interface ToolScope {
   to: number;
 }
 
-export async function selectToolSteps(pool: pg.Pool, { runSeq, phase, from, to }: ToolScope, tool: string): Promise<ToolStepRow[]> {
-  const { rows } = await pool.query<ToolStepRow>({ name: 'run-tool-steps', text: TOOL_STEPS, values: [runSeq, tool, phase, from, to] });
+/** `envIds`: null for every environment. */
+export async function selectToolSteps(
+  pool: pg.Pool,
+  { runSeq, phase, from, to }: ToolScope,
+  tool: string,
+  envIds: readonly number[] | null = null,
+): Promise<ToolStepRow[]> {
+  const values = [runSeq, tool, phase, from, to, envIds];
+  const { rows } = await pool.query<ToolStepRow>({ name: 'run-tool-steps', text: TOOL_STEPS, values });
   return rows;
 }
 

@@ -17,6 +17,11 @@ const minN = z
   .default(20)
   .describe('Steps with fewer counted rollouts (tool results, for `tool_error`) are not judged.');
 
+const environment = text(500)
+  .nullable()
+  .default(null)
+  .describe('Only rollouts of this environment, all variants; null: every environment.');
+
 const metricConditionSchema = z
   .strictObject({
     kind: z.literal('metric'),
@@ -34,6 +39,7 @@ const metricConditionSchema = z
       .describe('The figure of this number of steps together, of which the judged one is the last.'),
     phase,
     min_n: minN,
+    environment,
   })
   .refine(({ metric, stop }) => (metric === 'stop_share') === (stop !== null), { message: 'expected for stop_share only', path: ['stop'] })
   .refine(({ metric, tool }) => metric === 'tool_error' || tool === null, { message: 'expected for tool_error only', path: ['tool'] })
@@ -50,6 +56,7 @@ const baselineConditionSchema = z.strictObject({
     .describe('The whole 95 % interval of the difference of the mean rewards at a step is below minus this.'),
   phase,
   min_n: minN,
+  environment,
 });
 
 const countConditionSchema = z.strictObject({
@@ -57,11 +64,13 @@ const countConditionSchema = z.strictObject({
   q: text(2_000).describe('A query of rollouts (docs/query.md), without regexes and quoted texts.'),
   minutes: z.number().int().min(1).max(1_440).describe('The window: rollouts that arrived in the last minutes.'),
   value: z.number().int().min(0).max(10_000).describe('More rollouts than this.'),
+  environment,
 });
 
 const silenceConditionSchema = z.strictObject({
   kind: z.literal('silence'),
-  minutes: z.number().int().min(1).max(1_440).describe('No rollout of the run arrived for this time.'),
+  minutes: z.number().int().min(1).max(1_440).describe('No event of the run arrived for this time, and nobody marked the run as finished.'),
+  environment,
 });
 
 export const alertConditionSchema = z.discriminatedUnion('kind', [
