@@ -140,11 +140,9 @@ const FILTERED = [
 const READS: Record<string, string[]> = {
   '/v1/alert-events': ['/v1/alert-events', '/v1/alert-events?run={name}'],
   '/v1/alerts': ['/v1/alerts'],
-  '/v1/annotations': [
-    ...['', 'run={name}', 'rollout={rollout}'].flatMap((of) =>
-      ['', '&tag=seen', '&tag=rare', '&tag=never'].map((tag) => `/v1/annotations?${of}${tag}`),
-    ),
-  ],
+  '/v1/annotations': ['', 'run={name}', 'rollout={rollout}'].flatMap((of) =>
+    ['', '&tag=seen', '&tag=rare', '&tag=never'].map((tag) => `/v1/annotations?${of}${tag}`),
+  ),
   '/v1/compare': ['/v1/compare?runs={name},{name}'],
   '/v1/compare/tasks': ['/v1/compare/tasks?runs={name},{name}'],
   '/v1/diff': ['/v1/diff?a={rollout}&b={rollout}'],
