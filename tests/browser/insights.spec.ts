@@ -134,6 +134,45 @@ test('Failures clusters what went wrong by cause; a cluster leads to all of its 
   await close();
 });
 
+test('Failures of chosen steps say which, count these alone, and say when each began; other runs open with the same cause', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  const isValueError = ({ calls }: Sent) => calls.some(({ error }) => error !== null);
+  const [from, to] = [2, 3];
+  const inScope = a.filter(({ step }) => step >= from && step <= to);
+  const failed = inScope.filter(isValueError);
+  const cut = inScope.filter((sent) => sent.stop === 'max_turns' && !isValueError(sent));
+  await visit(page, ofRun(RUN_A, `/failures?steps=${from}..${to}`), 'ValueError');
+  const cluster = page.getByRole('list', { name: 'Kinds of failure' }).locator('[data-row]').filter({ hasText: 'ValueError' });
+  const counts = `${failed.length + cut.length} of ${inScope.length} rollouts of steps ${from} to ${to} had a failure`;
+  await soon(async () => expect(tidy(await page.getByRole('main').innerText())).toContain(counts));
+  const steps = failed.map(({ step }) => step);
+  const seen = Math.min(...a.filter(isValueError).map(({ step }) => step));
+  expect(seen).toBeLessThan(Math.min(...steps));
+  const [first, last] = [Math.min(...steps), Math.max(...steps)];
+  const text = tidy(await cluster.innerText());
+  expect(text).toContain(`${first === last ? `Step ${first}` : `Steps ${first} to ${last}`}, first seen at step ${seen}`);
+  const most = [from, to].toSorted((x, y) => shareAt(y) - shareAt(x))[0]!;
+  function shareAt(step: number) {
+    return failed.filter((one) => one.step === step).length / inScope.filter((one) => one.step === step).length;
+  }
+  await cluster.getByRole('img', { name: new RegExp(`most at step ${most}, `) }).waitFor();
+  await cluster.getByRole('link', { name: `All ${failed.length} rollouts` }).click();
+  await page.getByText(new RegExp(`^${failed.length} of \\d+ rollouts`)).waitFor();
+  expect(Object.fromEntries(new URL(page.url()).searchParams)).toMatchObject({
+    steps: `${from}..${to}`,
+    q: expect.stringMatching(/^failure:[\da-f]{16}$/),
+  });
+  await page.goBack();
+  // The other run opens with this cause, in all of its steps.
+  await cluster.getByRole('link', { name: RUN_B, exact: true }).click();
+  await page.waitForURL((url) => decodeURIComponent(url.pathname).endsWith(`/runs/${RUN_B}/rollouts`));
+  expect(new URL(page.url()).searchParams.get('q')).toMatch(/^failure:[\da-f]{16}$/);
+  expect(new URL(page.url()).searchParams.has('steps')).toBe(false);
+  await page.getByText(`${b.filter(isValueError).length} of ${b.length} rollouts`).waitFor();
+  expect(complaints).toEqual([]);
+  await close();
+});
+
 describe('Tasks', () => {
   /** Solve rates by step, slowly. */
   function stripOf(task: number) {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { sharedServer, type TestServer } from '../../support/server.ts';
+import { createDatabase, sharedServer, startServer, type TestServer } from '../../support/server.ts';
 import { strangerOf } from './run-reads.world.ts';
 
 /** Errors, by their normalised text: a number makes each of them different. */
@@ -131,15 +131,30 @@ it('clusters of a page are what a slow reading of the raw events counts, and so 
         for (const [key, one] of found) {
           const members = counted.get(key)!;
           const steps = members.map(({ step }) => step);
-          expect(one).toMatchObject({ count: members.length, first_step: Math.min(...steps), last_step: Math.max(...steps) });
+          const everywhere = plans.filter((other) => JSON.stringify(expectedCause(other)) === JSON.stringify(expectedCause(members[0]!)));
+          expect(one).toMatchObject({
+            count: members.length,
+            first_step: Math.min(...steps),
+            last_step: Math.max(...steps),
+            first_seen_step: Math.min(...everywhere.map(({ step }) => step)),
+          });
           // An interrupted rollout has no reward, so that it did not succeed.
           expect(one.solved).toBe(members.filter(({ reward, stop }) => reward === 1 && stop !== 'infra_error').length);
-          expect(one.trend.reduce((a, b) => a + b, 0)).toBe(one.count);
+          // The bins are those of the steps in scope, one step each.
+          expect(one.trend).toEqual(answer.bins.map(({ from }: { from: number }) => members.filter(({ step }) => step === from).length));
           const q = `failure:${one.fingerprint}${query === '' ? '' : ' step:1..2'}`;
           expect((await get(runPath(run, `rollouts?q=${encodeURIComponent(q)}`))).total).toBe(one.count);
         }
         const failed = failures.reduce((sum, { count }) => sum + count, 0);
         expect(answer).toMatchObject({ failed, kinds: failures.length, pending: 0, rollouts: failed + none });
+        const inSteps = plans.filter(inScope).map(({ step }) => step);
+        for (const { from, to, rollouts } of answer.bins) {
+          expect(to).toBe(from);
+          expect(rollouts).toBe(inSteps.filter((step) => step === from).length);
+        }
+        expect([answer.bins[0]?.from, answer.bins.at(-1)?.to]).toEqual(
+          inSteps.length === 0 ? [undefined, undefined] : [Math.min(...inSteps), Math.max(...inSteps)],
+        );
         expect(Object.values<number>(answer.classes).reduce((a, b) => a + b, 0)).toBe(failed);
         const classed = await get(runPath(run, `rollouts?q=${encodeURIComponent(`failure:policy${query === '' ? '' : ' step:1..2'}`)}`));
         expect(classed.total).toBe(answer.classes.policy);
@@ -197,6 +212,35 @@ it('rows from before are pending until they are derived again, and in no count',
   await pool.query('UPDATE rollout_heads SET dirty = true, revision = revision + 1 WHERE id = $1', [ids[0]]);
   await expect.poll(async () => get(runPath(run, 'failures')), { timeout: 20_000 }).toMatchObject({ failed: 2, pending: 0 });
 });
+
+it('fingerprints by older rules are derived again in the background after the start of a new version', async () => {
+  const run = 'failures of version 8';
+  const calls = [{ tool: 'accuse', error: ERRORS[0]! }];
+  const database = await createDatabase();
+  const first = await startServer({ databaseUrl: database.url });
+  const headers = { 'x-api-key': first.apiKey };
+  const path = `/v1/runs/${encodeURIComponent(run)}/failures`;
+  let second: TestServer | null = null;
+  try {
+    const events = [1, 2].flatMap((n) => eventsOf(run, randomUUID(), { step: 1, calls, stop: 'finished', reported: false, reward: 0 }, n));
+    expect(await first.request('POST', '/v1/rollouts', { body: { events } })).toMatchObject({ status: 200 });
+    const { failures } = (await first.request('GET', path)).body;
+    expect(failures).toMatchObject([{ error: ERRORS[0], count: 2 }]);
+    // Version 8 told failures by the one-word code beside the message of the environment.
+    const old = 0x0123_4567_89ab_cde1n;
+    await first.database.pool.query('UPDATE rollouts SET cause = $1, normaliser = 8', [String(old)]);
+    await first.database.pool.query('UPDATE runs SET version = version + 1');
+    expect((await first.request('GET', path)).body.failures).toMatchObject([{ fingerprint: '0123456789abcde1' }]);
+    await first.close();
+    second = await startServer({ databaseUrl: database.url });
+    await expect
+      .poll(async () => (await second!.request('GET', path, { headers })).body, { timeout: 20_000 })
+      .toMatchObject({ failures: [{ fingerprint: failures[0].fingerprint, count: 2 }], pending: 0 });
+  } finally {
+    await (second ?? first).close();
+    await database.drop();
+  }
+}, 60_000);
 
 it('another text per rollout gives as many causes; the answer has the most frequent ones and counts the rest', async () => {
   const run = `failures hostile ${randomUUID()}`;

@@ -16,12 +16,12 @@ const keyOf = ({ fingerprint }: Failure): string => fingerprint;
 /** Of an error and an example, on the page; the rollout has all of it. */
 const MAX_CHARACTERS = 300;
 
-const stepsOf = ({ first_step, last_step }: Failure): string =>
-  first_step === null
-    ? 'Without a step'
-    : first_step === last_step
-      ? `Only at step ${first_step}`
-      : `First at step ${first_step}, last at step ${last_step}`;
+/** Of the chosen steps; a failure that began before them says when. */
+function stepsOf({ first_step: first, last_step: last, first_seen_step: seen }: Failure): string {
+  if (first === null) return 'Without a step';
+  if (seen !== null && seen < first) return `${first === last ? `Step ${first}` : `Steps ${first} to ${last}`}, first seen at step ${seen}`;
+  return first === last ? `Only at step ${first}` : `First at step ${first}, last at step ${last}`;
+}
 
 function Cluster({ failure, list }: { failure: Failure; list: FailureList }) {
   const { org, run, filter } = useRun();

@@ -27,8 +27,9 @@ export const failureListSchema = z.object({
       failureCauseSchema.pick({ fingerprint: true, class: true, kind: true, tool: true, error: true }).extend({
         count: z.number().describe('Rollouts with this cause in these steps.'),
         solved: z.number().describe('Of them, those that succeeded nevertheless.'),
-        first_step: z.number().nullable(),
+        first_step: z.number().nullable().describe('First of these steps with this cause.'),
         last_step: z.number().nullable(),
+        first_seen_step: z.number().nullable().describe('First step with this cause in the whole run, also before these steps.'),
         mean_reward: z.number().nullable(),
         trend: z.array(z.number()).describe('Rollouts by bin of steps, as `bins`.'),
         example: z.object({

@@ -11,6 +11,7 @@ import {
   type FailureScope,
   selectClusters,
   selectExamples,
+  selectFirstSteps,
   selectOtherRuns,
   selectStepSizes,
   selectTrends,
@@ -53,8 +54,9 @@ export class RunFailuresService {
     ]);
     const bins = binsOf(sizes);
     const causes = clusters.map(({ cause }) => cause);
-    const [trends, others, examples] = await Promise.all([
+    const [trends, firstSteps, others, examples] = await Promise.all([
       bins === null ? [] : selectTrends(pool, scope, { causes, ...bins }),
+      scope.steps === null ? null : selectFirstSteps(pool, scope, causes),
       selectOtherRuns(pool, scope, causes, OTHER_RUNS),
       this.#examples(run, clusters),
     ]);
@@ -76,6 +78,7 @@ export class RunFailuresService {
           solved: cluster.solved,
           first_step: cluster.first_step,
           last_step: cluster.last_step,
+          first_seen_step: firstSteps === null ? cluster.first_step : (firstSteps.get(cluster.cause) ?? null),
           mean_reward: cluster.mean_reward,
           trend,
           example: example.row,

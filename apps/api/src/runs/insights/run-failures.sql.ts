@@ -107,6 +107,16 @@ export async function selectTrends(
   return rows;
 }
 
+/** The first step of each cause in the whole run. Plan: per cause an Index Only Scan using rollouts_run_cause_idx. */
+export async function selectFirstSteps(pool: pg.Pool, scope: FailureScope, causes: readonly string[]): Promise<Map<string, number | null>> {
+  const { rows } = await pool.query<{ cause: string; step: number | null }>({
+    name: 'run-failures-first-steps',
+    text: `SELECT r.cause::text, min(r.step) AS step FROM rollouts r WHERE r.cause = ANY($7::bigint[]) AND ${IN_SCOPE('r', 'r.step')} GROUP BY 1`,
+    values: [...valuesOf({ ...scope, steps: null }), causes],
+  });
+  return new Map(rows.map(({ cause, step }) => [cause, step]));
+}
+
 export interface ExampleRow extends CauseRow {
   id: string;
   step: number | null;
