@@ -5,7 +5,7 @@ import type { SessionView } from '@palestra/protocol';
 import { z } from 'zod';
 import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
-import { uploadRollout } from './upload.ts';
+import { type UploadedMessage, uploadRollout } from './upload.ts';
 
 /** What must be read is not cut: figures in a window of 1280 px, controls in one as narrow as a phone. */
 const RUN = 'narrow suite';
@@ -135,6 +135,42 @@ test('the tables of a phone have the columns that fit, and do not scroll sideway
       .evaluateAll((tables) => tables.map((table) => table.getBoundingClientRect().right - innerWidth));
     expect(Math.max(...beyond), path).toBeLessThanOrEqual(0);
     expect((await row.getByRole('cell').last().boundingBox())!.width, path).toBeGreaterThan(0);
+  }
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('a phone shows the whole cause of a failure: call and error, missing call or result, limit, lost session', async () => {
+  const call = (name: string): UploadedMessage => ({ type: 'tool_call', name, callId: 'c0', content: '{}' });
+  const error = (content: string): UploadedMessage => ({
+    type: 'tool_result',
+    callId: 'c0',
+    content,
+    metadata: { is_error: true },
+  });
+  const argument = "TypeError: accuse() got an unexpected keyword argument 'the_person_who_probably_did_it' beside 'suspect'";
+  const last: UploadedMessage = { type: 'assistant_message', content: 'It was the butler, I think.' };
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await page.setViewportSize({ width: 390, height: 844 });
+  for (const [stop, messages, cause] of [
+    ['finished', [call('accuse'), error(argument)], `accuse failed: ${argument}`],
+    ['no_tool_call', [last], 'the last message called no tool'],
+    ['max_turns', [last], 'the limit of turns was reached'],
+    ['infra_error', [call('search'), error('session_lost: the backend died')], 'search failed: session_lost: the backend died'],
+    ['timeout', [call('search')], 'search got no result: a call took too long'],
+  ] as const) {
+    const id = await uploadRollout(palestra, { runName: RUN, step: 20, metadata: { stop_reason: stop }, messages: [...messages] });
+    await page.goto(`${palestra.url}/rollout/${id}`);
+    await page.getByLabel('Cause').getByText(cause).waitFor();
+    const cut = await page
+      .getByLabel('Cause')
+      .evaluate((line) =>
+        [line, ...line.querySelectorAll('*')].some(
+          (one) => one.getBoundingClientRect().right > innerWidth || (one.clientWidth > 0 && one.scrollWidth > one.clientWidth),
+        ),
+      );
+    expect({ stop, cut }).toEqual({ stop, cut: false });
+    await shoot(page, `narrow-cause-${stop}-390-light`);
   }
   expect(complaints).toEqual([]);
   await close();

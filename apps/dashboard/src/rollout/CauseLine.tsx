@@ -31,13 +31,16 @@ const STOPS: Record<string, string> = {
 };
 
 function failureText({ kind, tool, text, stop }: NonNullable<RolloutHeader['failure']>): string {
-  if (kind === 'stop' || !text) return STOPS[stop] ?? stop;
+  if (kind === 'stop' || !text) {
+    const ended = STOPS[stop] ?? stop;
+    return kind === 'stop' && tool !== null ? `${tool} got no result: ${ended}` : ended;
+  }
   const said = text.slice(0, MAX_CHARACTERS);
   if (kind === 'call') return `${tool ?? 'a call'} failed: ${said}`;
   return kind === 'parse' ? `a call could not be parsed: ${said}` : said;
 }
 
-/** In one line: what went wrong, and what decided the reward. Both lead to the message. */
+/** In one line, which wraps on a phone: what went wrong, and what decided the reward. Both lead to the message. */
 export function CauseLine({ header, outline, items, decisive, solved, go }: CauseProps) {
   const { failure, reward } = header;
   if (header.stop === null && failure === null && decisive < 0) return null;
@@ -72,7 +75,7 @@ export function CauseLine({ header, outline, items, decisive, solved, go }: Caus
 }
 
 function Place({ row, go, children }: { row: number; go: (row: number) => void; children: React.ReactNode }) {
-  const className = 'min-w-0 max-w-full truncate text-left';
+  const className = 'min-w-0 max-w-full text-left break-words min-[761px]:truncate';
   if (row < 0) return <span className={className}>{children}</span>;
   return (
     <button type="button" className={`${className} hover:underline`} onClick={() => go(row)} title="Show the message">
