@@ -5,8 +5,10 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { bootstrapOfRuns, bootstrapOfTasks } from '../../libs/metrics/src/compare/bootstrap.ts';
 import { detectable, tasksNeeded } from '../../libs/metrics/src/compare/power.ts';
 import { holm, mcnemar, pairedEstimate, sampleOf, welchEstimate } from '../../libs/metrics/src/compare/tests.ts';
+import { groupBy } from '../../libs/metrics/src/group-by.ts';
 import { clusteredProportion, wilsonInterval } from '../../libs/metrics/src/proportion.ts';
 import { changeOf, newcombeInterval } from '../../libs/metrics/src/moves/causes.ts';
+import { momentsOf } from '../../libs/metrics/src/moves/moments.ts';
 import { pooledEstimate } from '../../libs/metrics/src/moves/moves.ts';
 import { uniform } from '../../libs/metrics/src/random.ts';
 import { runScript } from './support/python.ts';
@@ -47,11 +49,17 @@ const data = {
     ),
   ] as [number, number][][],
   pooled: list(30, () => [list(between(2, 40), () => varied(between(2, 9))), list(between(1, 12), () => varied(between(2, 9)))] as const),
+  // Groups of one side, in which some properties keep together: [reward, has the property, is now, group].
   effects: list(30, () => {
     const chance = random();
-    const rows = list(between(20, 300), () => [values(1)[0]!, random() < chance ? 1 : 0, random() < 0.3 ? 1 : 0] as const);
-    // Each combination occurs.
-    return [...rows, [0, 0, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]] as [number, number, number][];
+    const together = random();
+    const groups = list(between(8, 60), () => ({ now: random() < 0.3 ? 1 : 0, has: random() < chance ? 1 : 0, level: values(1)[0]! }));
+    // Each combination occurs, in two groups of each side.
+    const sides = [...groups, ...[0, 1, 0, 1].map((now) => ({ now, has: 0, level: 0 }))];
+    return sides.flatMap(({ now, has, level }, group) => {
+      const own = list(between(1, 8), () => [level + values(1)[0]!, random() < together ? has : random() < chance ? 1 : 0, now, group]);
+      return group < groups.length ? own : [...own, [0, 0, now, group], [1, 1, now, group]];
+    }) as [number, number, number, number][];
   }),
   shares: list(40, () => {
     const [a, b] = [between(1, 400), between(1, 100)];
@@ -172,26 +180,28 @@ describe('comparisons agree with scipy, statsmodels and NumPy', () => {
     }
   });
 
-  test('causes: the effect of a property by least squares, and intervals of shares', () => {
+  test('causes: the effect of a property and its part, clustered by group, and intervals of shares', () => {
     for (const [at, rows] of data.effects.entries()) {
-      const sums = (test: (row: (typeof rows)[number]) => boolean) => {
-        const rewards = rows.filter(test).map(([reward]) => reward);
-        const total = (of: (reward: number) => number) => rewards.reduce((all, reward) => all + of(reward), 0);
-        return { count: rewards.length, sum: total((one) => one), sumOfSquares: total((one) => one * one) };
+      const side = (now: number) => {
+        const groups = groupBy(
+          rows.filter((row) => row[2] === now),
+          (row) => row[3],
+        );
+        return momentsOf(
+          [...groups.values()].map((members) => {
+            const having = members.filter(([, has]) => has === 1);
+            const sum = (of: typeof members) => of.reduce((total, [reward]) => total + reward, 0);
+            return { n: members.length, s: sum(members), n1: having.length, s1: sum(having) };
+          }),
+        );
       };
-      const all = { now: sums(([, , now]) => now === 1), before: sums(([, , now]) => now === 0) };
-      const having = { now: sums(([, has, now]) => now === 1 && has === 1), before: sums(([, has, now]) => now === 0 && has === 1) };
-      const { effect, share, contribution } = changeOf(all, having)!;
-      const [coefficient, variance] = theirs.effects[at]!;
-      expectClose(effect, coefficient!);
-      const spread = (p: number, n: number) => (p * (1 - p)) / n;
-      const shareVariance = spread(share.now, all.now.count) + spread(share.before, all.before.count);
-      const error = Math.sqrt(share.difference ** 2 * variance! + coefficient! ** 2 * shareVariance + variance! * shareVariance);
-      expectClose(contribution!.high - contribution!.low, 2 * 1.959_963_984_540_054 * error);
+      const { effect, share, contribution } = changeOf({ now: side(1), before: side(0) })!;
+      const ours = [effect, contribution!.value, contribution!.low, contribution!.high, contribution!.p, share.low, share.high];
+      for (const [i, value] of ours.entries()) expectClose(value, theirs.effects[at]![i]!);
     }
     for (const [at, [first, ofFirst, other, ofOther]] of data.shares.entries()) {
       const [low, high, wilsonLow, wilsonHigh] = theirs.shares[at]!;
-      const ours = newcombeInterval({ count: first, of: ofFirst }, { count: other, of: ofOther });
+      const ours = newcombeInterval({ share: first / ofFirst, of: ofFirst }, { share: other / ofOther, of: ofOther });
       expectClose(ours.low, low!);
       expectClose(ours.high, high!);
       expectClose(wilsonInterval(first / ofFirst, ofFirst).low, wilsonLow!);

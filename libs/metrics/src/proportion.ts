@@ -38,13 +38,13 @@ export function clusteredProportion(clusters: readonly Cluster[]): Proportion | 
   const successes = known.reduce((sum, each) => sum + each.successes, 0);
   if (scored === 0) return null;
   const rate = successes / scored;
-  const effective = scored / Math.max(1, designEffect(known, rate, scored));
+  const squares = known.reduce((sum, each) => sum + (each.successes - rate * each.scored) ** 2, 0);
+  const effective = effectiveCount(rate, { scored, clusters: known.length, squares });
   return { rate, successes, scored, effective, ...wilsonInterval(rate, effective) };
 }
 
-function designEffect(clusters: readonly Cluster[], rate: number, scored: number): number {
-  const count = clusters.length;
-  if (count < 2 || rate === 0 || rate === 1) return 1;
-  const squares = clusters.reduce((sum, each) => sum + (each.successes - rate * each.scored) ** 2, 0);
-  return (count / (count - 1)) * (squares / scored ** 2) * (scored / (rate * (1 - rate)));
+/** `n / deff` of `clusteredProportion`. `squares`: the sum over clusters of `(successes − rate · scored)²`. */
+export function effectiveCount(rate: number, { scored, clusters, squares }: { scored: number; clusters: number; squares: number }): number {
+  if (clusters < 2 || rate === 0 || rate === 1) return scored;
+  return scored / Math.max(1, (clusters / (clusters - 1)) * (squares / scored ** 2) * (scored / (rate * (1 - rate))));
 }

@@ -2,7 +2,7 @@
 
 usage: compare_stats.py FILE      FILE is JSON: {"paired": [[D, ...], ...], "welch": [[[A, ...], [B, ...]], ...], "flips": [[LOST, GAINED], ...],
                                   "holm": [[P, ...], ...], "power": [[DIFFERENCE, DEVIATION], ...], "degrees": [N, ...], "rates": [[[SCORED, SUCCESSES], ...], ...],
-                                  "pooled": [[[[R, ...], ...], [[R, ...], ...]], ...], "effects": [[[R, 0 or 1, 0 or 1], ...], ...],
+                                  "pooled": [[[[R, ...], ...], [[R, ...], ...]], ...], "effects": [[[R, 0 or 1, 0 or 1, GROUP], ...], ...],
                                   "shares": [[COUNT, OF, COUNT, OF], ...]}
 """
 
@@ -80,11 +80,48 @@ def pooled(before, now):
     return [found.params[1], low, high, found.pvalues[1], found.df_resid]
 
 
+def clustered(values, columns, groups):
+    """Least squares with errors clustered by group."""
+    return sm.OLS(values, np.column_stack(columns)).fit(cov_type="cluster", cov_kwds={"groups": groups, "use_correction": True})
+
+
+def effective(having, groups):
+    """Share and effective rollouts of a side: the design effect, and Student's t for its groups (Korn and Graubard 1998)."""
+    count, share = len(having), having.mean()
+    if share in (0, 1) or len(set(groups)) < 2:
+        return share, count
+    fit = clustered(having, [np.ones(count)], groups)
+    deff = max(1.0, fit.bse[0] ** 2 / (share * (1 - share) / count))
+    scale = 1.0 if deff == 1.0 else (stats.norm.ppf(0.975) / stats.t.ppf(0.975, len(set(groups)) - 1)) ** 2
+    return share, count / deff * scale
+
+
 def effect(rows):
-    """Least squares of the reward on the property and the side: [reward, has the property, is now]; coefficient and its variance."""
-    reward, having, now = np.array(rows, dtype=float).T
-    found = sm.OLS(reward, np.column_stack([np.ones(len(reward)), having, now])).fit()
-    return [found.params[1], found.cov_params()[1][1]]
+    """[reward, has the property, is now, group]: coefficient, its part of the change with interval and p value, interval of the share."""
+    reward, having, now, groups = np.array(rows, dtype=float).T
+    ones = np.ones(len(reward))
+    fit = clustered(reward, [ones, having, now], groups)
+    shift = clustered(having, [ones, now], groups)
+    coefficient, variance = fit.params[1], fit.cov_params()[1][1]
+    change, spread = shift.params[1], shift.cov_params()[1][1]
+    error = np.sqrt(change**2 * variance + coefficient**2 * spread + variance * spread)
+    parts, counts, sides = [], [], []
+    for side in (1, 0):
+        own = now == side
+        residuals = having[own] - having[own].mean()
+        sums = [residuals[groups[own] == group].sum() for group in set(groups[own])]
+        parts.append(np.square(sums).sum() / own.sum() ** 2)
+        counts.append(len(sums))
+        sides.append(effective(having[own], groups[own]))
+    df = sum(parts) ** 2 / sum(part**2 / (count - 1) for part, count in zip(parts, counts))
+    student = stats.t(df)
+    value = change * coefficient
+    half = student.ppf(0.975) * error
+    (b, of_b), (a, of_a) = sides
+    low_a, high_a = proportion_confint(a * of_a, of_a, method="wilson")
+    low_b, high_b = proportion_confint(b * of_b, of_b, method="wilson")
+    newcombe = [b - a - np.hypot(b - low_b, high_a - a), b - a + np.hypot(high_b - b, a - low_a)]
+    return [coefficient, value, value - half, value + half, 2 * student.sf(abs(value) / error), *newcombe]
 
 
 def shares(first, of_first, other, of_other):

@@ -190,6 +190,15 @@ describe('why did it move', () => {
       expect(await server.request('GET', path(TOOL, bad)), bad).toMatchObject({ status: 422, body: { code: 'invalid_body' } });
   });
 
+  it('refuses what one organisation asks beyond its share, and answers the rest', async () => {
+    const answers = await Promise.all(Array.from({ length: 40 }, () => server.request('GET', path(NOISE, '?step=9'))));
+    const refused = answers.filter(({ status }) => status !== 200);
+    expect(refused.length).toBeGreaterThan(0);
+    expect(refused.length).toBeLessThan(40);
+    for (const answer of refused) expect(answer).toMatchObject({ status: 429, body: { code: 'capacity_exhausted' } });
+    expect(await server.request('GET', path(NOISE, '?step=9'))).toMatchObject({ status: 200 });
+  });
+
   it('names the tool that began to fail, with counts that equal those of the uploads', async () => {
     const { moves, steps, phase } = await movesOf(TOOL);
     expect({ steps, phase }).toEqual({ steps: 14, phase: 'train' });

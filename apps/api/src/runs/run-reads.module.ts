@@ -17,6 +17,7 @@ import { RunStepsService } from './curves/run-steps.service.ts';
 import { RunSummaryService } from './curves/run-summary.service.ts';
 import { RunTasksService } from './insights/run-tasks.service.ts';
 import { RunToolsService } from './insights/run-tools.service.ts';
+import { InvalidArguments } from './moves/invalid-arguments.service.ts';
 import { MoveCauses } from './moves/move-causes.service.ts';
 import { RunMovesController } from './moves/run-moves.controller.ts';
 import { RunMovesService } from './moves/run-moves.service.ts';
@@ -55,6 +56,7 @@ import { StepFiguresService } from '../store/figures/step-figures.service.ts';
     RunInsightsService,
     RunFailuresService,
     RunToolsService,
+    InvalidArguments,
     MoveCauses,
     RunMovesService,
     CompareRunsService,

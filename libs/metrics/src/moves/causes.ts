@@ -1,13 +1,8 @@
-import { holm } from '../compare/tests.ts';
+import { type Estimate, estimate, holm } from '../compare/tests.ts';
 import type { Interval, SampleSums } from '../intervals.ts';
-import { wilsonInterval } from '../proportion.ts';
+import { effectiveCount, wilsonInterval } from '../proportion.ts';
 import jstat from 'jstat';
-
-/** Rewards of the rollouts of a step, and of those before it. */
-export interface Sides {
-  now: SampleSums;
-  before: SampleSums;
-}
+import { addMoments, type Moments, type Sides, squaresOf } from './moments.ts';
 
 /** How much of a change of the mean reward something explains, with a 95 % interval and a two-sided p value. */
 export interface Contribution {
@@ -24,14 +19,13 @@ export interface PropertyChange {
   share: { now: number; before: number; difference: number } & Interval;
   /** Reward with the property minus without it; null: one of both does not occur. */
   effect: number | null;
+  /** Null also with fewer than two groups on a side, whose variance is not known. */
   contribution: Contribution | null;
 }
 
-const Z = 1.959_963_984_540_054;
-
-/** Newcombe's interval (95 %) of `now − before` from the Wilson intervals of both shares (Newcombe 1998, method 10). */
-export function newcombeInterval(before: { count: number; of: number }, now: { count: number; of: number }): Interval {
-  const [a, b] = [before.count / before.of, now.count / now.of];
+/** Newcombe's interval (95 %) of `now − before` from the Wilson intervals of both shares (Newcombe 1998, method 10). `of` may be a fraction. */
+export function newcombeInterval(before: { share: number; of: number }, now: { share: number; of: number }): Interval {
+  const [a, b] = [before.share, now.share];
   const [first, other] = [wilsonInterval(a, before.of), wilsonInterval(b, now.of)];
   return {
     low: b - a - Math.hypot(b - other.low, first.high - a),
@@ -39,63 +33,89 @@ export function newcombeInterval(before: { count: number; of: number }, now: { c
   };
 }
 
-/** How the share of a property changed and how much of the change of the reward that explains. Null without rewards on one side. */
-export function changeOf(all: Sides, having: Sides): PropertyChange | null {
-  if (all.now.count === 0 || all.before.count === 0) return null;
-  const [now, before] = [having.now.count / all.now.count, having.before.count / all.before.count];
-  const interval = newcombeInterval({ count: having.before.count, of: all.before.count }, { count: having.now.count, of: all.now.count });
-  const difference = now - before;
-  const effect = effectOf(all, having);
-  const variance = (now * (1 - now)) / all.now.count + (before * (1 - before)) / all.before.count;
+/**
+ * How the share of a property changed and how much of the change of the reward that explains. Rollouts of a group are not independent: the
+ * interval of the share counts effective rollouts, and both variances are clustered by group (docs/reference/metrics.md#moves). Null without
+ * rewards on one side.
+ */
+export function changeOf(sides: Sides): PropertyChange | null {
+  const { now, before } = sides;
+  if (now.n === 0 || before.n === 0) return null;
+  const [first, other] = [shareOf(before), shareOf(now)];
+  const difference = other.share - first.share;
+  const effect = effectOf(sides);
   return {
-    share: { now, before, difference, ...interval },
+    share: { now: other.share, before: first.share, difference, ...newcombeInterval(first, other) },
     effect: effect?.value ?? null,
-    // The variance of a product of independent estimates (Goodman 1960).
-    contribution: effect && {
-      ...normal(difference * effect.value, difference ** 2 * effect.variance + effect.value ** 2 * variance + effect.variance * variance),
-      isSeparable: effect.isSeparable,
-    },
+    contribution: effect && contributionOf(sides, difference, effect),
   };
+}
+
+/** The sum over groups of `(n1 − share·n)²`. */
+const squaresOfShare = (moments: Moments, share: number): number => squaresOf(moments, { n1: 1, n: -share });
+
+const Z = 1.959_963_984_540_054;
+
+/** `of`: effective rollouts. With few groups their variance is uncertain itself: fewer rollouts count (Korn and Graubard 1998). */
+function shareOf(moments: Moments): { share: number; of: number } {
+  const { n, n1, groups } = moments;
+  const share = n1 / n;
+  const of = effectiveCount(share, { scored: n, clusters: groups, squares: squaresOfShare(moments, share) });
+  return { share, of: groups < 2 || of === n ? of : of * (Z / jstat.jStat.studentt.inv(0.975, groups - 1)) ** 2 };
+}
+
+interface Effect {
+  value: number;
+  variance: number;
+  isSeparable: boolean;
+}
+
+/** The variance of a product of independent estimates (Goodman 1960), with Student's t. */
+function contributionOf({ now, before }: Sides, difference: number, effect: Effect): Contribution | null {
+  if (now.groups < 2 || before.groups < 2) return null;
+  // Each side by itself, so that the degrees of freedom are those of Welch and Satterthwaite: a step has far fewer groups than its baseline.
+  const [a, b] = [now, before].map((side) => squaresOfShare(side, side.n1 / side.n) / side.n ** 2) as [number, number];
+  const spread = (a + b) * correction([now, before], 2);
+  const variance = difference ** 2 * effect.variance + effect.value ** 2 * spread + effect.variance * spread;
+  const groups = now.groups + before.groups;
+  const df = a + b === 0 ? groups - 2 : (a + b) ** 2 / (a ** 2 / (now.groups - 1) + b ** 2 / (before.groups - 1));
+  return { ...known(estimate(difference * effect.value, Math.sqrt(variance), df)), isSeparable: effect.isSeparable };
+}
+
+const known = ({ difference, low, high, p }: Estimate) => ({ value: difference, low: low!, high: high!, p: p! });
+
+/** Of a variance clustered by group with `coefficients` in the regression: `G/(G−1) · (N−1)/(N−K)`, as `statsmodels` has it. */
+function correction(sides: readonly Moments[], coefficients: number): number {
+  const groups = sides.reduce((sum, side) => sum + side.groups, 0);
+  const rollouts = sides.reduce((sum, { n }) => sum + n, 0);
+  return rollouts <= coefficients ? 1 : (groups / (groups - 1)) * ((rollouts - 1) / (rollouts - coefficients));
 }
 
 /**
- * The coefficient of the property in the least squares of the reward on the property and the side (`statsmodels` `OLS`): rollouts of a step
- * are compared with others of the same step. If no side has rollouts both with and without it, both sides together.
+ * The coefficient of the property in the least squares of the reward on the property and the side, with a variance clustered by group
+ * (`statsmodels` `OLS(…).fit(cov_type="cluster")`; Liang and Zeger 1986): rollouts of a step are compared with others of the same step. If no
+ * side has rollouts both with and without it, both sides together.
  */
-function effectOf(all: Sides, having: Sides): { value: number; variance: number; isSeparable: boolean } | null {
-  const strata = (['now', 'before'] as const).map((side) => stratum(all[side], having[side]));
-  const isSeparable = strata.some(({ weight }) => weight > 0);
-  const used = isSeparable ? strata : [stratum(add(all.now, all.before), add(having.now, having.before))];
-  const weight = used.reduce((sum, one) => sum + one.weight, 0);
+function effectOf({ now, before }: Sides): Effect | null {
+  const apart = [now, before];
+  const isSeparable = apart.some((side) => weightOf(side) > 0);
+  const strata = isSeparable ? apart : [addMoments(now, before)];
+  const weight = strata.reduce((sum, one) => sum + weightOf(one), 0);
   if (weight === 0) return null;
-  const value = used.reduce((sum, one) => sum + one.weight * one.difference, 0) / weight;
-  const rollouts = all.now.count + all.before.count;
-  const df = rollouts - used.length - 1;
-  const residual = Math.max(0, used.reduce((sum, one) => sum + one.squares, 0) - value ** 2 * weight);
-  return { value, variance: df < 1 ? 0 : residual / df / weight, isSeparable };
+  const value = strata.reduce((sum, one) => sum + one.s1 - (one.n1 / one.n) * one.s, 0) / weight;
+  const squares = strata.reduce((sum, one) => sum + squaresOfScores(one, value), 0);
+  const variance = (squares / weight ** 2) * correction(apart, strata.length + 1);
+  return { value, variance: now.groups + before.groups < 2 ? 0 : variance, isSeparable };
 }
 
-/** `squares`: around the mean of the stratum. `weight`: what a stratum weighs in a common difference. */
-function stratum(all: SampleSums, having: SampleSums): { difference: number; weight: number; squares: number } {
-  const without = { count: all.count - having.count, sum: all.sum - having.sum };
-  const weight = all.count === 0 ? 0 : (having.count * without.count) / all.count;
-  return {
-    weight,
-    difference: weight === 0 ? 0 : having.sum / having.count - without.sum / without.count,
-    squares: all.count === 0 ? 0 : all.sumOfSquares - all.sum ** 2 / all.count,
-  };
-}
+/** Sum of squares of the property around its mean: what the side weighs in the coefficient. */
+const weightOf = ({ n, n1 }: Moments): number => (n === 0 ? 0 : (n1 * (n - n1)) / n);
 
-const add = (a: SampleSums, b: SampleSums): SampleSums => ({
-  count: a.count + b.count,
-  sum: a.sum + b.sum,
-  sumOfSquares: a.sumOfSquares + b.sumOfSquares,
-});
-
-function normal(value: number, variance: number): Omit<Contribution, 'isSeparable'> {
-  const error = Math.sqrt(variance);
-  const p = error === 0 ? (value === 0 ? 1 : 0) : Math.max(0, 1 - jstat.jStat.chisquare.cdf((value / error) ** 2, 1));
-  return { value, low: value - Z * error, high: value + Z * error, p };
+/** Sum over groups of the squared sum of `(property − its mean)·residual`. */
+function squaresOfScores(moments: Moments, effect: number): number {
+  const { n, s, n1 } = moments;
+  const [share, mean] = [n1 / n, s / n];
+  return squaresOf(moments, { s1: 1, s: -share, n1: -mean - effect * (1 - 2 * share), n: share * (mean - effect * share) });
 }
 
 export interface TaskShare {
@@ -103,30 +123,52 @@ export interface TaskShare {
   now: number;
   before: number;
   /** Rewards of the task at all earlier steps, each minus the mean of its step. */
-  history: SampleSums;
+  history: SampleSums & {
+    /** Its groups, and the sum over them of `(sum of its rewards)² / (number of its rewards)`. */
+    visits: number;
+    visitSquares: number;
+  };
 }
 
 /**
  * What the choice of tasks explains: the sum over tasks of (share now − share before) × (what the task earns more than others of its step).
- * Tasks without an earlier step count as average. The variance within tasks is the same for all. Null without rewards on one side.
+ * Tasks without an earlier step count as average. The variance within tasks is the same for all: that between the visits of a task, at least
+ * that between its rollouts. Null without rewards on one side, or if no task was played twice.
  */
 export function mixOf(tasks: readonly TaskShare[]): (Contribution & { changed: number; unseen: number }) | null {
   const total = (of: (task: TaskShare) => number) => tasks.reduce((sum, task) => sum + of(task), 0);
   const [now, before] = [total((task) => task.now), total((task) => task.before)];
   if (now === 0 || before === 0) return null;
-  const known = tasks.filter(({ history }) => history.count > 0);
+  const seen = tasks.filter(({ history }) => history.count > 0);
   const changeOfShare = (task: TaskShare) => task.now / now - task.before / before;
-  const squares = ({ history }: TaskShare) => Math.max(0, history.sumOfSquares - history.sum ** 2 / history.count);
-  const df = known.reduce((sum, { history }) => sum + history.count - 1, 0);
-  const within = df === 0 ? 0 : known.reduce((sum, task) => sum + squares(task), 0) / df;
-  const value = known.reduce((sum, task) => sum + (changeOfShare(task) * task.history.sum) / task.history.count, 0);
-  const variance = known.reduce((sum, task) => sum + (changeOfShare(task) ** 2 * within) / task.history.count, 0);
+  const variance = varianceWithin(seen.map(({ history }) => history));
+  if (variance === null) return null;
+  const value = seen.reduce((sum, task) => sum + (changeOfShare(task) * task.history.sum) / task.history.count, 0);
+  const squares = seen.reduce((sum, task) => sum + changeOfShare(task) ** 2 / task.history.count, 0);
   return {
-    ...normal(value, variance),
+    ...known(estimate(value, Math.sqrt(variance.value * squares), variance.df)),
     isSeparable: true,
     changed: total((task) => Math.abs(changeOfShare(task))) / 2,
     unseen: tasks.filter(({ now: rollouts, history }) => rollouts > 0 && history.count === 0).length,
   };
+}
+
+/** The variance of a reward around that of its task: the larger one of that between visits and that between rollouts. */
+function varianceWithin(tasks: readonly TaskShare['history'][]): { value: number; df: number } | null {
+  const pooled = (units: (task: TaskShare['history']) => number, squares: (task: TaskShare['history']) => number) => {
+    const df = tasks.reduce((sum, task) => sum + units(task) - 1, 0);
+    return { df, value: df === 0 ? 0 : tasks.reduce((sum, task) => sum + Math.max(0, squares(task) - task.sum ** 2 / task.count), 0) / df };
+  };
+  const rollouts = pooled(
+    ({ count }) => count,
+    ({ sumOfSquares }) => sumOfSquares,
+  );
+  const visits = pooled(
+    (task) => task.visits,
+    ({ visitSquares }) => visitSquares,
+  );
+  if (rollouts.df === 0) return null;
+  return visits.df > 0 && visits.value > rollouts.value ? visits : rollouts;
 }
 
 /** Causes that explain at least this share of the change are likely, if chance is excluded. */

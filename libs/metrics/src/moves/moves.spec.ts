@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { SampleSums } from '../intervals.ts';
 import { uniform } from '../random.ts';
-import { changeOf, mixOf, newcombeInterval, rankCauses, type Sides } from './causes.ts';
+import { changeOf, mixOf, newcombeInterval, rankCauses } from './causes.ts';
+import { type GroupSums, momentsOf } from './moments.ts';
 import { findMoves, pooledEstimate, type StepRewards } from './moves.ts';
 
 /** A step from the rewards of each group. */
@@ -99,21 +100,31 @@ describe('which steps moved', () => {
   });
 });
 
+/** A rollout with a reward, and whether it has the property. */
+type Member = readonly [reward: number, has: boolean];
+const sumsOf = (group: readonly Member[]): GroupSums => {
+  const having = group.filter(([, has]) => has);
+  const sum = (members: readonly Member[]) => members.reduce((total, [reward]) => total + reward, 0);
+  return { n: group.length, s: sum(group), n1: having.length, s1: sum(having) };
+};
+const sideOf = (groups: readonly (readonly Member[])[]) => momentsOf(groups.map(sumsOf));
+/** Each rollout is a group of its own. */
+const alone = (members: readonly Member[]) => sideOf(members.map((member) => [member]));
+const meanOf = (members: readonly Member[]) => members.reduce((total, [reward]) => total + reward, 0) / members.length;
+
 describe('what explains a move', () => {
-  /** 200 rollouts before, 100 at the step. `bad` has the property and earns nothing; the others earn 1 in `good` of 10 cases. */
-  const planted = (badBefore: number, badNow: number, good = 7): { all: Sides; having: Sides } => {
-    const rewards = (count: number, bad: number) => Array.from({ length: count }, (_, at) => (at < bad ? 0 : at % 10 < good ? 1 : 0));
-    const [before, now] = [rewards(200, badBefore), rewards(100, badNow)];
-    return {
-      all: { now: sums(now), before: sums(before) },
-      having: { now: sums(now.slice(0, badNow)), before: sums(before.slice(0, badBefore)) },
-    };
+  /** 200 rollouts before, 100 at the step. `bad` have the property and earn nothing; the others earn 1 in `good` of 10 cases. */
+  const planted = (badBefore: number, badNow: number, good = 7) => {
+    const members = (count: number, bad: number) =>
+      Array.from({ length: count }, (_, at): Member => (at < bad ? [0, true] : [at % 10 < good ? 1 : 0, false]));
+    const [before, now] = [members(200, badBefore), members(100, badNow)];
+    return { before, now, difference: meanOf(now) - meanOf(before), change: changeOf({ now: alone(now), before: alone(before) })! };
   };
+  const everyNow = ({ before, now }: ReturnType<typeof planted>) =>
+    changeOf({ now: alone(now.map(([reward]) => [reward, true])), before: alone(before.map(([reward]) => [reward, false])) })!;
 
   test('a property that became common among failing rollouts explains the change', () => {
-    const { all, having } = planted(4, 50);
-    const difference = all.now.sum / 100 - all.before.sum / 200;
-    const change = changeOf(all, having)!;
+    const { change, difference } = planted(4, 50);
     expect(change.share).toMatchObject({ now: 0.5, before: 0.02 });
     expect(change.share.low).toBeGreaterThan(0.35);
     expect(change.effect).toBeCloseTo(-0.7, 1);
@@ -123,24 +134,22 @@ describe('what explains a move', () => {
   });
 
   test('a property that is as common as before explains nothing', () => {
-    const { all, having } = planted(40, 21);
-    const { contribution } = changeOf(all, having)!;
+    const { contribution } = planted(40, 21).change;
     expect(contribution!.low).toBeLessThan(0);
     expect(contribution!.high).toBeGreaterThan(0);
     expect(contribution!.p).toBeGreaterThan(0.05);
   });
 
   test('a property of every rollout of the step is not separable, and counts half', () => {
-    const { all } = planted(4, 50);
-    const version = changeOf(all, { now: all.now, before: sums([]) })!;
+    const data = planted(4, 50);
+    const { difference } = data;
+    const version = everyNow(data);
     expect(version.contribution).toMatchObject({ isSeparable: false });
-    const difference = all.now.sum / 100 - all.before.sum / 200;
     expect(version.contribution!.value).toBeCloseTo(difference, 12);
-    const tool = changeOf(all, planted(4, 50).having)!;
     const ranked = rankCauses(
       [
         { name: 'version', ...version },
-        { name: 'tool', ...tool },
+        { name: 'tool', ...data.change },
       ],
       difference,
     );
@@ -148,7 +157,7 @@ describe('what explains a move', () => {
       ['tool', true],
       ['version', true],
     ]);
-    const weak = changeOf(all, planted(4, 12).having)!;
+    const weak = planted(4, 12).change;
     expect(
       rankCauses(
         [
@@ -160,49 +169,131 @@ describe('what explains a move', () => {
     ).toBe('version');
   });
 
-  test('causes of noise are rarely likely', () => {
-    const random = uniform(3);
-    let likely = 0;
-    const rounds = 300;
-    for (let round = 0; round < rounds; round += 1) {
-      const [before, now] = [300, 60].map((count, side) => Array.from({ length: count }, () => (random() < 0.6 - 0.3 * side ? 1 : 0)));
-      const all = { now: sums(now!), before: sums(before!) };
-      const causes = Array.from({ length: 10 }, () => {
-        const pick = (values: readonly number[]) => sums(values.filter(() => random() < 0.3));
-        return changeOf(all, { now: pick(now!), before: pick(before!) })!;
+  test('rollouts of a group count as less than as many independent ones', () => {
+    const random = uniform(9);
+    // Either all of a group have the property or none.
+    const groups = (count: number, share: number) =>
+      Array.from({ length: count }, () => {
+        const has = random() < share;
+        return Array.from({ length: 8 }, (): Member => [random() < (has ? 0.1 : 0.8) ? 1 : 0, has]);
       });
-      if (rankCauses(causes, -0.3).some(({ isLikely }) => isLikely)) likely += 1;
+    const [now, before] = [groups(12, 0.6), groups(60, 0.1)];
+    const clustered = changeOf({ now: sideOf(now), before: sideOf(before) })!;
+    const independent = changeOf({ now: alone(now.flat()), before: alone(before.flat()) })!;
+    const width = ({ low, high }: { low: number; high: number }) => high - low;
+    expect(clustered.share.difference).toBe(independent.share.difference);
+    expect(clustered.effect).toBeCloseTo(independent.effect!, 12);
+    expect(width(clustered.share)).toBeGreaterThan(2 * width(independent.share));
+    expect(width(clustered.contribution!)).toBeGreaterThan(1.3 * width(independent.contribution!));
+  });
+
+  test.each([
+    [4, 20],
+    [16, 80],
+  ])('causes of noise are rarely likely, with %i groups at the step and %i before', (atStep, earlier) => {
+    const random = uniform(3);
+    const [rounds, properties] = [300, 6];
+    let [likely, single] = [0, 0];
+    for (let round = 0; round < rounds; round += 1) {
+      // Levels of groups differ, each property keeps to some groups and costs reward, and its share is the same on both sides.
+      const groups = (count: number, drop: number) =>
+        Array.from({ length: count }, () => {
+          const level = random() - drop;
+          const shares = Array.from({ length: properties }, () => (random() < 0.3 ? 0.9 : 0.05));
+          return Array.from({ length: 4 }, () => {
+            const has = shares.map((share) => random() < share);
+            return { reward: (random() < level ? 1 : 0) - 0.8 * has.filter(Boolean).length, has };
+          });
+        });
+      const [now, before] = [groups(atStep, 0.3), groups(earlier, 0)];
+      const mean = (side: typeof now) => meanOf(side.flat().map(({ reward }): Member => [reward, false]));
+      const changes = Array.from({ length: properties }, (_, property) => {
+        const members = (side: typeof now) => side.map((group) => group.map(({ reward, has }): Member => [reward, has[property]!]));
+        return changeOf({ now: sideOf(members(now)), before: sideOf(members(before)) })!;
+      });
+      if (rankCauses(changes, mean(now) - mean(before)).some(({ isLikely }) => isLikely)) likely += 1;
+      if (changes[0]!.contribution!.p < 0.05) single += 1;
     }
-    expect(likely / rounds).toBeLessThan(0.05 + 3 * Math.sqrt((0.05 * 0.95) / rounds));
+    const most = 0.05 + 3 * Math.sqrt((0.05 * 0.95) / rounds);
+    expect(likely / rounds).toBeLessThan(most);
+    expect(single / rounds).toBeLessThan(most);
   });
 
   test('harder tasks explain the change, tasks without earlier rollouts do not', () => {
-    const history = (difference: number, count = 40) => ({
-      count,
-      sum: difference * count,
-      sumOfSquares: count * (difference ** 2 + 0.01),
+    /** Of ten visits, whose means differ by `spread`. */
+    const history = (difference: number, spread = 0) => ({
+      count: 40,
+      sum: difference * 40,
+      sumOfSquares: 40 * (difference ** 2 + 0.01 + spread ** 2),
+      visits: 10,
+      visitSquares: 40 * (difference ** 2 + spread ** 2),
     });
+    const none = { ...sums([]), visits: 0, visitSquares: 0 };
     const hard = { now: 40, before: 20, history: history(-0.4) };
     const easy = { now: 10, before: 180, history: history(0.1) };
-    const mix = mixOf([hard, easy, { now: 10, before: 0, history: sums([]) }])!;
+    const mix = mixOf([hard, easy, { now: 10, before: 0, history: none }])!;
     expect(mix).toMatchObject({ unseen: 1, isSeparable: true });
     expect(mix.value).toBeCloseTo((40 / 60 - 20 / 200) * -0.4 + (10 / 60 - 180 / 200) * 0.1, 12);
     expect(mix.high).toBeLessThan(0);
+    // Visits that differ say less than as many independent rollouts.
+    const uncertain = mixOf([
+      { ...hard, history: history(-0.4, 0.3) },
+      { ...easy, history: history(0.1, 0.3) },
+    ])!;
+    expect(uncertain.high - uncertain.low).toBeGreaterThan(3 * (mix.high - mix.low));
     expect(mixOf([{ ...hard, now: 0 }])).toBeNull();
     expect(mixOf([{ now: 4, before: 20, history: history(-0.4) }])).toMatchObject({ value: 0, p: 1, changed: 0 });
+    // Each task was played once: how much its reward varies is not known.
+    const once = (sum: number) => ({ count: 1, sum, sumOfSquares: sum ** 2, visits: 1, visitSquares: sum ** 2 });
+    expect(
+      mixOf([
+        { ...hard, history: once(-0.4) },
+        { ...easy, history: once(0.1) },
+      ]),
+    ).toBeNull();
   });
 
-  test('nothing is estimated without rewards, or without rollouts on both sides', () => {
-    const none = sums([]);
-    expect(changeOf({ now: none, before: sums([1, 0]) }, { now: none, before: sums([1]) })).toBeNull();
-    expect(changeOf({ now: sums([1]), before: sums([1, 0]) }, { now: none, before: none })).toMatchObject({
-      effect: null,
-      contribution: null,
-    });
+  test('nothing is estimated without rewards, without rollouts on both sides, or from one group', () => {
+    const some = alone([
+      [1, false],
+      [0, true],
+    ]);
+    expect(changeOf({ now: alone([]), before: some })).toBeNull();
+    const without = alone([[1, false]]);
+    expect(changeOf({ now: without, before: without })).toMatchObject({ effect: null, contribution: null });
+    const one = sideOf([
+      [
+        [1, false],
+        [0, true],
+      ],
+    ]);
+    expect(changeOf({ now: one, before: some })).toMatchObject({ effect: -1, contribution: null });
+  });
+
+  test('estimates of extreme and of equal rewards stay finite', () => {
+    for (const [low, high] of [
+      [-1e100, 1e100],
+      [0.1, 0.1],
+      [0, 1e-200],
+    ] as const) {
+      const side = sideOf([
+        [
+          [low, true],
+          [high, false],
+        ],
+        [
+          [high, true],
+          [high, false],
+        ],
+      ]);
+      const { share, effect, contribution } = changeOf({ now: side, before: side })!;
+      for (const value of [share.low, share.high, effect, contribution!.value, contribution!.low, contribution!.high, contribution!.p])
+        expect(Number.isFinite(value)).toBe(true);
+    }
   });
 
   test('intervals of differences of shares stay inside of −1 and 1', () => {
-    expect(newcombeInterval({ count: 0, of: 400 }, { count: 29, of: 80 }).low).toBeGreaterThan(0.25);
-    expect(newcombeInterval({ count: 10, of: 10 }, { count: 0, of: 10 }).low).toBeGreaterThanOrEqual(-1);
+    expect(newcombeInterval({ share: 0, of: 400 }, { share: 29 / 80, of: 80 }).low).toBeGreaterThan(0.25);
+    expect(newcombeInterval({ share: 1, of: 10 }, { share: 0, of: 10 }).low).toBeGreaterThanOrEqual(-1);
   });
 });

@@ -5,8 +5,8 @@ import { UntrustedWork } from '../../platform/untrusted-work/untrusted-work.ts';
 import { codeOf } from '../../store/vocabulary-codes.ts';
 import { TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
 import type { RunScope } from '../run-scope.ts';
+import { checkCalls, type CheckedCalls } from './argument-check.ts';
 import type { Violation } from './argument-schema.ts';
-import type { ArgumentCheckInput, ArgumentCheckOutput } from './argument-schema.work.ts';
 import {
   type CallerRow,
   type RunEnvironmentRow,
@@ -24,16 +24,16 @@ const MAX_VIOLATIONS = 50;
 const MAX_ARGUMENTS = 1_000_000;
 /** Maximum of characters of arguments that one request checks. */
 const MAX_CHECKED = 20_000_000;
-/** Calls are not checked against a larger schema. */
-const MAX_SCHEMA_CHARS = 100_000;
 
 interface Call {
   rollout: string;
   index: number;
-  envId: number;
+  schema: unknown;
   /** Null: too long, or beyond the maximum of one request. */
   text: string | null;
 }
+
+type ReadCall = Omit<Call, 'schema'> & { envId: number };
 
 /** One tool of a run: its figures by step, and its calls checked against the schema that its environment publishes. */
 @Injectable()
@@ -68,42 +68,28 @@ export class RunToolsService {
       selectRunEnvironments(pool, run.seq),
       selectCallers(pool, scopeOf(run, query), query.tool, query.calls),
     ]);
-    const { calls, rollouts, incomplete } = await this.#callsOf(callers, query.tool, query.calls);
-    const envIds = new Set(calls.map(({ envId }) => envId));
-    const schemas = new Map(environments.filter(({ id }) => envIds.has(id)).map((one) => [one.id, schemaOf(one, query.tool)]));
-    const checked = await this.#checked(run.orgId, schemas, calls);
+    const known = new Map(environments.map((one) => [one.id, schemaOf(one, query.tool)]));
+    const read = await this.#callsOf(callers, query.tool, query.calls);
+    const { rollouts, incomplete } = read;
+    const calls = read.calls.map(({ envId, ...call }) => ({ ...call, schema: known.get(envId) ?? null }));
+    const checked = await checkCalls(this.untrustedWork, run.orgId, calls);
     return {
       tool: query.tool,
       calls: calls.length,
       rollouts,
       ...tallied(calls, checked),
-      schemas: environments.flatMap(({ id, environment }) => (checked.usable.has(id) ? [{ environment, schema: schemas.get(id) }] : [])),
+      schemas: environments.flatMap(({ id, environment }) => {
+        const schema = known.get(id);
+        return checked.usable.has(schema) ? [{ environment, schema }] : [];
+      }),
       incomplete,
-    };
-  }
-
-  /** Runs in a limited process, because environments choose the schemas. Throws `too_expensive`, `capacity_exhausted`. */
-  async #checked(orgId: string, schemas: ReadonlyMap<number, unknown>, calls: readonly Call[]): Promise<Checked> {
-    const texts = [...schemas].flatMap(([id, schema]) => (schema === null ? [] : [{ id, text: JSON.stringify(schema) }]));
-    const known = texts.filter(({ text }) => text.length <= MAX_SCHEMA_CHARS);
-    const sent = calls.flatMap((call) => {
-      const schema = known.findIndex(({ id }) => id === call.envId);
-      return schema === -1 || call.text === null ? [] : [{ call, schema, text: call.text }];
-    });
-    if (known.length === 0) return { usable: new Set(), violations: new Map() };
-    const input: ArgumentCheckInput = { schemas: known.map(({ text }) => text), calls: sent.map(({ schema, text }) => ({ schema, text })) };
-    const module = new URL('./argument-schema.work.js', import.meta.url);
-    const output = await this.untrustedWork.run<ArgumentCheckOutput>({ module, input, owner: orgId, lane: 'check' });
-    return {
-      usable: new Set(known.filter((_, at) => output.usable[at]).map(({ id }) => id)),
-      violations: new Map(sent.map(({ call }, at) => [call, output.violations[at]!])),
     };
   }
 
   /** The newest calls, at most `most`. `incomplete`: the time limit ended the read. */
   async #callsOf(callers: readonly CallerRow[], tool: string, most: number) {
     const deadline = performance.now() + READ_MS;
-    const calls: Call[] = [];
+    const calls: ReadCall[] = [];
     let rollouts = 0;
     while (rollouts < callers.length && calls.length < most && performance.now() < deadline) {
       const batch = callers.slice(rollouts, rollouts + LANES);
@@ -120,7 +106,7 @@ export class RunToolsService {
     return { calls: newest, rollouts: new Set(newest.map(({ rollout }) => rollout)).size, incomplete };
   }
 
-  async #callsOfRollout(row: CallerRow, tool: string): Promise<Call[]> {
+  async #callsOfRollout(row: CallerRow, tool: string): Promise<ReadCall[]> {
     const messages = await this.transcripts.messages(row);
     return messages
       .filter(({ type, name }) => type === 'tool_call' && name === tool)
@@ -149,20 +135,13 @@ export function publishedTools({ discovery, variant }: RunEnvironmentRow) {
 const schemaOf = (environment: RunEnvironmentRow, tool: string): unknown =>
   publishedTools(environment)?.find(({ name }) => name === tool)?.input_schema ?? null;
 
-interface Checked {
-  /** Environments whose schema can be used. */
-  usable: ReadonlySet<number>;
-  /** Null: valid. */
-  violations: ReadonlyMap<Call, Violation | null>;
-}
-
-function tallied(calls: readonly Call[], { usable, violations: known }: Checked) {
+function tallied(calls: readonly Call[], { usable, violations: known }: CheckedCalls<Call>) {
   const found = new Map<string, Violation & { count: number; examples: { rollout: string; index: number }[] }>();
   const counts = { checked: 0, valid: 0, invalid: 0, unparsable: 0, without_schema: 0, unread: 0 };
   for (const call of calls) {
     const { rollout, index } = call;
-    if (!usable.has(call.envId) || call.text === null) {
-      counts[usable.has(call.envId) ? 'unread' : 'without_schema'] += 1;
+    if (!usable.has(call.schema) || call.text === null) {
+      counts[usable.has(call.schema) ? 'unread' : 'without_schema'] += 1;
       continue;
     }
     counts.checked += 1;

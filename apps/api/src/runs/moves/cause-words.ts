@@ -3,6 +3,7 @@ import type { StepMove } from '@palestra/metrics';
 import { INTERRUPTED_STOPS, type MoveCause, STOP_REASONS } from '@palestra/protocol';
 import { printText } from '@palestra/query';
 import { wordOf } from '../../store/vocabulary-codes.ts';
+import type { InvalidCalls } from './invalid-arguments.service.ts';
 import type { PropertyRow } from './run-moves.sql.ts';
 
 const count = (value: number): string => value.toLocaleString('en');
@@ -27,6 +28,15 @@ export function propertyInWords(
   const rest = `; ${count(before)} of ${count(all.before_rollouts)} before`;
   return `${count(now)} of ${count(all.now_rollouts)} rollouts ${verbs(kind, name, detail)}${rest}`;
 }
+
+/** `accuse was called with invalid arguments in 17 of 24 checked calls; 1 of 120 before`. */
+export function invalidInWords({ tool, calls: { now, before } }: InvalidCalls): string {
+  const share = ({ errors, calls }: InvalidCalls['calls']['now']) => `${count(errors)} of ${count(calls)}`;
+  return `${shortened(tool)} was called with invalid arguments in ${share(now)} checked calls; ${share(before)} before`;
+}
+
+/** `/suspect must be string`. */
+export const violationInWords = ({ violation: { path, message } }: InvalidCalls): string => (path === '' ? message : `${path} ${message}`);
 
 function verbs(kind: PropertyRow['kind'], name: string, detail: string | null): string {
   const limit = count(Number(name.slice(1)));

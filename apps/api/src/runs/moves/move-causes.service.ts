@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { changeOf, mixOf, type PropertyChange, rankCauses, type StepMove } from '@palestra/metrics';
+import { changeOf, mixOf, type Moments, type PropertyChange, rankCauses, type StepMove } from '@palestra/metrics';
 import { type MoveCause, PHASES } from '@palestra/protocol';
 import { printText } from '@palestra/query';
 import { MESSAGE_FLAGS } from '@palestra/rollouts';
@@ -7,12 +7,15 @@ import { Database } from '../../platform/database/database.ts';
 import { TranscriptReader } from '../../store/storage/transcript-reader.service.ts';
 import { wordOf } from '../../store/vocabulary-codes.ts';
 import { selectTaskNames } from '../insights/compare-runs.sql.ts';
-import { clausesOf, nameOf, propertyInWords, tasksInWords } from './cause-words.ts';
+import { clausesOf, invalidInWords, nameOf, propertyInWords, tasksInWords, violationInWords } from './cause-words.ts';
+import { type CheckedSample, InvalidArguments, type InvalidCalls } from './invalid-arguments.service.ts';
 import {
   type ExampleRow,
   MAX_ROLLOUTS,
+  type MomentColumns,
   type MoveScope,
   type PropertyRow,
+  type SampleRow,
   selectExamples,
   selectProperties,
   selectTaskShares,
@@ -25,13 +28,18 @@ const MAX_CAUSES = 20;
 const MAX_TASKS = 10;
 /** Tools whose failing call is looked up in a transcript. */
 const MAX_CALLS = 3;
-const MAX_QUERY = 1_500;
+const MAX_QUERY = 1_900;
+/** Ids of rollouts in a query. */
+const MAX_NAMED = 48;
 
 interface Candidate {
   kind: MoveCause['kind'];
   name: string;
   text: string;
+  detail: string | null;
   clauses: string[];
+  /** What `clauses` find; null: all rollouts that show it. */
+  found: number | null;
   now: MoveCause['now'];
   before: MoveCause['before'];
   calls: MoveCause['calls'];
@@ -39,8 +47,8 @@ interface Candidate {
   contribution: PropertyChange['contribution'];
   /** Length: failing calls make rollouts longer. */
   isSymptom: boolean;
-  /** `seq` of the first rollout that shows it. */
-  example: string | null;
+  /** The first rollout that shows it: its `seq`, or the call itself. */
+  example: string | MoveCause['example'];
 }
 
 /** What else changed at a step, from counts of its rollouts and of those of its baseline. */
@@ -49,12 +57,17 @@ export class MoveCauses {
   constructor(
     private readonly database: Database,
     private readonly transcripts: TranscriptReader,
+    private readonly invalid: InvalidArguments,
   ) {}
 
-  /** The causes in the order of their weight. `cut`: a step has more rollouts than are counted. */
+  /** The causes in the order of their weight. `cut`: a step has more rollouts than are counted. Throws `capacity_exhausted`. */
   async of(scope: MoveScope, { step, baseline, now, before, estimate }: StepMove): Promise<{ causes: MoveCause[]; cut: boolean }> {
     const { pool } = this.database;
-    const [rows, tasks] = await Promise.all([selectProperties(pool, scope, step, baseline), selectTaskShares(pool, scope, step, baseline)]);
+    const [rows, tasks, checked] = await Promise.all([
+      selectProperties(pool, scope, step, baseline),
+      selectTaskShares(pool, scope, step, baseline),
+      this.invalid.of(scope, step, baseline),
+    ]);
     const all = rows.find(({ kind }) => kind === 'all');
     if (!all) return { causes: [], cut: false };
     const properties = rows
@@ -62,7 +75,8 @@ export class MoveCauses {
       .map((row) => candidateOf(row, all))
       .filter(isShown);
     const mix = await this.#taskMix(tasks);
-    const ranked = rankCauses([...properties, ...(mix ? [mix] : [])], estimate.difference)
+    const invalid = (checked?.invalid ?? []).map((one) => invalidCandidate(one, checked!, all.now_rollouts));
+    const ranked = rankCauses([...properties, ...invalid, ...(mix ? [mix] : [])], estimate.difference)
       .filter(({ cause, isLikely }) => isLikely || hasChanged(cause))
       .slice(0, MAX_CAUSES);
     const examples = await this.#examples(
@@ -72,13 +86,15 @@ export class MoveCauses {
     const phase = wordOf(PHASES, scope.phase);
     const shared = [`step:${step}`, ...(phase && phase !== 'unknown' ? [`phase:${phase}`] : [])];
     const causes = ranked.map(({ cause, explained, isLikely }): MoveCause => {
-      const { kind, name, text, clauses, calls, change, contribution } = cause;
+      const { kind, name, text, detail, clauses, found, calls, change, contribution } = cause;
       const q = [...shared, ...clauses].join(' ');
       return {
         kind,
         name,
         text,
+        detail,
         q: q.length > MAX_QUERY ? null : q,
+        found,
         now: cause.now,
         before: cause.before,
         calls,
@@ -91,15 +107,15 @@ export class MoveCauses {
         example: examples.get(cause) ?? null,
       };
     });
-    return { causes, cut: all.now.count < now.rollouts || all.before.count < before.rollouts || all.now_rollouts === MAX_ROLLOUTS };
+    return { causes, cut: all.now.n1 < now.rollouts || all.before.n1 < before.rollouts || all.now_rollouts === MAX_ROLLOUTS };
   }
 
   /** Null without tasks, or if the same tasks were played as often as before. */
   async #taskMix(tasks: readonly TaskRow[]): Promise<Candidate | null> {
-    const shares = tasks.map(({ now, before, count, sum, sum_squares: sumOfSquares }) => ({
+    const shares = tasks.map(({ now, before, count, sum, sum_squares: sumOfSquares, visits, visit_squares: visitSquares }) => ({
       now,
       before,
-      history: { count, sum, sumOfSquares },
+      history: { count, sum, sumOfSquares, visits, visitSquares },
     }));
     const mix = mixOf(shares);
     if (!mix || mix.changed < 0.01) return null;
@@ -117,7 +133,9 @@ export class MoveCauses {
       kind: 'tasks',
       name: '',
       text: tasksInWords(mix.value, { now: played.length, other: played.filter(({ before }) => before === 0).length, unseen }),
+      detail: null,
       clauses: keys.length === 0 ? [] : [`task:${keys.map(printText).join(',')}`],
+      found: null,
       now: null,
       before: null,
       calls: null,
@@ -132,12 +150,17 @@ export class MoveCauses {
     const rows = await selectExamples(
       this.database.pool,
       runSeq,
-      causes.flatMap(({ example }) => example ?? []),
+      causes.flatMap(({ example }) => (typeof example === 'string' ? example : [])),
     );
     const calls = new Set(causes.filter(({ kind }) => kind === 'tool_error').slice(0, MAX_CALLS));
     const found = new Map<Candidate, NonNullable<MoveCause['example']>>();
     for (const cause of causes) {
-      const row = cause.example === null ? undefined : rows.get(cause.example);
+      const { example } = cause;
+      if (typeof example === 'object') {
+        if (example) found.set(cause, example);
+        continue;
+      }
+      const row = rows.get(example);
       if (row) found.set(cause, { rollout: row.id, index: calls.has(cause) ? await this.#failingCall(row, cause.name) : null });
     }
     return found;
@@ -157,14 +180,16 @@ export class MoveCauses {
 }
 
 function candidateOf(row: PropertyRow, all: PropertyRow): Candidate {
-  const change = changeOf({ now: all.now, before: all.before }, { now: row.now, before: row.before });
+  const change = changeOf({ now: momentsOf(row.now, all.now), before: momentsOf(row.before, all.before) });
   const { kind, calls } = row;
   const side = (sums: { errors: number; calls: number | null }) => ({ errors: sums.errors, calls: sums.calls ?? 0 });
   return {
     kind: kind as Candidate['kind'],
     name: nameOf(row),
     text: propertyInWords(row, all),
+    detail: null,
     clauses: clausesOf(row),
+    found: null,
     now: { rollouts: row.now_rollouts, of: all.now_rollouts },
     before: { rollouts: row.before_rollouts, of: all.before_rollouts },
     calls: calls && { now: side(calls.now), before: side(calls.before) },
@@ -174,6 +199,50 @@ function candidateOf(row: PropertyRow, all: PropertyRow): Candidate {
     example: row.example,
   };
 }
+
+/** `stepRollouts`: rollouts of the step, checked or not. */
+function invalidCandidate(one: InvalidCalls, { rollouts }: CheckedSample, stepRollouts: number): Candidate {
+  const change = changeOf(one.moments);
+  const side = (name: 'now' | 'before') => ({ rollouts: one.rollouts[name].length, of: rollouts[name].length });
+  return {
+    kind: 'arguments',
+    name: one.tool,
+    text: invalidInWords(one),
+    detail: violationInWords(one),
+    ...clausesOfInvalid(one, rollouts.now.length === stepRollouts ? rollouts.now : null),
+    now: side('now'),
+    before: side('before'),
+    calls: one.calls,
+    change,
+    contribution: change?.contribution ?? null,
+    isSymptom: false,
+    example: one.example,
+  };
+}
+
+/**
+ * No field of the query language tells invalid arguments. Often they are in the same rollouts as the errors of the tool, or in all that called
+ * it; else the rollouts are named, as many as a query holds. `step`: all rollouts of the step; null: not all were checked.
+ */
+function clausesOfInvalid({ tool, rollouts }: InvalidCalls, step: readonly SampleRow[] | null): Pick<Candidate, 'clauses' | 'found'> {
+  const having = new Set(rollouts.now);
+  const isSame = (of: (row: SampleRow) => string[]) => step !== null && step.every((row) => of(row).includes(tool) === having.has(row));
+  if (isSame(({ failed }) => failed)) return { clauses: [`tool.error:${printText(tool)}`], found: null };
+  if (isSame(({ called }) => called)) return { clauses: [`tool:${printText(tool)}`], found: null };
+  const named = rollouts.now.slice(0, MAX_NAMED);
+  return { clauses: [`id:${named.map(({ id }) => id).join(',')}`], found: named.length < rollouts.now.length ? named.length : null };
+}
+
+/** Every rollout has the property `all`. */
+const momentsOf = (row: MomentColumns, all: MomentColumns): Moments => ({
+  ...row,
+  groups: all.groups,
+  n: all.n1,
+  s: all.s1,
+  nn: all.n1n1,
+  ns: all.n1s1,
+  ss: all.s1s1,
+});
 
 /** If one of these became rarer, another became more common, and only the rollouts of that one show it. */
 const ALTERNATIVES: readonly string[] = ['stop', 'version', 'environment'];

@@ -20,7 +20,7 @@ export class RunMovesController {
     summary: 'Steps at which the mean reward moved by more than noise, and what else changed there',
     query: runMovesQuerySchema,
     response: runMovesSchema,
-    errors: ['run_not_found', 'invalid_body'],
+    errors: ['run_not_found', 'invalid_body', 'capacity_exhausted'],
   })
   moves(@OfRun() run: RunScope, @Query({ schema: runMovesQuerySchema }) query: RunMovesQuery) {
     return this.reads.moves(run, query);

@@ -1,14 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { findMoves, type StepMove, type StepRewards } from '@palestra/metrics';
-import { type MoveCause, PHASES, type RunMove, type RunMoves, type RunMovesQuery } from '@palestra/protocol';
+import { type MoveCause, PalestraError, PHASES, type RunMove, type RunMoves, type RunMovesQuery } from '@palestra/protocol';
 import { LRUCache } from 'lru-cache';
 import { Database } from '../../platform/database/database.ts';
-import { Semaphore } from '../../platform/tenant-concurrency.ts';
+import { Semaphore, TenantConcurrency } from '../../platform/tenant-concurrency.ts';
 import { selectEnvironments } from '../../store/figures/step-figures.sql.ts';
 import { unknownEnvironment } from '../../store/figures/step-figures.service.ts';
 import { wordOf } from '../../store/vocabulary-codes.ts';
 import { mainPhase } from '../curves/main-phase.ts';
-import type { RunState } from '../run-scope.sql.ts';
+import type { RunScope } from '../run-scope.ts';
 import { moveInWords } from './cause-words.ts';
 import { MoveCauses } from './move-causes.service.ts';
 import { type GroupTotals, type MoveScope, selectGroupTotals, selectStepTotals, type StepTotals } from './run-moves.sql.ts';
@@ -17,6 +17,8 @@ import { type GroupTotals, type MoveScope, selectGroupTotals, selectStepTotals, 
 const MAX_EXPLAINED = 20;
 const MAX_CACHED_RUNS = 200;
 const MAX_CACHED_MOVES = 2_000;
+/** Answers in progress: each explains up to 20 moves. */
+const LIMITS = { owner: 4, all: 16 };
 
 interface Found {
   scope: MoveScope;
@@ -36,16 +38,21 @@ export class RunMovesService {
   /** Sums of steps by the version of their figures: of a live run only the changed steps are read again. */
   readonly #sums = new LRUCache<string, Map<number, { version: string; sums: StepRewards }>>({ max: MAX_CACHED_RUNS });
   readonly #causes = new LRUCache<string, Promise<Explained>>({ max: MAX_CACHED_MOVES });
-  /** One explanation reads up to 30 000 rollouts. */
+  /** One explanation reads up to 30 000 rollouts, and the messages of 400. */
   readonly #reading = new Semaphore(2);
+  readonly #limits = new TenantConcurrency('explanations of moves', LIMITS);
 
   constructor(
     private readonly database: Database,
     private readonly causes: MoveCauses,
   ) {}
 
-  /** Throws 422 for an environment that the run does not have. */
-  async moves(run: RunState, { env, phase, step }: RunMovesQuery): Promise<RunMoves> {
+  /** Throws `capacity_exhausted`, and 422 for an environment that the run does not have. */
+  moves(run: RunScope, query: RunMovesQuery): Promise<RunMoves> {
+    return this.#limits.use(run.orgId, () => this.#moves(run, query));
+  }
+
+  async #moves(run: RunScope, { env, phase, step }: RunMovesQuery): Promise<RunMoves> {
     const envIds = env === undefined ? null : await this.#environment(run.seq, env);
     const { phase: word, found } = await this.#find(run.seq, envIds, phase);
     if (!found) return { phase: word, steps: 0, moves: [] };
@@ -74,7 +81,7 @@ export class RunMovesService {
       .toSorted((a, b) => a.step - b.step);
     const moves: RunMove[] = [];
     for (const move of falls) {
-      const { causes, cut } = await this.#explain(found, move);
+      const { causes, cut } = await this.#explain(found, move).catch(withoutCauses);
       moves.push(
         presentMove(
           move,
@@ -144,6 +151,12 @@ export class RunMovesService {
     explained.catch(() => this.#causes.delete(key));
     return explained;
   }
+}
+
+/** An advisory names no cause while too many checks run. */
+function withoutCauses(error: unknown): Explained {
+  if (error instanceof PalestraError && error.code === 'capacity_exhausted') return { causes: [], cut: false };
+  throw error;
 }
 
 /** The sums of a step: its groups, and each rollout without a group as one. */

@@ -1,3 +1,4 @@
+import type { Moments } from '@palestra/metrics';
 import { INTERRUPTED_STOPS, STOP_REASONS } from '@palestra/protocol';
 import type pg from 'pg';
 import { probe } from '../../platform/database/probe.sql.ts';
@@ -78,41 +79,53 @@ export interface PropertyRow {
   detail: string | null;
   now_rollouts: number;
   before_rollouts: number;
-  /** Of rollouts with a reward. */
-  now: RewardColumns;
-  before: RewardColumns;
+  /** Of the groups with the property; those without it count in the row `all` only. */
+  now: MomentColumns;
+  before: MomentColumns;
   /** Calls and errors of a tool, else null. */
   calls: { now: { errors: number; calls: number }; before: { errors: number; calls: number } } | null;
   /** The first rollout of the step that has the property. */
   example: string | null;
 }
-interface RewardColumns {
-  count: number;
-  sum: number;
-  sumOfSquares: number;
-}
+export type MomentColumns = Omit<Moments, 'n' | 's' | 'nn' | 'ns' | 'ss'>;
 
-const side = (when: string) => `json_build_object('count', count(reward) FILTER (WHERE has AND ${when}),
-    'sum', COALESCE(sum(reward) FILTER (WHERE has AND ${when}), 0), 'sumOfSquares', COALESCE(sum(reward * reward) FILTER (WHERE has AND ${when}), 0))`;
-const called = (when: string) =>
-  `json_build_object('errors', COALESCE(sum(errors) FILTER (WHERE ${when}), 0), 'calls', sum(calls) FILTER (WHERE ${when}))`;
+const total = (value: string, when: string) => `COALESCE(sum(${value}) FILTER (WHERE ${when}), 0)`;
+const MOMENTS: Record<Exclude<keyof MomentColumns, 'groups'>, string> = {
+  n1: 'p.n',
+  s1: 'p.s',
+  nn1: 'w.n * p.n',
+  ns1: 'w.n * p.s',
+  sn1: 'w.s * p.n',
+  ss1: 'w.s * p.s',
+  n1n1: 'p.n * p.n',
+  n1s1: 'p.n * p.s',
+  s1s1: 'p.s * p.s',
+};
+const side = (when: string) => `json_build_object('groups', count(*) FILTER (WHERE p.n > 0 AND ${when}),
+    ${Object.entries(MOMENTS)
+      .map(([name, value]) => `'${name}', ${total(value, when)}`)
+      .join(', ')})`;
+const called = (when: string) => `json_build_object('errors', ${total('p.errors', when)}, 'calls', sum(p.calls) FILTER (WHERE ${when}))`;
 const property = (
   kind: string,
   name: string,
   from: string,
   has = 'true',
   more = 'NULL::int AS calls, NULL::int AS errors, NULL AS detail',
-) => `SELECT '${kind}' AS kind, ${name} AS name, m.now, m.seq, m.reward, ${has} AS has, ${more} FROM ${from}`;
+) => `SELECT '${kind}' AS kind, ${name} AS name, m.cluster, m.now, m.seq, m.reward, ${has} AS has, ${more} FROM ${from}`;
 
 /**
- * Properties of the rollouts of a step ($3) and of its baseline ($4): how many rollouts have each, and their rewards. Long and short are beyond
- * the 10th and 90th percentile of the baseline. Plan: per step an Index Scan using rollouts_run_step_idx of at most $6 rows; per row primary
- * keys of rollout_tools, rollout_environments and those of environmentVersion.
+ * Properties of the rollouts of a step ($3) and of its baseline ($4): how many rollouts have each, and the moments of their groups
+ * (`Moments`). Long and short are beyond the 10th and 90th percentile of the baseline. Plan: per step an Index Scan using
+ * rollouts_run_step_idx of at most $6 rows; per row primary keys of rollout_tools, rollout_environments and those of environmentVersion.
  */
 export const PROPERTIES = `
 WITH member AS MATERIALIZED (
-  SELECT r.*, e.environment, ${environmentVersion('r.seq')} AS version FROM unnest($4::int[] || $3::int) AS s(step) CROSS JOIN LATERAL (
-    SELECT seq, env_id, stop, turns, tokens_out + COALESCE(tokens_tool, 0) AS tokens, ${cutOff('reward')} AS reward, s.step = $3 AS now FROM rollouts
+  SELECT r.*, e.environment, ${environmentVersion('r.seq')} AS version,
+    CASE WHEN r.group_key IS NULL THEN r.seq ELSE min(r.seq) OVER (PARTITION BY r.at_step, r.group_key) END AS cluster
+  FROM unnest($4::int[] || $3::int) AS s(step) CROSS JOIN LATERAL (
+    SELECT seq, env_id, group_key, stop, turns, tokens_out + COALESCE(tokens_tool, 0) AS tokens, ${cutOff('reward')} AS reward, s.step AS at_step,
+      s.step = $3 AS now FROM rollouts
     WHERE run_seq = $1 AND phase = $2 AND COALESCE(step, -1) = s.step AND ($5::int[] IS NULL OR env_id = ANY($5)) ORDER BY seq LIMIT $6) r
   JOIN rollout_environments e ON e.id = r.env_id),
 usual AS MATERIALIZED (
@@ -128,12 +141,17 @@ property AS (
   UNION ALL ${property('turns', "'>' || u.turns[2]", 'member m CROSS JOIN usual u WHERE m.turns > u.turns[2]')}
   UNION ALL ${property('turns', "'<' || u.turns[1]", 'member m CROSS JOIN usual u WHERE m.turns < u.turns[1]')}
   UNION ALL ${property('tokens', "'>' || u.tokens[2]", 'member m CROSS JOIN usual u WHERE m.tokens > u.tokens[2]')}
-  UNION ALL ${property('tokens', "'<' || u.tokens[1]", 'member m CROSS JOIN usual u WHERE m.tokens < u.tokens[1]')})
-SELECT kind, name, detail, (count(*) FILTER (WHERE has AND now))::int AS now_rollouts, (count(*) FILTER (WHERE has AND NOT now))::int AS before_rollouts,
-  ${side('now')} AS now, ${side('NOT now')} AS before,
-  CASE WHEN kind = 'tool_error' THEN json_build_object('now', ${called('now')}, 'before', ${called('NOT now')}) END AS calls,
-  (min(seq) FILTER (WHERE has AND now))::text AS example
-FROM property GROUP BY kind, name, detail HAVING count(*) FILTER (WHERE has) > 0 ORDER BY kind <> 'all', count(*) FILTER (WHERE has) DESC, kind, name LIMIT $7`;
+  UNION ALL ${property('tokens', "'<' || u.tokens[1]", 'member m CROSS JOIN usual u WHERE m.tokens < u.tokens[1]')}),
+part AS MATERIALIZED (
+  SELECT kind, name, detail, cluster, now, count(*) FILTER (WHERE has) AS rollouts, (count(reward) FILTER (WHERE has))::float8 AS n,
+    COALESCE(sum(reward) FILTER (WHERE has), 0) AS s, sum(calls) AS calls, sum(errors) AS errors, min(seq) FILTER (WHERE has) AS first
+  FROM property GROUP BY kind, name, detail, cluster, now)
+SELECT p.kind, p.name, p.detail, ${total('p.rollouts', 'p.now')}::int AS now_rollouts, ${total('p.rollouts', 'NOT p.now')}::int AS before_rollouts,
+  ${side('p.now')} AS now, ${side('NOT p.now')} AS before,
+  CASE WHEN p.kind = 'tool_error' THEN json_build_object('now', ${called('p.now')}, 'before', ${called('NOT p.now')}) END AS calls,
+  (min(p.first) FILTER (WHERE p.now))::text AS example
+FROM part p JOIN part w ON w.kind = 'all' AND w.cluster = p.cluster GROUP BY p.kind, p.name, p.detail HAVING sum(p.rollouts) > 0
+ORDER BY p.kind <> 'all', sum(p.rollouts) DESC, p.kind, p.name LIMIT $7`;
 
 const INTERRUPTED = INTERRUPTED_STOPS.map((stop) => codeOf(STOP_REASONS, stop)!);
 
@@ -156,6 +174,9 @@ export interface TaskRow {
   count: number;
   sum: number;
   sum_squares: number;
+  /** Earlier groups, and the sum over them of the squared sum of these rewards, divided by their number. */
+  visits: number;
+  visit_squares: number;
 }
 
 /** Tasks of a step ($3) and of its baseline ($4), from groups. Plan: Index Scan using rollout_groups_step_idx over at most 100 steps. */
@@ -167,7 +188,8 @@ WITH scored AS MATERIALIZED (
 centred AS (SELECT *, sum(sum) OVER (PARTITION BY step) / sum(scored) OVER (PARTITION BY step) AS mean FROM scored)
 SELECT task_id, COALESCE(sum(scored) FILTER (WHERE step = $3), 0)::int AS now, COALESCE(sum(scored) FILTER (WHERE step = ANY($4::int[])), 0)::int AS before,
   COALESCE(sum(scored) FILTER (WHERE step < $3), 0)::int AS count, COALESCE(sum(sum - scored * mean) FILTER (WHERE step < $3), 0) AS sum,
-  COALESCE(sum(sum_squares - 2 * mean * sum + scored * mean * mean) FILTER (WHERE step < $3), 0) AS sum_squares
+  COALESCE(sum(sum_squares - 2 * mean * sum + scored * mean * mean) FILTER (WHERE step < $3), 0) AS sum_squares,
+  (count(*) FILTER (WHERE step < $3))::int AS visits, COALESCE(sum((sum - scored * mean) ^ 2 / scored) FILTER (WHERE step < $3), 0) AS visit_squares
 FROM centred GROUP BY task_id HAVING bool_or(step = $3 OR step = ANY($4::int[])) ORDER BY task_id LIMIT $7`;
 
 export async function selectTaskShares(
@@ -178,6 +200,49 @@ export async function selectTaskShares(
 ): Promise<TaskRow[]> {
   const values = [runSeq, phase, step, baseline, Math.max(0, step - HISTORY_STEPS), envIds, MAX_TASKS];
   const { rows } = await pool.query<TaskRow>({ name: 'move-tasks', text: TASKS, values });
+  return rows;
+}
+
+export interface SampleRow {
+  seq: string;
+  id: string;
+  org_id: string;
+  env_id: number;
+  now: boolean;
+  /** Equal for rollouts of one group. */
+  cluster: string;
+  reward: number | null;
+  /** Of its messages. */
+  bytes: number;
+  day: string;
+  sealed: boolean;
+  /** Tools that it called, and those of which a call failed. */
+  called: string[];
+  failed: string[];
+}
+
+/**
+ * The first rollouts of a step ($3), at most $6, and of each step of its baseline ($4), at most $7. Plan: per step an Index Scan using
+ * rollouts_run_step_idx, bounded; per row rollout_heads_pkey and rollout_tools_pkey.
+ */
+export const SAMPLE = `
+SELECT r.seq::text, r.id, (SELECT org_id::text FROM runs WHERE seq = $1) AS org_id, r.env_id, r.now, COALESCE('g' || r.step || ' ' || r.group_key, r.id::text) AS cluster,
+  r.reward, r.bytes::float8 AS bytes, h.day::text, h.sealed_at IS NOT NULL AS sealed, COALESCE(x.called, '{}') AS called, COALESCE(x.failed, '{}') AS failed
+FROM unnest($4::int[] || $3::int) AS s(step) CROSS JOIN LATERAL (
+  SELECT seq, id, env_id, group_key, step, bytes, ${cutOff('reward')} AS reward, s.step = $3 AS now FROM rollouts
+  WHERE run_seq = $1 AND phase = $2 AND COALESCE(step, -1) = s.step AND ($5::int[] IS NULL OR env_id = ANY($5))
+  ORDER BY seq LIMIT CASE WHEN s.step = $3 THEN $6::int ELSE $7::int END) r
+JOIN rollout_heads h ON h.seq = r.seq
+LEFT JOIN LATERAL (SELECT array_agg(t.tool) AS called, array_agg(t.tool) FILTER (WHERE t.errors > 0) AS failed FROM rollout_tools t WHERE t.rollout_seq = r.seq) x ON true
+ORDER BY r.seq`;
+
+export async function selectSample(
+  pool: pg.Pool,
+  { runSeq, phase, envIds }: MoveScope,
+  { step, baseline, most }: { step: number; baseline: readonly number[]; most: number },
+): Promise<SampleRow[]> {
+  const values = [runSeq, phase, step, baseline, envIds, most, Math.ceil(most / baseline.length)];
+  const { rows } = await pool.query<SampleRow>({ name: 'move-sample', text: SAMPLE, values });
   return rows;
 }
 

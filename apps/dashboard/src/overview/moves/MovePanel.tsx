@@ -6,7 +6,7 @@ import { moveQuery } from '../../data/run-queries.ts';
 import { formatCount, formatReward, formatShare, plural } from '../../format/number.ts';
 import { ErrorState, SkeletonRows } from '../../frame/states.tsx';
 import { useRun } from '../../run/context.ts';
-import { InvalidArguments } from './InvalidArguments.tsx';
+import { PlainText } from '../../text/PlainText.tsx';
 
 /** What else changed at a step, most important first, each with a link to the rollouts that show it. */
 export function MovePanel({ step, close }: { step: number; close: () => void }) {
@@ -44,7 +44,6 @@ export function MovePanel({ step, close }: { step: number; close: () => void }) 
 
 function Explained({ move }: { move: RunMove }) {
   const { step, baseline, now, before, difference, low, high, moved, causes, cut } = move;
-  const firstTool = causes.find(({ kind }) => kind === 'tool_error');
   const steps = baseline.steps === 1 ? `step ${baseline.from}` : `steps ${baseline.from}–${baseline.to}`;
   return (
     <>
@@ -61,7 +60,8 @@ function Explained({ move }: { move: RunMove }) {
       </p>
       {causes.length === 0 ? (
         <p className="mt-1 text-ink-2">
-          Nothing else changed by more than chance: no tool, stop reason, version, task or length. The policy itself may have changed.
+          Nothing else changed by more than chance: no tool, arguments of calls, stop reason, version, task or length. The policy itself may
+          have changed.
         </p>
       ) : (
         <ol
@@ -73,11 +73,12 @@ function Explained({ move }: { move: RunMove }) {
           ))}
         </ol>
       )}
-      {firstTool && <InvalidArguments tool={firstTool.name} step={step} baseline={baseline} />}
       {causes.length > 0 && (
         <p className="label mt-1">
           Each part is the change of a share times the difference in reward that goes with it. Parts overlap.
           {cut && ' Counted in the first 5 000 rollouts of each step.'}
+          {causes.some(({ kind }) => kind === 'arguments') &&
+            ' Arguments are checked in the first 200 rollouts of the step and of the steps before.'}
         </p>
       )}
     </>
@@ -88,7 +89,7 @@ const MAX_BAR = 1;
 
 function Cause({ cause, move }: { cause: MoveCause; move: RunMove }) {
   const { org, run, filter } = useRun();
-  const { kind, text, q, now, contribution, explained, likely, separable, example } = cause;
+  const { kind, text, detail, q, found, now, contribution, explained, likely, separable, example } = cause;
   const note = !separable
     ? 'affects all rollouts of the step, so only its timing is evidence'
     : ['turns', 'tokens'].includes(kind)
@@ -105,8 +106,13 @@ function Cause({ cause, move }: { cause: MoveCause; move: RunMove }) {
       </span>
       <span className={likely ? 'strong' : 'text-ink-2'}>
         <span className="sr-only">{likely ? 'Likely: ' : 'Changed: '}</span>
-        {text}
+        <PlainText text={text} />
         {note && <span className="label ml-2">{note}</span>}
+        {detail !== null && (
+          <span className="label ml-2">
+            most often: <PlainText text={detail} />
+          </span>
+        )}
       </span>
       <span className="flex items-center gap-2 tabular-nums max-[800px]:col-start-2" title={title}>
         {part === null ? (
@@ -127,12 +133,16 @@ function Cause({ cause, move }: { cause: MoveCause; move: RunMove }) {
       <span className="flex justify-end gap-3 whitespace-nowrap max-[800px]:col-start-2 max-[800px]:justify-start">
         {example !== null && example.index !== null && (
           <Link to="/rollout/$id" params={{ id: example.rollout }} search={{}} hash={`m-${example.index}`} className="link">
-            Open a failing call
+            {kind === 'arguments' ? 'Open an invalid call' : 'Open a failing call'}
           </Link>
         )}
         {q !== null && (
           <Link to="/$org/runs/$run/rollouts" params={{ org, run: run.name }} search={{ ...filter, q }} className="link" title={q}>
-            {now ? `Show ${plural(now.rollouts, 'rollout')}` : 'Show the rollouts'}
+            {found === null
+              ? now
+                ? `Show ${plural(now.rollouts, 'rollout')}`
+                : 'Show the rollouts'
+              : `Show ${formatCount(found)} of them`}
           </Link>
         )}
       </span>

@@ -2,8 +2,21 @@ import { PHASES } from '../../vocabularies.ts';
 import { scopeQuery } from '../run-curves.schema.ts';
 import { z } from 'zod';
 
-/** What can change at a step. `interrupted` rollouts have no reward, so they explain no change of it. */
-export const MOVE_CAUSES = ['tool_error', 'stop', 'version', 'environment', 'tasks', 'turns', 'tokens', 'interrupted'] as const;
+/**
+ * What can change at a step. `arguments`: calls whose arguments do not fit the schema of their tool. `interrupted` rollouts have no reward, so
+ * they explain no change of it.
+ */
+export const MOVE_CAUSES = [
+  'tool_error',
+  'arguments',
+  'stop',
+  'version',
+  'environment',
+  'tasks',
+  'turns',
+  'tokens',
+  'interrupted',
+] as const;
 
 export const runMovesQuerySchema = z.object({
   env: scopeQuery.env,
@@ -22,24 +35,29 @@ const cause = z.object({
   kind: z.enum(MOVE_CAUSES),
   name: z.string().describe('The tool, stop reason, version, environment, or a comparison like `>12`. Empty for tasks.'),
   text: z.string().describe('`accuse failed in 29 of 80 calls; 2 of 400 before`.'),
+  detail: z.string().nullable().describe('Of `arguments`: the most frequent violation.'),
   q: z.string().nullable().describe('Query for the rollouts of the step that show it; null: it would be too long.'),
+  found: z.number().nullable().describe('How many of them the query finds, if it would be too long for all; null: all.'),
   now: count.nullable().describe('At the step; null for tasks.'),
   before: count.nullable().describe('In the steps of the baseline.'),
-  calls: z.object({ now: calls, before: calls }).nullable().describe('Of the tool.'),
+  calls: z
+    .object({ now: calls, before: calls })
+    .nullable()
+    .describe('Of the tool. Of `arguments`: checked calls, and those that do not fit.'),
   share: z
     .object({ difference: z.number(), ...interval })
     .nullable()
-    .describe('How the share changed, of the rollouts with a reward, with the 95 % interval of Newcombe.'),
+    .describe('How the share changed, of the rollouts with a reward, with the 95 % interval of Newcombe for effective rollouts.'),
   effect: z.number().nullable().describe('Reward with the property minus without it, in the same step.'),
   contribution: z
     .object({ value: z.number(), ...interval })
     .nullable()
-    .describe('The part of the change of the reward that it explains, with a 95 % interval. Parts overlap.'),
+    .describe('The part of the change of the reward that it explains, with a 95 % interval clustered by group. Parts overlap.'),
   explained: z.number().nullable().describe('The same as a share of the change.'),
   separable: z.boolean().describe('False: it holds for all rollouts of the step, so only its time speaks for it.'),
   likely: z.boolean().describe('It explains at least a fifth of the change, and chance is excluded at 5 % over all causes.'),
   example: z
-    .object({ rollout: z.string(), index: z.number().nullable().describe('Index of the failing call.') })
+    .object({ rollout: z.string(), index: z.number().nullable().describe('Index of the failing or invalid call.') })
     .nullable()
     .describe('The first rollout of the step that shows it.'),
 });
