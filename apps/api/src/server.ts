@@ -120,14 +120,15 @@ async function startLocalDatabase(config: Config, shutdown: ShutdownList, logger
   return postgres;
 }
 
-/** The pools of the running service and the monitor of their server; `server`: the embedded one. */
+/** The pools of the running service and the monitor of their server. `server`: the embedded one. `probeMs`: see DatabaseMonitor. */
 export async function openDatabase(
   url: string,
   config: Config,
   shutdown: ShutdownList,
   server: RunningPostgres | null = null,
+  probeMs?: number,
 ): Promise<Database> {
-  const monitor = new DatabaseMonitor(url, await newestMigration(MIGRATIONS), server);
+  const monitor = new DatabaseMonitor(url, await newestMigration(MIGRATIONS), server, probeMs);
   const database = new Database(url, config.databasePoolSize, monitor);
   shutdown.push('database', 5_000, () => database.close());
   await monitor.start();

@@ -21,6 +21,9 @@ import { openBlobStore } from './platform/storage.ts';
 import { DatabaseUnreachableError, migrate, openDatabase } from './server.ts';
 import { WorkerModule } from './worker.module.ts';
 
+/** Only the health routes of a worker read the result. */
+const PROBE_MS = 5_000;
+
 /** The only entry of this application for another one: apps/worker runs its jobs (docs/adr/0015). */
 export interface RunningWorker {
   /** Origin of `/health` and `/metrics`; null without `PALESTRA_WORKER_PORT`. */
@@ -53,7 +56,7 @@ export async function startWorker(config: Config): Promise<RunningWorker> {
   };
   try {
     await migrate(databaseUrl, config.databaseMigrationUrl);
-    const database = await openDatabase(databaseUrl, config, shutdown);
+    const database = await openDatabase(databaseUrl, config, shutdown, null, PROBE_MS);
     const origin = { url: config.publicUrl ?? '' };
     // A worker signs no URLs: any secret works.
     const secret = new SecretKeys(config.secretKey ?? randomSecret(), config.previousSecretKeys);

@@ -96,6 +96,9 @@ describe.each(stores)('packs in %s', (kind) => {
     for (const key of await keys()) expect(await textOf(key)).not.toContain('secret b');
     expect(await Promise.all(left.map(read))).toEqual([['one a'], ['three c'], ['four d']]);
     await expectConsistent();
+    // The next pass looks at the new pack once more.
+    expect(await compact()).toEqual({ merged: 0, failed: 0, away: false });
+    expect(await query('SELECT FROM transcript_packs WHERE merge_due')).toEqual([]);
   });
 
   it('keep erased and resealed rollouts out of a merge that is under way', async () => {

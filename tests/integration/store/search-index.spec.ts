@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
+import { Metrics } from '../../../apps/api/src/platform/telemetry/metrics.ts';
 import { SearchIndex } from '../../../apps/api/src/store/derive/search/search-index.service.ts';
+import { Quarantine } from '../../../apps/api/src/store/quarantine.ts';
 import type { TranscriptObjects } from '../../../apps/api/src/store/storage/transcript-objects.service.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
@@ -54,7 +57,7 @@ const waiting = async () =>
 
 beforeAll(async () => {
   server = await startServer({ jobs: 'off' });
-  index = new SearchIndex(server.database, {} as TranscriptObjects, undefined!);
+  index = new SearchIndex(server.database, {} as TranscriptObjects, new Quarantine(new Metrics(), createLogger('silent')), undefined!);
 }, 60_000);
 afterAll(() => server.close());
 
@@ -68,7 +71,7 @@ it('a rollout of more text than one statement takes is indexed in parts, and tho
   expect(await waiting()).toEqual([large, small]);
 
   // A process that begins anew goes on behind what is there.
-  index = new SearchIndex(server.database, {} as TranscriptObjects, undefined!);
+  index = new SearchIndex(server.database, {} as TranscriptObjects, new Quarantine(new Metrics(), createLogger('silent')), undefined!);
   expect(await index.round()).toBe(true);
   expect(await indexed(large)).toBe(300);
   while (await index.round());

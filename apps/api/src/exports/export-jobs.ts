@@ -8,7 +8,7 @@ import { anyWaiting } from './rollout-export.sql.ts';
 
 /** Exports that are written at the same time, in all processes. */
 const CONCURRENCY = 2;
-const CHECK_EVERY_MS = 5_000;
+const CHECK_EVERY_MS = 15_000;
 const LAKE_EVERY_MS = 15_000;
 const HOUR_MS = 3_600_000;
 

@@ -10,18 +10,22 @@ import {
   hasUnsealed,
   type LakePart,
   type LakeRun,
+  type OrphanedPart,
   saveCheck,
   savePart,
   selectLakeRuns,
   selectOrphanedParts,
   selectParts,
   selectPartSeqs,
+  selectPartsOfDeleted,
 } from './lake.sql.ts';
 import { narrowRollout } from './narrow-rollout.ts';
 import { ExportMessages } from './rollout-export.messages.ts';
 import { type DetailRow, selectDetails } from './rollout-export.rows.sql.ts';
 
 const PAGE = 500;
+/** How often all files are compared with the runs. Files of deleted runs are found in each pass; a crash may leave others. */
+const COMPARE_MS = 3_600_000;
 /** Bytes of messages in memory at a time. */
 const MESSAGE_BYTES = 16 * 1024 * 1024;
 
@@ -38,6 +42,8 @@ export interface LakePass {
  */
 @Injectable()
 export class LakeService {
+  #comparedAt = -Infinity;
+
   constructor(
     private readonly database: Database,
     private readonly messages: ExportMessages,
@@ -102,15 +108,22 @@ export class LakeService {
   }
 
   async #deleteOrphaned(signal: AbortSignal): Promise<number> {
-    let deleted = 0;
-    for (;;) {
-      const orphaned = await selectOrphanedParts(this.database.pool, PAGE);
-      for (const { run_seq, ...part } of orphaned) await this.#delete(run_seq, part, signal);
-      deleted += orphaned.length;
-      if (orphaned.length < PAGE) break;
+    const { pool } = this.database;
+    const deleted = await this.#deleteAll(() => selectPartsOfDeleted(pool, PAGE), signal);
+    if (performance.now() - this.#comparedAt < COMPARE_MS) return deleted;
+    const orphaned = await this.#deleteAll(() => selectOrphanedParts(pool, PAGE), signal);
+    await deleteOrphanedRuns(pool);
+    this.#comparedAt = performance.now();
+    return deleted + orphaned;
+  }
+
+  async #deleteAll(select: () => Promise<OrphanedPart[]>, signal: AbortSignal): Promise<number> {
+    for (let deleted = 0; ;) {
+      const parts = await select();
+      for (const { run_seq, ...part } of parts) await this.#delete(run_seq, part, signal);
+      deleted += parts.length;
+      if (parts.length < PAGE) return deleted;
     }
-    await deleteOrphanedRuns(this.database.pool);
-    return deleted;
   }
 
   async #delete(runSeq: number, part: Pick<LakePart, 'step' | 'part'> & { blob_key: string }, signal: AbortSignal): Promise<void> {

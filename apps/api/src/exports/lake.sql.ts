@@ -88,12 +88,25 @@ export async function deletePart(pool: Queryable, runSeq: number, { step, part }
   await pool.query('DELETE FROM lake_parts WHERE run_seq = $1 AND step = $2 AND part = $3', [runSeq, step, part]);
 }
 
-/** Files of runs that are erased or being erased. */
-export async function selectOrphanedParts(
-  pool: Queryable,
-  limit: number,
-): Promise<{ run_seq: number; step: number; part: number; blob_key: string }[]> {
-  const { rows } = await pool.query<{ run_seq: number; step: number; part: number; blob_key: string }>(
+export interface OrphanedPart {
+  run_seq: number;
+  step: number;
+  part: number;
+  blob_key: string;
+}
+
+/** Files of deleted runs whose rows still exist, for a minute at least. Plan: runs_deleted_idx (partial), lake_parts_pkey. */
+export async function selectPartsOfDeleted(pool: Queryable, limit: number): Promise<OrphanedPart[]> {
+  const { rows } = await pool.query<OrphanedPart>(
+    `SELECT p.run_seq, p.step, p.part, p.blob_key FROM runs r JOIN lake_parts p ON p.run_seq = r.seq WHERE r.deleted_at IS NOT NULL LIMIT $1`,
+    [limit],
+  );
+  return rows;
+}
+
+/** Files of runs that are erased or being erased. Plan: a scan of all files. */
+export async function selectOrphanedParts(pool: Queryable, limit: number): Promise<OrphanedPart[]> {
+  const { rows } = await pool.query<OrphanedPart>(
     `SELECT p.run_seq, p.step, p.part, p.blob_key FROM lake_parts p
      WHERE NOT EXISTS (SELECT FROM runs r WHERE r.seq = p.run_seq AND r.deleted_at IS NULL) LIMIT $1`,
     [limit],
@@ -101,6 +114,7 @@ export async function selectOrphanedParts(
   return rows;
 }
 
+/** Plan: a scan of lake_runs. */
 export async function deleteOrphanedRuns(pool: Queryable): Promise<void> {
   await pool.query('DELETE FROM lake_runs l WHERE NOT EXISTS (SELECT FROM runs r WHERE r.seq = l.run_seq)');
 }

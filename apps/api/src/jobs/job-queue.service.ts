@@ -14,7 +14,8 @@ import { RunnerMonitor } from './runner-monitor.ts';
 
 /** Concurrent jobs of one process. */
 const CONCURRENCY = 3;
-const POLL_MS = 2_000;
+/** A job that is added is announced, also a later one: polling finds what waits for a time when nothing is added. */
+const POLL_MS = 5_000;
 /** A shutdown aborts the signal of running handlers after this time, milliseconds. */
 const STOP_GRACE_MS = 500;
 const RESTART_MS = 1_000;

@@ -1,7 +1,7 @@
 import { BlobError } from '@palestra/blobs';
 import { PalestraError } from '@palestra/protocol';
 import { describe, expect, it } from 'vitest';
-import { isInputFault, bisectBatch } from './bisect-batch.ts';
+import { bisectBatch, isInputFault, isItemFault } from './bisect-batch.ts';
 
 const coded = (code: string) => Object.assign(new Error(code), { code });
 
@@ -20,6 +20,17 @@ describe('an error', () => {
     new DOMException('x', 'TimeoutError'),
     new PalestraError('database_unavailable'),
   ])('%s is not a fault of the input', (error) => expect(isInputFault(error)).toBe(false));
+});
+
+describe('background work', () => {
+  const timeout = coded('57014');
+  const repeated = new PalestraError('database_unavailable', { cause: timeout });
+  it.each([coded('23514'), timeout, repeated, coded('XX001')])('leaves an item after %s', (error) => expect(isItemFault(error)).toBe(true));
+
+  it.each([coded('40P01'), coded('57P01'), coded('53100'), coded('ECONNREFUSED'), new PalestraError('database_unavailable')])(
+    'does not leave an item after %s',
+    (error) => expect(isItemFault(error)).toBe(false),
+  );
 });
 
 describe('a batch with faulty members', () => {

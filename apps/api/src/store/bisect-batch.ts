@@ -23,6 +23,20 @@ export function isInputFault(error: unknown): boolean {
   return typeof code !== 'string' || INPUT_ERRORS.test(code);
 }
 
+/** SQLSTATEs of a statement that took too long, or met damaged or unexpected rows, while PostgreSQL serves others. */
+const STATEMENT_ERRORS = /^(57014|XX00[0-2])$/;
+
+/**
+ * Whether background work may leave its items one by one: they caused the error, or a statement with them timed out or met damaged rows.
+ * An upload must not use it: a timeout says nothing about its events.
+ */
+export function isItemFault(error: unknown): boolean {
+  const cause: unknown = error instanceof PalestraError ? error.cause : error;
+  if (cause === undefined) return false;
+  const { code } = (cause ?? {}) as { code?: unknown };
+  return isInputFault(cause) || (typeof code === 'string' && STATEMENT_ERRORS.test(code));
+}
+
 /**
  * Runs `work` on all members at once. If their fault makes it fail, bisects the batch until each faulty member is alone, and passes it to
  * `onFaulty`.

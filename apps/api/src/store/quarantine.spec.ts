@@ -26,6 +26,22 @@ describe('a quarantined item', () => {
     expect([quarantine.members('rollout'), quarantine.members('step')]).toEqual([[], []]);
   });
 
+  it('is tried again after a longer time each time that it fails, and forgotten when it does not', () => {
+    vi.useFakeTimers();
+    const quarantine = new Quarantine(new Metrics(), createLogger('silent'));
+    const minutes = () => {
+      let passed = 0;
+      for (; quarantine.members('search').length > 0; passed += 1) vi.advanceTimersByTime(60_000);
+      return passed;
+    };
+    const delays = [1, 2, 4, 8, 10, 10].map(() => (quarantine.add('search', '7', new Error('x')), minutes()));
+    expect(delays).toEqual([1, 2, 4, 8, 10, 10]);
+    vi.advanceTimersByTime(10 * 60_000);
+    expect(quarantine.members('search')).toEqual([]);
+    quarantine.add('search', '7', new Error('x'));
+    expect(minutes()).toBe(1);
+  });
+
   it('throws its error when the quarantine is full', () => {
     const quarantine = new Quarantine(new Metrics(), createLogger('silent'));
     for (let seq = 0; seq < 1_000; seq += 1) quarantine.add('rollout', String(seq), new Error('x'));

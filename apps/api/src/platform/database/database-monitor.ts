@@ -17,7 +17,7 @@ export interface DatabaseState {
 }
 
 /**
- * Probes PostgreSQL once a second, over a connection outside of the pools, so that a busy pool does not look like an outage. `newest`: the
+ * Probes PostgreSQL every `intervalMs`, over a connection outside of the pools, so that a busy pool does not look like an outage. `newest`: the
  * name of the last migration. `server`: the embedded PostgreSQL; null = the operator runs PostgreSQL.
  */
 export class DatabaseMonitor {
@@ -31,6 +31,7 @@ export class DatabaseMonitor {
     url: string,
     readonly newest: string,
     readonly server: Pick<RunningPostgres, 'status'> | null,
+    private readonly intervalMs = INTERVAL_MS,
   ) {
     this.#pool = openPool({ connectionString: url, max: 1, connectionTimeoutMillis: DEADLINE_MS, query_timeout: DEADLINE_MS });
   }
@@ -60,7 +61,7 @@ export class DatabaseMonitor {
   }
 
   #schedule(): void {
-    this.#timer = setTimeout(() => (this.#probing = this.#probe().then(() => this.#schedule())), INTERVAL_MS);
+    this.#timer = setTimeout(() => (this.#probing = this.#probe().then(() => this.#schedule())), this.intervalMs);
     this.#timer.unref();
   }
 

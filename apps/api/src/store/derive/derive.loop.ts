@@ -6,7 +6,7 @@ import { Database } from '../../platform/database/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { RollupService } from '../figures/rollup.service.ts';
 import { DeriveService } from './derive.service.ts';
-import { selectDueSearchLanes } from './derive.sql.ts';
+import { DUE_STAGES, type DueStages } from './due-stages.sql.ts';
 import { LaneLocks } from './lane-locks.ts';
 import { SearchIndex } from './search/search-index.service.ts';
 import { VerifyService } from './verify/verify.service.ts';
@@ -35,6 +35,9 @@ export const LANES = [ROWS, SEARCH, FIGURES, UPKEEP, LEDGER].flat();
 export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #stopping = new AbortController();
   readonly #lanes: LaneLocks;
+  #due: Promise<DueStages> | null = null;
+  /** Aborted when a loop has no more work. */
+  #worked = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -51,26 +54,30 @@ export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown
 
   onApplicationBootstrap(): void {
     if (this.config.jobs !== 'here') return;
-    const { database, derive, rollups, search, verify } = this;
+    const { derive, rollups, search, verify } = this;
     const rowLoop = () =>
       this.#loop(
+        'rows',
         () => derive.dueLanes(ROW_LANES),
         (lane) => derive.deriveLane({ number: lane, of: ROW_LANES }),
       );
     // The first lane of search has work that belongs to no run.
-    const searchLanes = async () => [SEARCH[0]!, ...(await selectDueSearchLanes(database.pool, SEARCH_LANES)).map((lane) => SEARCH[lane]!)];
+    const searchLanes = async () => [SEARCH[0]!, ...(await search.dueLanes(SEARCH_LANES)).map((lane) => SEARCH[lane]!)];
     this.#running = Promise.all([
       ...Array.from({ length: ROW_LOOPS }, rowLoop),
       this.#loop(
+        'figures',
         async () => ((await rollups.isDue()) ? FIGURES : []),
         () => rollups.round(),
       ),
       this.#loop(
+        'upkeep',
         async () => UPKEEP,
         () => derive.upkeep(),
       ),
-      this.#loop(searchLanes, (lane) => search.round({ number: SEARCH.indexOf(lane), of: SEARCH_LANES })),
+      this.#loop('search', searchLanes, (lane) => search.round({ number: SEARCH.indexOf(lane), of: SEARCH_LANES })),
       this.#loop(
+        'ledger',
         async () => LEDGER,
         () => verify.round(),
       ),
@@ -83,19 +90,38 @@ export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown
     await this.#lanes.close();
   }
 
-  /** `batch` returns whether there may be more work. */
-  async #loop(due: () => Promise<readonly number[]>, batch: (lane: number) => Promise<boolean>): Promise<void> {
+  /** `batch` returns whether there may be more work. Without more the loop waits until its stage is due. */
+  async #loop(stage: keyof DueStages, due: () => Promise<readonly number[]>, batch: (lane: number) => Promise<boolean>): Promise<void> {
     const { signal } = this.#stopping;
+    let isBusy = true;
     for (let turn = 0; !signal.aborted; turn += 1) {
-      let pause = IDLE_MS;
       try {
-        if (await this.#batchOfAnyLane(await due(), turn, batch)) pause = 0;
+        if (!isBusy && !(await this.#dueStages())[stage]) continue;
+        const wasBusy = isBusy;
+        isBusy = await this.#batchOfAnyLane(await due(), turn, batch);
+        if (wasBusy && !isBusy) this.#worked.abort();
       } catch (error) {
-        pause = AFTER_ERROR_MS;
+        if (signal.aborted) return;
+        isBusy = false;
         this.logger.warn({ err: error }, 'rollouts were not derived; the next round repeats it');
+        await delay(AFTER_ERROR_MS, undefined, { signal }).catch(() => {});
       }
-      if (pause > 0) await delay(pause, undefined, { signal }).catch(() => {});
     }
+  }
+
+  /** What is due after a pause, or as soon as a loop has no more work: other stages continue with what it wrote. Shared by all idle loops. */
+  #dueStages(): Promise<DueStages> {
+    this.#due ??= this.#selectDue().finally(() => (this.#due = null));
+    return this.#due;
+  }
+
+  async #selectDue(): Promise<DueStages> {
+    this.#worked = new AbortController();
+    const signal = AbortSignal.any([this.#stopping.signal, this.#worked.signal]);
+    await delay(IDLE_MS, undefined, { signal }).catch(() => {});
+    this.#stopping.signal.throwIfAborted();
+    const due = await this.#lanes.select<DueStages>('derive-due-stages', DUE_STAGES);
+    return { ...due, upkeep: due.upkeep || this.derive.mayBeOutdated() };
   }
 
   /** A batch of each free lane, until one has more work. Starts at another lane each time. */

@@ -18,7 +18,7 @@ import { retryDatabase } from '../../platform/database/database-retry.ts';
 import { Database } from '../../platform/database/database.ts';
 import { inTransaction } from '../../platform/database/transaction.ts';
 import { codeOf, wordOf } from '../vocabulary-codes.ts';
-import { isInputFault, isObjectStoreUnavailable, bisectBatch } from '../bisect-batch.ts';
+import { bisectBatch, isItemFault, isObjectStoreUnavailable } from '../bisect-batch.ts';
 import {
   type DirtyFilter,
   type DirtyHead,
@@ -48,6 +48,8 @@ const RETRY_MS = 2_000;
 /** Rollouts per statement, and bytes of their messages in memory. A larger rollout is derived alone. */
 const BATCH = 400;
 const BATCH_BYTES = 32 * 1024 * 1024;
+/** Messages of a rollout that is derived: some 400 bytes of memory each. One with more is stored and readable, and has no figures. */
+const MAX_MESSAGES = 500_000;
 /** Runs whose steps are inferred in one round. */
 const INFERRED_RUNS = 20;
 /** Largest share of the time for steps that are inferred again while uploads continue: each reads all arrivals of its run. */
@@ -114,6 +116,11 @@ export class DeriveService {
     const heads = await this.#deriveBatch({ lane, after });
     this.#lastRun.set(lane.number, heads.at(-1)?.run_seq ?? 0);
     return heads.length > 0 || after > 0;
+  }
+
+  /** Whether rows of an older normaliser may exist that `upkeep` has not marked. */
+  mayBeOutdated(): boolean {
+    return this.#outdatedAfter !== null;
   }
 
   /** Infers steps of runs whose upload names none, and marks rollouts that become outdated without an event. Returns whether there may be more. */
@@ -186,6 +193,7 @@ export class DeriveService {
       heads,
       (part) => this.#deriveAvailable(part),
       ({ seq, id }, error) => this.quarantine.add('rollout', seq, error, id),
+      isItemFault,
     );
     return heads;
   }
@@ -204,6 +212,8 @@ export class DeriveService {
 
   async #derive(heads: readonly DirtyHead[]): Promise<void> {
     const { pool } = this.database;
+    const vast = heads.find(({ messages }) => messages > MAX_MESSAGES);
+    if (vast) throw new Error(`rollout ${vast.id} has ${vast.messages} messages, more than ${MAX_MESSAGES}`);
     const [messages, runs] = await Promise.all([
       this.transcripts.skeletons(heads),
       selectRunSettings(pool, [...new Set(heads.map((head) => head.run_seq))]),
@@ -302,7 +312,7 @@ export class DeriveService {
         await this.#inferLocked(client, runSeq);
       } catch (error) {
         await markDue(this.database.pool, runSeq);
-        if (!isInputFault(error)) throw error;
+        if (!isItemFault(error)) throw error;
         this.quarantine.add('run', String(runSeq), error);
       }
     });

@@ -14,6 +14,8 @@ export interface DirtyHead {
   failure_class: UnscoredFailure | null;
   flags: number;
   bytes: string;
+  /** Received messages. */
+  messages: number;
   received_at: number;
   last_at: number;
   /** Since the last event. */
@@ -42,7 +44,7 @@ const MESSAGE_BYTES = 256;
  * probe of rollout_starts_pkey and rollout_meta_pkey a row. A rollout: rollout_heads_pkey.
  */
 const dirtyWhere = (condition: string) => `
-SELECT h.seq, h.id, h.org_id, h.day::text, h.run_seq, h.revision, h.finished, h.failure_class, h.flags, h.bytes, h.sealed_at IS NOT NULL AS sealed,
+SELECT h.seq, h.id, h.org_id, h.day::text, h.run_seq, h.revision, h.finished, h.failure_class, h.flags, h.bytes, h.messages, h.sealed_at IS NOT NULL AS sealed,
   extract(epoch FROM h.received_at)::float8 * 1000 AS received_at, extract(epoch FROM h.last_at)::float8 * 1000 AS last_at,
   extract(epoch FROM now() - h.last_at)::float8 * 1000 AS quiet_ms, s.start, s.rollout_info, m.ledger_task
 FROM (
@@ -100,15 +102,15 @@ export async function isBehind(pool: pg.Pool, count: number, without: readonly s
   return rows[0]!.behind;
 }
 
-/** Lanes of search by run with work, of `lanes`, as `selectDueLanes`. Plan: Index Scan using rollout_heads_unsearched_idx (partial), bounded. */
-export async function selectDueSearchLanes(pool: pg.Pool, lanes: number): Promise<number[]> {
+/** Lanes of search by run with work, of `lanes`, except rollouts of `without`, as `selectDueLanes`. Plan: Index Scan using rollout_heads_unsearched_idx (partial), bounded. */
+export async function selectDueSearchLanes(pool: pg.Pool, lanes: number, without: readonly string[]): Promise<number[]> {
   const { rows } = await pool.query<{ lane: number }>({
     name: 'rollouts-due-search-lanes',
     text: `WITH first AS MATERIALIZED (
-        SELECT run_seq FROM rollout_heads WHERE unsearched AND run_seq IS NOT NULL ORDER BY seq LIMIT 10000)
+        SELECT run_seq FROM rollout_heads WHERE unsearched AND run_seq IS NOT NULL AND NOT seq = ANY($2::bigint[]) ORDER BY seq LIMIT 10000)
       SELECT lane FROM generate_series(0, $1::int - 1) lane
       WHERE (SELECT count(*) FROM first) = 10000 OR lane IN (SELECT run_seq % $1::int FROM first)`,
-    values: [lanes],
+    values: [lanes, without],
   });
   return rows.map(({ lane }) => lane);
 }

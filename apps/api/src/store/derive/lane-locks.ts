@@ -17,17 +17,22 @@ export class LaneLocks {
 
   constructor(private readonly database: Database) {}
 
+  /** Runs a statement that returns one row on the connection of the locks, which PostgreSQL keeps open while this is repeated. */
+  async select<T extends pg.QueryResultRow>(name: string, text: string): Promise<T> {
+    return this.#query<T>(await this.#connected(), { name, text, values: [] });
+  }
+
   /** Runs `work` if no process works on the lane. Otherwise returns null. */
   async withLane<T>(lane: number, work: () => Promise<T>): Promise<T | null> {
     if (this.#held.has(lane)) return null;
     this.#held.add(lane);
     try {
       const client = await this.#connected();
-      if (!(await this.#query(client, 'derive-lane-lock', 'SELECT pg_try_advisory_lock($1::int, $2::int) AS done', lane))) return null;
+      if (!(await this.#call(client, 'pg_try_advisory_lock', lane))) return null;
       try {
         return await work();
       } finally {
-        await this.#query(client, 'derive-lane-unlock', 'SELECT pg_advisory_unlock($1::int, $2::int) AS done', lane).catch(() => {});
+        await this.#call(client, 'pg_advisory_unlock', lane).catch(() => {});
       }
     } finally {
       this.#held.delete(lane);
@@ -54,19 +59,24 @@ export class LaneLocks {
       statement_timeout: 30_000,
       query_timeout: 35_000,
       keepAlive: true,
-      // PostgreSQL ends it, and frees its lanes, when this process is frozen or its host vanished. Its loops use it every second.
-      options: '-c idle_session_timeout=60s',
+      // PostgreSQL ends it, and frees its lanes, when this process is frozen or its host vanished. Its loops use it every second, also during a long batch.
+      options: '-c idle_session_timeout=60s -c enable_seqscan=off -c jit=off',
     });
     client.on('error', () => this.#drop(client));
     await client.connect();
     return client;
   }
 
-  /** A connection that fails is closed, which releases its locks. */
-  async #query(client: pg.Client, name: string, text: string, lane: number): Promise<boolean> {
-    const answer = this.#last.then(() => client.query<{ done: boolean }>({ name, text, values: [LANE_LOCK, lane] }));
+  async #call(client: pg.Client, name: 'pg_try_advisory_lock' | 'pg_advisory_unlock', lane: number): Promise<boolean> {
+    const statement = { name, text: `SELECT ${name}($1::int, $2::int) AS done`, values: [LANE_LOCK, lane] };
+    return (await this.#query<{ done: boolean }>(client, statement)).done;
+  }
+
+  /** Returns the first row. A connection that fails is closed, which releases its locks. */
+  async #query<T extends pg.QueryResultRow>(client: pg.Client, statement: pg.QueryConfig): Promise<T> {
+    const answer = this.#last.then(() => client.query<T>(statement));
     this.#last = answer.catch(() => this.#drop(client));
-    return (await answer).rows[0]!.done;
+    return (await answer).rows[0]!;
   }
 
   #drop(client: pg.Client): void {

@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { retryDatabase } from '../../platform/database/database-retry.ts';
 import { Database } from '../../platform/database/database.ts';
 import { inTransaction } from '../../platform/database/transaction.ts';
-import { isInputFault } from '../bisect-batch.ts';
+import { isItemFault } from '../bisect-batch.ts';
 import { Quarantine } from '../quarantine.ts';
 import { RunActivity } from '../run-activity.service.ts';
 import { type BumpedRun, bumpRun, hasDirtySteps, lockMarkedRun, lockRun, type StepKey, stepText, takeMarks } from './dirty-steps.sql.ts';
@@ -73,21 +73,23 @@ export class RollupService {
   /** Where one step makes the batch fail, each step gets a batch of one. Returns the number of steps. */
   async #batch(batch: Batch, limit: number): Promise<number> {
     let taken: readonly StepKey[] = [];
+    // The same for each attempt, because the first one moves `#lastRun` to the run that fails.
+    const after = batch.vast ? 0 : this.#lastRun;
     try {
-      return await retryDatabase(() => this.#batchOnce(batch, limit, (steps) => (taken = steps)), PATIENCE_MS);
+      return await retryDatabase(() => this.#batchOnce(batch, after, limit, (steps) => (taken = steps)), PATIENCE_MS);
     } catch (error) {
       const [first] = taken;
-      if (first === undefined || !isInputFault(error)) throw error;
+      if (first === undefined || !isItemFault(error)) throw error;
       if (taken.length === 1) this.quarantine.add('step', stepText(first), error);
       else for (let step = 0; step < taken.length; step += 1) await this.#batch({ ...batch, runSeq: first.run_seq }, 1);
       return taken.length;
     }
   }
 
-  async #batchOnce({ runSeq, vast }: Batch, limit: number, onTaken: (steps: readonly StepKey[]) => void): Promise<number> {
+  async #batchOnce({ runSeq, vast }: Batch, after: number, limit: number, onTaken: (steps: readonly StepKey[]) => void): Promise<number> {
     const chosen = { vast, without: this.quarantine.members('step') };
     const { steps, run } = await inTransaction(this.database.pool, async (client) => {
-      const locked = runSeq === undefined ? await lockMarkedRun(client, chosen, vast ? 0 : this.#lastRun) : runSeq;
+      const locked = runSeq === undefined ? await lockMarkedRun(client, chosen, after) : runSeq;
       if (locked === null) return { steps: [], run: null };
       if (runSeq !== undefined) await lockRun(client, runSeq);
       else if (!vast) this.#lastRun = locked;

@@ -12,6 +12,7 @@ import { ObjectGarbage } from './garbage.service.ts';
 import { declareObjects } from './garbage.sql.ts';
 import { packPrefix } from './object-keys.ts';
 import {
+  clearMergeDue,
   commitMerge,
   type CopiedTranscript,
   deleteEmptyPacks,
@@ -51,7 +52,7 @@ export interface CompactPass {
 
 /**
  * Copies the transcripts of packs to new packs: of small packs, so that objects are few, and of packs with bytes of erased or replaced
- * transcripts, which the copy leaves out (ADR 27). A pass can be repeated and ended at any point.
+ * transcripts, which the copy leaves out (ADR 27). A pass can be repeated and ended at any point, and looks only at runs whose packs changed.
  */
 @Injectable()
 export class CompactService {
@@ -71,6 +72,7 @@ export class CompactService {
       const { pool } = this.database;
       const rule = () => ({ ...sizes, without: [...this.#damaged] });
       await this.#rewriteAll(() => selectDirtyPacks(pool, dirtyMs, PACKS, rule().without), pass, signal);
+      const started = performance.now();
       for (const mergeable of await selectMergeable(pool, rule())) {
         for (let after = '0'; !signal.aborted;) {
           const packs = await selectSmallPacks(pool, rule(), mergeable, after, PACKS);
@@ -82,6 +84,7 @@ export class CompactService {
           await this.#mergeOrLeave(taken, pass, signal);
         }
       }
+      if (!signal.aborted) await clearMergeDue(pool, rule(), performance.now() - started);
       await this.#rewriteAll(() => selectOldPacks(pool, PACKS, rule().without), pass, signal);
     } catch (error) {
       if (signal.aborted) return pass;

@@ -83,15 +83,21 @@ export interface MergeablePacks {
   size_class: number | null;
 }
 
-const SMALL = `(SELECT *, floor(ln(greatest(bytes, 4096)) / ln($2::float8))::int AS size_class FROM transcript_packs WHERE bytes < $1 AND dirty_since IS NULL AND NOT id = ANY($3::bigint[]))`;
+/** Small packs of which a copy is worth it, where `run` is true for a row `p`. */
+const small = (run: string) =>
+  `SELECT p.*, floor(ln(greatest(p.bytes, 4096)) / ln($2::float8))::int AS size_class FROM transcript_packs p
+   WHERE ${run} AND p.bytes < $1 AND p.dirty_since IS NULL AND NOT p.id = ANY($3::bigint[])`;
 
 /**
  * Runs with packs that are worth a merge: `factor` of one size class, so that a byte is copied some three times until its pack has the
- * target size; or all of a run that is quiet. Plan: one scan of transcript_packs, which has few rows.
+ * target size; or all of a run that is quiet. Only runs with a pack whose `merge_due` is set are looked at: those that got a pack since they
+ * were quiet. Plan: Index Only Scan using transcript_packs_merge_due_idx (partial); per run of it an Index Scan using transcript_packs_run_idx.
  */
 export async function selectMergeable(pool: Queryable, { targetBytes, factor, quietMs, without }: MergeRule): Promise<MergeablePacks[]> {
   const { rows } = await pool.query<MergeablePacks>(
-    `WITH small AS MATERIALIZED ${SMALL},
+    `WITH due AS MATERIALIZED (SELECT DISTINCT org_id, run_seq FROM transcript_packs WHERE merge_due),
+       small AS MATERIALIZED (SELECT s.* FROM due d CROSS JOIN LATERAL (
+         ${small('p.org_id = d.org_id AND p.run_seq = d.run_seq')} UNION ALL ${small('p.org_id = d.org_id AND p.run_seq IS NULL AND d.run_seq IS NULL')} OFFSET 0) s),
        quiet AS (SELECT org_id, run_seq, count(*) AS n FROM small GROUP BY 1, 2 HAVING max(created_at) < now() - $4 * interval '1 ms')
      SELECT org_id, run_seq, NULL::int AS size_class FROM quiet WHERE n > 1
      UNION ALL SELECT org_id, run_seq, size_class FROM small GROUP BY 1, 2, 3 HAVING count(*) >= $2`,
@@ -109,17 +115,26 @@ export async function selectSmallPacks(
   limit: number,
 ): Promise<Pack[]> {
   const { rows } = await pool.query<Pack>(
-    `SELECT ${PACK} FROM ${SMALL} p WHERE org_id = $4 AND ${run_seq === null ? 'run_seq IS NULL AND $5::int IS NULL' : 'run_seq = $5'}
-       AND ($6::int IS NULL OR size_class = $6) AND p.id > $7 ORDER BY p.id LIMIT $8`,
+    `SELECT ${PACK} FROM (${small(`p.org_id = $4 AND ${run_seq === null ? 'p.run_seq IS NULL AND $5::int IS NULL' : 'p.run_seq = $5'}`)}) p
+     WHERE ($6::int IS NULL OR size_class = $6) AND p.id > $7 ORDER BY p.id LIMIT $8`,
     [targetBytes, factor, without, org_id, run_seq, size_class, after, limit],
   );
   return rows;
 }
 
 /**
- * Objects from before packs, which have no rollout ids in their lines. Plan: a scan of transcript_packs, which has few rows once they are
- * merged.
+ * Ends the look at runs that were quiet when a pass began, `agoMs` before now: after it they have no packs to merge, until they get another
+ * one. Plan: transcript_packs_merge_due_idx (partial).
  */
+export async function clearMergeDue(pool: Queryable, { quietMs, without }: MergeRule, agoMs: number): Promise<void> {
+  await pool.query(
+    `UPDATE transcript_packs SET merge_due = false
+     WHERE merge_due AND created_at < now() - $1 * interval '1 ms' AND NOT id = ANY($2::bigint[])`,
+    [quietMs + agoMs, without],
+  );
+}
+
+/** Objects from before packs, which have no rollout ids in their lines. Plan: Index Scan using transcript_packs_old_idx (partial). */
 export async function selectOldPacks(pool: Queryable, limit: number, without: readonly string[]): Promise<Pack[]> {
   const { rows } = await pool.query<Pack>(
     `SELECT ${PACK} FROM transcript_packs p WHERE blob_key LIKE 'orgs/%/rollouts/%' AND NOT id = ANY($2::bigint[]) ORDER BY p.id LIMIT $1`,

@@ -18,12 +18,26 @@ export async function markFullBlocks(pool: pg.Pool, blocks: readonly string[]): 
   });
 }
 
-/** Collects the words of some marked blocks again; answers how many. Plan: rollout_search_marks_pkey, rollout_search_block_idx, rollout_search_blocks_block_idx. */
-export async function collectBlocks(pool: pg.Pool, limit: number): Promise<number> {
+/** The first marked blocks, except `without`. Plan: rollout_search_marks_pkey. */
+export async function selectMarkedBlocks(pool: pg.Pool, limit: number, without: readonly string[]): Promise<string[]> {
+  const { rows } = await pool.query<{ block: string }>({
+    name: 'rollouts-search-marked',
+    text: 'SELECT block::text FROM rollout_search_marks m WHERE NOT m.block = ANY($2::bigint[]) ORDER BY m.block LIMIT $1',
+    values: [limit, without],
+  });
+  return rows.map(({ block }) => block);
+}
+
+/**
+ * Collects the words of these blocks again, if they are still marked, and returns their number. Skips blocks that another process holds. Plan:
+ * rollout_search_marks_pkey, rollout_search_block_idx, rollout_search_blocks_block_idx.
+ */
+export async function collectBlocks(pool: pg.Pool, blocks: readonly string[]): Promise<number> {
+  if (blocks.length === 0) return 0;
   const { rows } = await pool.query<{ blocks: number }>({
     name: 'rollouts-search-collect',
     text: `WITH mark AS MATERIALIZED (
-        DELETE FROM rollout_search_marks WHERE block = ANY(ARRAY(SELECT block FROM rollout_search_marks ORDER BY block LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING block
+        DELETE FROM rollout_search_marks WHERE block = ANY(ARRAY(SELECT block FROM rollout_search_marks WHERE block = ANY($1::bigint[]) ORDER BY block FOR UPDATE SKIP LOCKED)) RETURNING block
       ), old AS (
         DELETE FROM rollout_search_blocks WHERE block = ANY(ARRAY(SELECT block FROM mark))
       ), fresh AS (
@@ -31,7 +45,7 @@ export async function collectBlocks(pool: pg.Pool, limit: number): Promise<numbe
         SELECT s.block, array_agg(DISTINCT one.word) FROM rollout_search s, unnest(tsvector_to_array(s.words)) AS one(word)
         WHERE s.block = ANY(ARRAY(SELECT block FROM mark)) GROUP BY s.block ORDER BY s.block
       ) SELECT count(*)::int AS blocks FROM mark`,
-    values: [limit],
+    values: [blocks],
   });
   return rows[0]!.blocks;
 }

@@ -4,12 +4,13 @@ import { TranscriptError } from '@palestra/rollouts/transcript';
 import type { Logger } from 'pino';
 import { Database } from '../../../platform/database/database.ts';
 import { LOGGER } from '../../../platform/tokens.ts';
-import { isBlobFailure } from '../../bisect-batch.ts';
+import { bisectBatch, isBlobFailure, isItemFault } from '../../bisect-batch.ts';
 import { inTransaction } from '../../../platform/database/transaction.ts';
+import { Quarantine } from '../../quarantine.ts';
 import { messageOf, TranscriptObjects } from '../../storage/transcript-objects.service.ts';
 import { selectPointers, type TranscriptPointer } from '../../storage/transcript.sql.ts';
-import type { Lane } from '../derive.sql.ts';
-import { collectBlocks, markFullBlocks } from './search-blocks.sql.ts';
+import { type Lane, selectDueSearchLanes } from '../derive.sql.ts';
+import { collectBlocks, markFullBlocks, selectMarkedBlocks } from './search-blocks.sql.ts';
 import {
   finishIndexing,
   holdRollout,
@@ -33,18 +34,33 @@ const STATEMENT_BYTES = 4 * 1024 * 1024;
 /** Messages per statement. */
 const MESSAGES = 200;
 
-/** Makes messages searchable: from rows, and from transcripts for rollouts whose start event arrived after they were sealed. */
+interface Batch {
+  heads: readonly UnsearchedHead[];
+  from: IndexPosition | null;
+}
+
+/**
+ * Makes messages searchable: from rows, and from transcripts for rollouts whose start event arrived after they were sealed. A rollout or a
+ * block that fails or takes too long is left out for a while, and the others of its batch are done.
+ */
 @Injectable()
 export class SearchIndex {
-  #blocks = BLOCKS;
-  /** By lane. */
-  readonly #batches = new Map<number, { heads: readonly UnsearchedHead[]; from: IndexPosition | null }>();
+  /** By lane: the rest of a batch that is too large for one statement. It takes turns with other batches of the lane. */
+  readonly #open = new Map<number, Batch>();
+  /** Lanes whose last statement was one of an open batch. */
+  readonly #continued = new Set<number>();
 
   constructor(
     private readonly database: Database,
     private readonly objects: TranscriptObjects,
+    private readonly quarantine: Quarantine,
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
+
+  /** Which of so many lanes have rollouts that are not searchable. */
+  dueLanes(lanes: number): Promise<number[]> {
+    return selectDueSearchLanes(this.database.pool, lanes, this.quarantine.members('search'));
+  }
 
   /** One statement's worth of text of the runs of a lane, and in the first lane what belongs to none; answers whether there is more. */
   async round(lane: Lane = { number: 0, of: 1 }): Promise<boolean> {
@@ -52,41 +68,61 @@ export class SearchIndex {
     if (lane.number > 0) return indexed;
     let written = await this.#collect();
     if (indexed) return true;
-    for (const rollout of await selectLate(this.database.pool, LATE_BATCH)) if (await this.#indexLate(rollout)) written = true;
+    const late = await selectLate(this.database.pool, LATE_BATCH, this.quarantine.members('search'));
+    for (const rollout of late) if (await this.#indexLate(rollout)) written = true;
     // Rows that arrived after the seal, and their mark, belong to the next batch.
     return written;
   }
 
   /** Blocks that PostgreSQL cannot collect at once, for example because they have very many words, are collected in smaller numbers. */
   async #collect(): Promise<boolean> {
-    try {
-      const isFull = (await collectBlocks(this.database.pool, this.#blocks)) === this.#blocks;
-      this.#blocks = BLOCKS;
-      return isFull;
-    } catch (error) {
-      this.#blocks = Math.max(1, this.#blocks >> 1);
-      this.logger.warn({ err: error }, 'blocks of the search index were not collected; they will be');
-      return false;
-    }
+    const { pool } = this.database;
+    const blocks = await selectMarkedBlocks(pool, BLOCKS, this.quarantine.members('block'));
+    let collected = 0;
+    const collect = async (part: readonly string[]) => (collected += await collectBlocks(pool, part));
+    await bisectBatch(blocks, collect, (block, error) => this.quarantine.add('block', block, error), isItemFault);
+    return collected === BLOCKS;
   }
 
-  /** A batch that is too large for one statement goes on in the next round. */
   async #indexBatch(lane: Lane): Promise<boolean> {
-    const { pool } = this.database;
-    const { heads, from } = this.#batches.get(lane.number) ?? {
-      heads: await selectUnsearched(pool, BATCH, STATEMENT_BYTES, lane),
-      from: null,
-    };
-    this.#batches.delete(lane.number);
+    const { heads, from } = await this.#nextBatch(lane);
     if (heads.length === 0) return false;
-    const rest = await indexMessages(pool, heads, from, STATEMENT_BYTES);
-    const open = rest === null ? heads.length : heads.findIndex(({ seq }) => seq === rest.seq);
-    await finishIndexing(pool, heads.slice(0, open));
-    if (rest) this.#batches.set(lane.number, { heads: heads.slice(open), from: rest });
+    await bisectBatch(
+      heads,
+      (part) => this.#indexHeads(lane, { heads: part, from }),
+      ({ seq }, error) => this.quarantine.add('search', seq, error),
+      isItemFault,
+    );
     return true;
   }
 
-  /** False if it was not indexed, for example because the object store is unavailable; a later round repeats it. */
+  async #nextBatch(lane: Lane): Promise<Batch> {
+    const open = this.#open.get(lane.number);
+    if (open && this.#continued.has(lane.number)) {
+      this.#continued.delete(lane.number);
+      const without = [...this.quarantine.members('search'), ...open.heads.map(({ seq }) => seq)];
+      const heads = await selectUnsearched(this.database.pool, BATCH, STATEMENT_BYTES, lane, without);
+      if (heads.length > 0) return { heads, from: null };
+    }
+    if (open) {
+      this.#open.delete(lane.number);
+      this.#continued.add(lane.number);
+      return open;
+    }
+    const heads = await selectUnsearched(this.database.pool, BATCH, STATEMENT_BYTES, lane, this.quarantine.members('search'));
+    return { heads, from: null };
+  }
+
+  /** The rest of a second batch that is too large is selected again later. What is indexed is not indexed again. */
+  async #indexHeads(lane: Lane, { heads, from }: Batch): Promise<void> {
+    const { pool } = this.database;
+    const rest = await indexMessages(pool, heads, from, STATEMENT_BYTES);
+    const open = rest === null ? heads.length : heads.findIndex(({ seq }) => seq === rest.seq);
+    await finishIndexing(pool, heads.slice(0, open));
+    if (rest && !this.#open.has(lane.number)) this.#open.set(lane.number, { heads: heads.slice(open), from: rest });
+  }
+
+  /** False if it was not indexed, for example because the object store is unavailable; it is repeated later. */
   async #indexLate(rollout: LateRollout): Promise<boolean> {
     const { pool } = this.database;
     const pointerNow = async () => (await selectPointers(pool, [rollout.seq])).get(rollout.seq);
@@ -97,10 +133,14 @@ export class SearchIndex {
       return true;
     } catch (error) {
       const isLost = error instanceof TranscriptError || (error instanceof BlobError && error.kind === 'not_found');
-      if (!isLost && !isBlobFailure(error)) throw error;
+      if (!isLost && !isBlobFailure(error) && !isItemFault(error)) throw error;
+      if (!isLost) {
+        this.quarantine.add('search', rollout.seq, error, pointer.blob_key);
+        return false;
+      }
       this.logger.warn({ err: error, key: pointer.blob_key }, 'a transcript was not made searchable');
       // A rollout that was sealed again meanwhile is found again. A lost transcript has no words.
-      if (isLost && (await pointerNow())?.blob_key === pointer.blob_key) await markSearched(pool, rollout.seq);
+      if ((await pointerNow())?.blob_key === pointer.blob_key) await markSearched(pool, rollout.seq);
       return false;
     }
   }

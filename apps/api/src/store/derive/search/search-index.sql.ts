@@ -123,15 +123,21 @@ export interface IndexPosition {
   index: number;
 }
 
-/** The next rollouts of the runs of a lane to index, at most `bytes` of them or one. Plan: Index Scan using rollout_heads_unsearched_idx. */
-export async function selectUnsearched(pool: pg.Pool, limit: number, bytes: number, lane: Lane): Promise<UnsearchedHead[]> {
+/** The next rollouts of the runs of a lane to index, except `without`: at most `bytes` of them, or one. Plan: Index Scan using rollout_heads_unsearched_idx. */
+export async function selectUnsearched(
+  pool: pg.Pool,
+  limit: number,
+  bytes: number,
+  lane: Lane,
+  without: readonly string[],
+): Promise<UnsearchedHead[]> {
   const { rows } = await pool.query<UnsearchedHead>({
     name: 'rollouts-search-heads',
     text: `SELECT seq::text, revision FROM (
         SELECT seq, revision, sum(bytes + ${MESSAGE_BYTES} * messages) OVER place AS upto, row_number() OVER place AS n
-        FROM (SELECT * FROM rollout_heads h WHERE unsearched AND run_seq IS NOT NULL AND run_seq % $4 = $3 AND NOT (${LATE}) ORDER BY seq LIMIT $1) h WINDOW place AS (ORDER BY seq)) h
+        FROM (SELECT * FROM rollout_heads h WHERE unsearched AND run_seq IS NOT NULL AND run_seq % $4 = $3 AND NOT seq = ANY($5::bigint[]) AND NOT (${LATE}) ORDER BY seq LIMIT $1) h WINDOW place AS (ORDER BY seq)) h
       WHERE upto <= $2 OR n = 1 ORDER BY h.seq`,
-    values: [limit, bytes, lane.number, lane.of],
+    values: [limit, bytes, lane.number, lane.of, without],
   });
   return rows;
 }
@@ -165,12 +171,12 @@ export interface LateRollout {
   run_seq: number;
 }
 
-/** Plan: Index Scan using rollout_heads_unsearched_idx, whose rows are few once the others are indexed. */
-export async function selectLate(pool: pg.Pool, limit: number): Promise<LateRollout[]> {
+/** Except `without`. Plan: Index Scan using rollout_heads_unsearched_idx, whose rows are few once the others are indexed. */
+export async function selectLate(pool: pg.Pool, limit: number, without: readonly string[]): Promise<LateRollout[]> {
   const { rows } = await pool.query<LateRollout>({
     name: 'rollouts-search-late',
-    text: `SELECT h.seq::text, h.run_seq FROM rollout_heads h WHERE h.unsearched AND h.run_seq IS NOT NULL AND ${LATE} ORDER BY h.seq LIMIT $1`,
-    values: [limit],
+    text: `SELECT h.seq::text, h.run_seq FROM rollout_heads h WHERE h.unsearched AND h.run_seq IS NOT NULL AND NOT h.seq = ANY($2::bigint[]) AND ${LATE} ORDER BY h.seq LIMIT $1`,
+    values: [limit, without],
   });
   return rows;
 }

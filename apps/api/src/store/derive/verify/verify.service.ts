@@ -13,7 +13,7 @@ import type { Logger } from 'pino';
 import { Database } from '../../../platform/database/database.ts';
 import { LOGGER } from '../../../platform/tokens.ts';
 import { codeOf } from '../../vocabulary-codes.ts';
-import { bisectBatch } from '../../bisect-batch.ts';
+import { bisectBatch, isItemFault } from '../../bisect-batch.ts';
 import { TranscriptReader } from '../../storage/transcript-reader.service.ts';
 import { selectPointers } from '../../storage/transcript.sql.ts';
 import { type CandidateSession, candidateOf } from './verify.ledger.ts';
@@ -36,6 +36,8 @@ import {
 /** Rollouts per batch, and bytes of their messages and of the ledger's inputs in memory. */
 const BATCH = 500;
 const BATCH_BYTES = 64 * 1024 * 1024;
+/** Bytes of a rollout that is compared, because all of its calls are in memory together. */
+const MAX_BYTES = 128 * 1024 * 1024;
 /** Most sessions that the rollouts of one window are compared with. */
 const SESSIONS = 2_000;
 /** Distinct calls of a rollout by which its session is searched. */
@@ -92,12 +94,15 @@ export class VerifyService {
         await verifyLater(this.database.pool, seq, FAULTY_S);
         this.logger.error({ err: error, rollout: id }, 'a rollout could not be compared with the session ledger; it is repeated later');
       },
+      isItemFault,
     );
     // Rollouts that another process holds wait for the next round.
     return rollouts.length === BATCH && written > 0;
   }
 
   async #verify(rollouts: readonly UnverifiedRollout[]): Promise<number> {
+    const vast = rollouts.find(({ bytes }) => bytes > MAX_BYTES);
+    if (vast) throw new Error(`rollout ${vast.id} has ${vast.bytes} bytes, more than ${MAX_BYTES}`);
     const messages = await this.#messages(rollouts);
     const verified: VerifiedRollout[] = [];
     for (const window of windowsOf(rollouts)) {

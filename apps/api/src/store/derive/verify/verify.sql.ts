@@ -10,6 +10,8 @@ export interface UnverifiedRollout {
   org_id: string;
   day: string;
   revision: number;
+  /** Of its messages. */
+  bytes: number;
   /** The name in sessions: a bare name gets the owner of its environment. */
   environment: string | null;
   split: string | null;
@@ -32,7 +34,7 @@ export interface UnverifiedRollout {
 }
 
 /** An unfinished rollout without an event for this long counts as uploaded. */
-const QUIET = `interval '10 s'`;
+export const QUIET = `interval '10 s'`;
 
 /**
  * `named`: the telemetry bits of the provenance if an upload names its session. At most `bytes` of messages, but at least one rollout.
@@ -42,7 +44,7 @@ export async function selectUnverified(pool: pg.Pool, limit: number, bytes: numb
   const { rows } = await pool.query<UnverifiedRollout>({
     name: 'verify-rollouts',
     text: `SELECT * FROM (
-        SELECT h.seq, h.id, h.org_id, h.day::text, h.revision, h.failure_class, m.telemetry_rule AS rule,
+        SELECT h.seq, h.id, h.org_id, h.day::text, h.revision, h.bytes::float8 AS bytes, h.failure_class, m.telemetry_rule AS rule,
           CASE WHEN position('/' IN e.environment) = 0 THEN COALESCE(x.owner || '/' || x.name, e.environment) ELSE e.environment END AS environment, r.split, r.task_index, t.key AS task_key, r.reward_reported,
           CASE WHEN m.ledger_task ? 'index' THEN jsonb_build_object('start', b.start, 'info', b.rollout_info) END AS upload,
           CASE WHEN r.provenance & $3 = $3 THEN m.sid END AS named_sid, b.start->'timestamp' AS started_at,
