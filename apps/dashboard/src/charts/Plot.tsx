@@ -44,12 +44,23 @@ const DOUBLE_MS = 250;
 const stepIncrements = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6];
 const timeIncrements = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400, 172_800, 604_800].map((s) => s * 1000);
 
+/** Width in px of the vertical axis: PlotMarks.tsx assumes the smallest one. */
+const axisPx = (_plot: unknown, labels: readonly string[] | null): number =>
+  Math.max(40, ...(labels ?? []).map((label) => 10 + 6.4 * label.length));
+
 function axesOf(axis: ChartContext['axis'], formatY: (y: number) => string): uPlot.Axis[] {
   const common = { stroke: token('ink-3'), font: `450 11px ${token('font-interface')}`, ticks: { show: false } };
   const incrs = axis.kind === 'time' ? timeIncrements : stepIncrements;
   return [
     { ...common, grid: { show: false }, size: 20, gap: 4, space: 56, incrs, values: (_plot, values) => values.map(axis.format) },
-    { ...common, grid: { stroke: token('grid'), width: 1 }, size: 40, gap: 6, space: 28, values: (_plot, values) => values.map(formatY) },
+    {
+      ...common,
+      grid: { stroke: token('grid'), width: 1 },
+      size: axisPx,
+      gap: 6,
+      space: 28,
+      values: (_plot, values) => values.map(formatY),
+    },
   ];
 }
 

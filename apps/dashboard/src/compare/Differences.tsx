@@ -152,7 +152,9 @@ function Headline({ pair, first, other }: { pair: Pair; first: ComparedRun; othe
 function Environments({ rows }: { rows: Pair['environments'] }) {
   return (
     <table className="mt-3 w-full whitespace-nowrap">
-      <caption className="label text-left">Mean reward by environment; p corrected for {rows.length} environments (Holm)</caption>
+      <caption className="label whitespace-normal text-left">
+        Mean reward by environment; p corrected for {rows.length} environments (Holm)
+      </caption>
       <tbody>
         {rows.map((one) => (
           <tr key={one.environment} className="border-t border-line" data-environment={one.environment}>
@@ -160,9 +162,9 @@ function Environments({ rows }: { rows: Pair['environments'] }) {
               {one.environment ?? 'No environment'}
             </th>
             <td className="num pl-4 strong">{formatDifference('reward_mean', one.difference)}</td>
-            <td className="num pl-4 text-ink-2">{intervalText('reward_mean', one) ?? 'No interval'}</td>
-            <td className="num pl-4 text-ink-2">p {one.p_holm === null ? UNKNOWN : formatP(one.p_holm)}</td>
-            <td className="num pl-4 text-ink-3">
+            <td className="num pl-4 text-ink-2 max-[560px]:pl-2">{intervalText('reward_mean', one) ?? 'No interval'}</td>
+            <td className="num pl-4 text-ink-2 max-[560px]:hidden">p {one.p_holm === null ? UNKNOWN : formatP(one.p_holm)}</td>
+            <td className="num pl-4 text-ink-3 max-[560px]:hidden">
               {one.method === 'paired' ? 'Paired by' : 'Unpaired,'} {plural(one.tasks, 'task')}
             </td>
           </tr>

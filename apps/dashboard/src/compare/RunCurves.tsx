@@ -39,7 +39,7 @@ export function RunCurves({ runs, x }: { runs: readonly ComparedRun[]; x: ChartX
   );
   return (
     <ChartContextProvider value={chartContext}>
-      <div className="grid grid-cols-3 border-b border-line max-[1000px]:grid-cols-2">
+      <div className="chart-grid border-b border-line">
         {questions.map(([metric, title, y]) => {
           const m = metric === 'pass@k' ? `pass@${k ?? 1}` : metric;
           if (metric === 'pass@k' && k === 1) return null;

@@ -12,7 +12,7 @@ import { MemberLink } from '../frame/MemberLink.tsx';
 import { Popover } from '../frame/Popover.tsx';
 import { ShareButton } from '../frame/ShareButton.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
-import { PlainText } from '../text/PlainText.tsx';
+import { RunName } from '../run/RunName.tsx';
 import { CompareMenu } from './CompareMenu.tsx';
 import { Differences } from './Differences.tsx';
 import { shortNames, useRunHues } from './hues.ts';
@@ -81,22 +81,23 @@ function Legend({ runs, names }: { runs: readonly ComparedRun[]; names: readonly
   const setRuns = (list: readonly string[]) => void navigate({ search: (old) => ({ ...old, runs: list.join(','), sort: undefined }) });
   const reference = (at: number) => [names[at]!, ...names.filter((_, i) => i !== at)];
   return (
-    <ul aria-label="Compared runs" className="flex flex-wrap items-center gap-x-5 gap-y-1">
+    <ul aria-label="Compared runs" className="flex min-w-0 flex-wrap items-center gap-x-5 gap-y-1">
       {runs.map((run, i) => (
-        <li key={run.run.id} className="flex min-w-0 items-center gap-2">
+        <li key={run.run.id} className="flex min-w-0 max-w-full items-center gap-2">
           <RunMark run={run} />
           <MemberLink
             to="/$org/runs/$run"
             params={{ org: run.run.org, run: run.run.name }}
             search={{}}
-            className="truncate hover:text-accent hover:underline"
+            className="min-w-0 truncate hover:text-accent hover:underline"
+            aria-label={run.run.name}
           >
-            <PlainText text={run.run.name} />
+            <RunName name={run.run.name} />
           </MemberLink>
           {i > 0 && guest ? null : i === 0 ? (
-            <span className="label">Reference</span>
+            <span className="label flex-none">Reference</span>
           ) : (
-            <button type="button" className="label link" onClick={() => setRuns(reference(i))}>
+            <button type="button" className="label link flex-none" onClick={() => setRuns(reference(i))}>
               Use as reference<span className="sr-only">: {run.run.name}</span>
             </button>
           )}
@@ -157,7 +158,7 @@ export function RunsComparison({ names }: { names: readonly string[] }) {
         <div className="h-full overflow-auto">
           <div className="flex flex-wrap items-center gap-x-6 gap-y-2 border-b border-line px-4 py-2">
             <Legend runs={runs} names={names} />
-            <span className="ml-auto flex items-center gap-3">
+            <span className="ml-auto flex flex-wrap items-center gap-x-3 gap-y-1 max-[760px]:ml-0">
               <StepsChoice steps={steps} setFilter={setFilter} />
               <span role="group" aria-label="Axis of the charts" className="flex gap-1">
                 {axes.map(([value, label]) => (

@@ -32,11 +32,11 @@ function ValueList({ rows }: { rows: readonly (readonly [name: string, value: Re
   );
 }
 
-const kinds: readonly [Provenance, fill: string, mark: string][] = [
-  ['reported', 'bg-good', ''],
-  ['parsed', 'bg-good opacity-60', ''],
-  ['inferred', 'bg-policy', '~'],
-  ['unknown', 'bg-paper-2', '–'],
+const kinds: readonly [Provenance, fill: string][] = [
+  ['reported', 'bg-good'],
+  ['parsed', 'bg-good opacity-60'],
+  ['inferred', 'bg-policy'],
+  ['unknown', 'bg-paper-2'],
 ];
 
 function ProvenanceMix({ provenance }: { provenance: RunConfig['provenance'] }) {
@@ -48,7 +48,7 @@ function ProvenanceMix({ provenance }: { provenance: RunConfig['provenance'] }) 
           <th className="w-[24%] font-[450]" aria-hidden="true" />
           {kinds.map(([kind]) => (
             <th key={kind} className="num pl-3 font-[450]">
-              {kind}
+              {kind[0]!.toUpperCase() + kind.slice(1)}
             </th>
           ))}
         </tr>
@@ -66,9 +66,9 @@ function ProvenanceMix({ provenance }: { provenance: RunConfig['provenance'] }) 
                   ))}
                 </span>
               </td>
-              {kinds.map(([kind, , mark]) => (
+              {kinds.map(([kind]) => (
                 <td key={kind} className={`num pl-3 ${counts?.[kind] ? '' : 'text-ink-3'}`}>
-                  {counts?.[kind] ? `${mark}${formatCount(counts[kind])}` : '0'}
+                  {formatCount(counts?.[kind] ?? 0)}
                 </td>
               ))}
             </tr>

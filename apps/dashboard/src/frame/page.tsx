@@ -30,8 +30,13 @@ export function TopBar({ title, crumbs, children }: { title: string; crumbs: Rea
   );
 }
 
-export function Crumb({ children }: { children: ReactNode }) {
-  return <h1 className="truncate text-ink-1 strong">{children}</h1>;
+/** `label`: the text, where the content is not only text. */
+export function Crumb({ label, children }: { label?: string; children: ReactNode }) {
+  return (
+    <h1 className="min-w-0 truncate text-ink-1 strong" aria-label={label}>
+      {children}
+    </h1>
+  );
 }
 export const Slash = () => <span aria-hidden="true">/</span>;
 

@@ -87,7 +87,7 @@ export function TaskLine({
         <PlainText text={specOf(spec).slice(0, 400)} />
       </span>
       <span className="flex-1" />
-      <span className="label flex-none">{group.environment ?? UNKNOWN}</span>
+      <span className="label flex-none max-[760px]:hidden">{group.environment ?? UNKNOWN}</span>
       {cells.length > 1 && (
         <span className="flex flex-none items-center gap-2">
           <span className="label">Solved by step</span>

@@ -7,6 +7,8 @@ import { PlainText } from '../text/PlainText.tsx';
 import { ANSWER, type Board, type Cell, glyphsOf } from './align.ts';
 
 const CELL_PX = 20;
+/** Width of a cell where there is space: it shows the name of the tool. */
+const NAMED_PX = 132;
 const NUMBER_PX = 48;
 const HEAD_PX = 96;
 const BANNER_PX = 24;
@@ -40,7 +42,7 @@ export function Matrix({ members, board, lane, setLane, openLane, best, solved }
     overscan: 4,
   });
   const largest = Math.max(1e-9, ...members.map(({ advantage }) => Math.abs(advantage ?? 0)));
-  const template = `${NUMBER_PX}px repeat(${members.length}, ${CELL_PX}px)`;
+  const template = `${NUMBER_PX}px repeat(${members.length}, minmax(${CELL_PX}px, ${NAMED_PX}px))`;
   return (
     <div className="flex min-h-0 flex-1 flex-col">
       <p
@@ -48,7 +50,7 @@ export function Matrix({ members, board, lane, setLane, openLane, best, solved }
         aria-label="Legend"
       >
         {[...glyphs].map(([tool, glyph]) => (
-          <span key={tool} className="whitespace-nowrap">
+          <span key={tool} className="max-w-full truncate">
             <span className="mono strong text-ink-1">{glyph}</span> <PlainText text={tool} />
           </span>
         ))}
@@ -69,12 +71,12 @@ export function Matrix({ members, board, lane, setLane, openLane, best, solved }
           aria-label="Actions of all samples"
           aria-colcount={members.length}
           aria-rowcount={rows.length + 1}
-          className="relative w-max min-w-full"
+          className="relative min-w-max"
           style={{ height: list.getTotalSize() }}
         >
           <div
             role="row"
-            className="sticky top-0 z-10 grid w-max min-w-full border-b border-line bg-paper-0"
+            className="sticky top-0 z-10 grid min-w-max border-b border-line bg-paper-0"
             style={{ gridTemplateColumns: template, height: HEAD_PX }}
           >
             <div
@@ -101,7 +103,7 @@ export function Matrix({ members, board, lane, setLane, openLane, best, solved }
               key={row}
               role="row"
               aria-rowindex={row + 2}
-              className="absolute left-0 top-0 w-max min-w-full"
+              className="absolute inset-x-0 top-0 min-w-max"
               style={{ transform: `translateY(${start}px)` }}
             >
               {row === firstDivergence && (
@@ -197,16 +199,20 @@ function Glyph({ cell, glyph, parts, current }: { cell: Cell | null; glyph: stri
         ? 'text-ink-3'
         : 'text-ink-1';
   const scored = cell?.action.reward ? (cell.action.reward > 0 ? 'strong border-b-2 border-b-good' : 'strong border-b-2 border-b-bad') : '';
+  const name = !cell ? '' : cell.action.kind === 'answer' ? 'answer' : (cell.action.tool ?? '?');
   const title = cell
-    ? `${cell.action.kind === 'answer' ? 'answer' : cell.action.tool} #${cell.action.index}${cell.action.reward === null ? '' : `, reward ${formatReward(cell.action.reward)}`}${cell.action.error ? ', failed' : ''}`
+    ? `${name} #${cell.action.index}${cell.action.reward === null ? '' : `, reward ${formatReward(cell.action.reward)}`}${cell.action.error ? ', failed' : ''}`
     : undefined;
   return (
     <span
       role="cell"
       title={title}
-      className={`mono block text-center leading-[20px] ${under} ${tone} ${scored} ${parts ? 'shadow-[inset_2px_0_0_var(--bad)]' : ''}`}
+      className={`@container mono block text-center leading-[20px] ${under} ${tone} ${scored} ${parts ? 'shadow-[inset_2px_0_0_var(--bad)]' : ''}`}
     >
-      {glyph}
+      <span className="@min-[72px]:hidden">{glyph}</span>
+      <span className="hidden truncate px-2 text-left @min-[72px]:block">
+        <PlainText text={name} />
+      </span>
     </span>
   );
 }

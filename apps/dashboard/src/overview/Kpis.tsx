@@ -264,7 +264,7 @@ export function Kpis({ summary }: { summary: RunSummary }) {
 
 function Row({ name, note, children }: { name: string; note?: string; children: ReactNode }) {
   return (
-    <div className="grid grid-cols-[112px_minmax(0,1fr)] items-baseline">
+    <div className="grid grid-cols-[112px_minmax(0,1fr)] items-baseline max-[560px]:grid-cols-1">
       <span className="label">
         {name}
         {note && <span className="ml-2 tabular-nums">{note}</span>}

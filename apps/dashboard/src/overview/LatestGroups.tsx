@@ -4,38 +4,23 @@ import { Link } from '@tanstack/react-router';
 import { latestGroupsQuery } from '../data/run-queries.ts';
 import { formatReward, UNKNOWN } from '../format/number.ts';
 import { taskName } from '../format/task.ts';
+import { Pips } from '../groups/Pips.tsx';
 import { useRun } from '../run/context.ts';
 import { RunStep } from '../run/Step.tsx';
 
-const MAX_PIPS = 16;
-
-/** One dot per rollout: filled if solved, hollow if not, hatched if unscored; a count of expected rollouts follows. */
-export function GroupPips({ group }: { group: Pick<Group, 'received' | 'scored' | 'successes' | 'expected'> }) {
-  const { received, scored, successes, expected } = group;
-  const waiting = Math.max(0, (expected ?? received) - received);
-  const kinds = [
-    ...Array.from({ length: successes }, () => 'full'),
-    ...Array.from({ length: scored - successes }, () => 'empty'),
-    ...Array.from({ length: received - scored }, () => 'none'),
-  ];
-  const text = `${successes} of ${received} solved${received > scored ? `, ${received - scored} unscored` : ''}${waiting > 0 ? `, ${waiting} expected` : ''}`;
-  if (received > MAX_PIPS)
-    return (
-      <span className="tabular-nums" title={text}>
-        {successes}/{received}
-      </span>
-    );
-  return (
-    <span className="inline-flex items-center gap-[3px]" role="img" aria-label={text} title={text}>
-      {kinds.map((kind, i) => (
-        <span key={i} className={`pip ${kind}`} />
-      ))}
-      {waiting > 0 && <span className="label">+{waiting}</span>}
-    </span>
-  );
-}
-
-const columns = 'grid-cols-[minmax(70px,1fr)_minmax(90px,1.6fr)_64px_minmax(76px,1.2fr)_56px_56px_minmax(70px,1fr)]';
+const columns =
+  'grid-cols-[minmax(70px,1fr)_minmax(90px,1.6fr)_64px_minmax(76px,1.2fr)_56px_56px_minmax(70px,1fr)] max-[560px]:grid-cols-[minmax(0,1fr)_46px_minmax(0,1.2fr)_56px]';
+/** Head, alignment to the right, and whether it is shown on a phone. */
+const heads = [
+  ['Task', false, true],
+  ['Environment', false, false],
+  ['Step', true, true],
+  ['Samples', false, true],
+  ['Mean', true, true],
+  ['Std', true, false],
+  ['Variance', false, false],
+] as const;
+const notOnPhone = 'max-[560px]:hidden';
 
 /** The groups of the newest steps, and which of them have zero variance. */
 export function LatestGroups() {
@@ -53,8 +38,8 @@ export function LatestGroups() {
       </div>
       <div role="table" aria-labelledby="latest-groups">
         <div role="row" className={`grid border-y border-line px-1 ${columns}`}>
-          {['Task', 'Environment', 'Step', 'Samples', 'Mean', 'Std', 'Variance'].map((head, i) => (
-            <span key={head} role="columnheader" className={`head-cell ${[2, 4, 5].includes(i) ? 'justify-end' : ''}`}>
+          {heads.map(([head, isRight, isOnPhone]) => (
+            <span key={head} role="columnheader" className={`head-cell ${isRight ? 'justify-end' : ''} ${isOnPhone ? '' : notOnPhone}`}>
               {head}
             </span>
           ))}
@@ -88,22 +73,22 @@ function Row({ group }: { group: Group }) {
       <span role="cell" className="cell strong" title={group.task?.key}>
         {taskName(group.task, 8)}
       </span>
-      <span role="cell" className="cell text-ink-3" title={group.environment ?? undefined}>
+      <span role="cell" className={`cell text-ink-3 ${notOnPhone}`} title={group.environment ?? undefined}>
         {group.environment ?? UNKNOWN}
       </span>
       <span role="cell" className="cell num text-ink-2">
         <RunStep step={group.step} />
       </span>
       <span role="cell" className="cell">
-        <GroupPips group={group} />
+        <Pips group={group} />
       </span>
       <span role="cell" className="cell num">
         {formatReward(group.mean)}
       </span>
-      <span role="cell" className="cell num text-ink-3">
+      <span role="cell" className={`cell num text-ink-3 ${notOnPhone}`}>
         {formatReward(group.std)}
       </span>
-      <span role="cell" className="cell text-ink-3">
+      <span role="cell" className={`cell text-ink-3 ${notOnPhone}`}>
         {group.zero_variance === null ? '' : varianceNames[group.zero_variance]}
       </span>
     </Link>

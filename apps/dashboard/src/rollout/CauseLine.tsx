@@ -75,11 +75,11 @@ export function CauseLine({ header, outline, items, decisive, solved, go }: Caus
 }
 
 function Place({ row, go, children }: { row: number; go: (row: number) => void; children: React.ReactNode }) {
-  const className = 'min-w-0 max-w-full text-left break-words min-[761px]:truncate';
-  if (row < 0) return <span className={className}>{children}</span>;
+  const text = <span className="line-clamp-2 [overflow-wrap:anywhere] max-[760px]:line-clamp-none">{children}</span>;
+  if (row < 0) return <span className="min-w-0 max-w-full">{text}</span>;
   return (
-    <button type="button" className={`${className} hover:underline`} onClick={() => go(row)} title="Show the message">
-      {children}
+    <button type="button" className="min-w-0 max-w-full text-left hover:underline" onClick={() => go(row)} title="Show the message">
+      {text}
     </button>
   );
 }

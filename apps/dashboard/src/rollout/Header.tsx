@@ -74,13 +74,7 @@ export function Header({
   const verdict = header.verified === null ? undefined : verdicts[header.verified];
   const best = header.neighbours.best_sample;
   return (
-    <div
-      // A phone scrolls it.
-      tabIndex={0}
-      role="region"
-      aria-label="Figures of the rollout"
-      className="flex h-[40px] flex-none items-center gap-[18px] overflow-x-auto border-b border-line px-4"
-    >
+    <div className="flex min-h-[40px] flex-none items-center gap-x-[18px] gap-y-1 border-b border-line px-4 max-[1120px]:flex-wrap max-[760px]:py-[6px]">
       <Figure label="Reward">
         <span className={`inline-flex items-center gap-[6px] ${toneOf(header.reward, solved)}`}>
           {header.reward === null ? (
@@ -95,11 +89,6 @@ export function Header({
         </span>
         {best && best.reward !== null && <span className="ml-2 font-[450] text-ink-3">Best sample {formatReward(best.reward)}</span>}
       </Figure>
-      {member && member.advantage !== null && (
-        <Figure label="Advantage">
-          <span title="(r − mean) / (std + 1e-6) in its group, ddof 1">{formatReward(member.advantage, { signed: true })}</span>
-        </Figure>
-      )}
       <Figure label="Stop reason">
         {header.stop === null ? (
           <Stop stop={null} />
@@ -109,6 +98,11 @@ export function Header({
           </Field>
         )}
       </Figure>
+      {member && member.advantage !== null && (
+        <Figure label="Advantage">
+          <span title="(r − mean) / (std + 1e-6) in its group, ddof 1">{formatReward(member.advantage, { signed: true })}</span>
+        </Figure>
+      )}
       <Figure label="Turns">
         <Field header={header} name="turns">
           {formatCount(header.turns)}
@@ -131,13 +125,17 @@ export function Header({
       )}
       {header.gaps > 0 && <span className="chip flex-none text-infrastructure">✕ {formatCount(header.gaps)} missing</span>}
       {assessment && <span className="chip flex-none text-accent">✎ {assessment}</span>}
-      <RewardStrip outline={outline} items={items} width={140} />
+      <span className="flex-none max-[1120px]:hidden">
+        <RewardStrip outline={outline} items={items} width={140} />
+      </span>
       <span className="flex-1" />
       <span role="status" className="label flex-none text-accent">
         {notice}
       </span>
-      <span className="label min-w-[60px] truncate" title="Model, time in tools, model tokens, size">
-        {header.model !== null && <>{header.model} · </>}
+      <span
+        className="label min-w-[60px] truncate"
+        title={`Time in tools, model tokens, size, model${header.model === null ? '' : `: ${header.model}`}`}
+      >
         {header.latency_ms !== null && <>{formatDuration(header.latency_ms)} in tools · </>}
         {header.tokens !== null && (
           <>
@@ -146,6 +144,7 @@ export function Header({
           </>
         )}
         {formatCount(header.num_messages)} messages, {formatBytes(header.bytes)}
+        {header.model !== null && <> · {header.model}</>}
       </span>
     </div>
   );
@@ -154,13 +153,13 @@ export function Header({
 /** Breadcrumbs: runs / run / group / sample. */
 export function Crumbs({ header, title }: { header: RolloutHeader; title: string }) {
   const { run } = header;
-  const className = 'max-w-[220px] truncate hover:text-ink-1';
+  const className = 'max-w-[220px] truncate hover:text-ink-1 max-[560px]:max-w-[96px]';
   return (
     <>
-      <Link to="/$org/runs" params={{ org: run.org }} search={{}} className="hover:text-ink-1 max-[1000px]:hidden">
+      <Link to="/$org/runs" params={{ org: run.org }} search={{}} className="hover:text-ink-1 max-[1400px]:hidden">
         {run.org}
       </Link>
-      <span aria-hidden="true" className="max-[1000px]:hidden">
+      <span aria-hidden="true" className="max-[1400px]:hidden">
         /
       </span>
       <Link to="/$org/runs/$run" params={{ org: run.org, run: run.name }} search={{}} className={className}>

@@ -21,6 +21,7 @@ import { useNotice } from './useNotice.ts';
 import { usePrinting } from './usePrinting.ts';
 import { type ReaderData, useReaderData } from './useReaderData.ts';
 import { useReaderKeys } from './useReaderKeys.ts';
+import { useSideTab } from './useSideTab.ts';
 import { useReaderNavigation } from './useReaderNavigation.ts';
 import { useOpenRows, useSelection } from './useSelection.ts';
 
@@ -29,9 +30,17 @@ export function Reader({ header, outline: uploadedOutline }: { header: RolloutHe
   const { id, run, neighbours } = header;
   const data = useReaderData(header, uploadedOutline);
   const { outline, items, largest, decisive, failedRow, group, annotations, solved, confidence } = data;
-  const { tab, print } = useSearch({ from: '/rollout/$id' });
+  const { print } = useSearch({ from: '/rollout/$id' });
   const transcript = useRef<TranscriptHandle>(null);
-  const { selected, message, select, go } = useSelection(outline, items, transcript);
+  const { selected, message, select, go: scrollTo } = useSelection(outline, items, transcript);
+  const { narrow, tab, chooseTab } = useSideTab();
+  const go = useCallback(
+    (row: number) => {
+      scrollTo(row);
+      if (narrow && tab !== undefined) chooseTab(undefined);
+    },
+    [scrollTo, narrow, tab, chooseTab],
+  );
   const { openness, toggle, expandAll, toggleReasoning } = useOpenRows();
   const [tail, setTail] = useState(false);
   const [focusMode, setFocusMode] = useState(false);
@@ -121,7 +130,7 @@ export function Reader({ header, outline: uploadedOutline }: { header: RolloutHe
           <PrintedTranscript {...{ id, outline, items, decisive }} onReady={printing.ready} />
         ) : (
           <ReaderColumns
-            {...{ header, data, focusMode, tab, selected, message, select, go, openness, toggle, tail, setTail, notify }}
+            {...{ header, data, focusMode, narrow, tab, chooseTab, selected, message, select, go, openness, toggle, tail, setTail, notify }}
             diff={navigation.diff}
             closeDiff={() => navigation.setDiff(undefined)}
             find={find.text}

@@ -12,7 +12,7 @@ import { RunProvider } from './context.ts';
 import { LensMenu } from './LensMenu.tsx';
 import { LiveStatus } from './LiveStatus.tsx';
 import { readFilter } from './filter.ts';
-import { PlainText } from '../text/PlainText.tsx';
+import { RunName } from './RunName.tsx';
 
 const ShareRun = lazy(async () => ({ default: (await import('./ShareRun.tsx')).ShareRun }));
 
@@ -77,8 +77,8 @@ function Layout() {
               {org}
             </Link>
             <Slash />
-            <Crumb>
-              <PlainText text={run.data?.name ?? name} />
+            <Crumb label={run.data?.name ?? name}>
+              <RunName name={run.data?.name ?? name} />
             </Crumb>
           </>
         }

@@ -13,7 +13,7 @@ import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { runPath } from '../run/address.ts';
 import { Pending } from '../run/Pending.tsx';
 import { DataTable } from '../table/DataTable.tsx';
-import { refOf, runColumns } from './columns.tsx';
+import { refOf, runColumns, TWO_LINES } from './columns.tsx';
 import { DemoNotice } from './DemoNotice.tsx';
 import { EmptyRuns } from './EmptyRuns.tsx';
 
@@ -121,6 +121,7 @@ export function RunsPage() {
               onOpen={open}
               onFocusRow={setFocused}
               more={pages.hasNextPage && !pages.isFetchingNextPage ? () => void pages.fetchNextPage() : null}
+              {...(!wide && { rowHeight: TWO_LINES })}
               minWidth={MIN_WIDTH}
               empty={
                 <p className="p-4 text-ink-3">

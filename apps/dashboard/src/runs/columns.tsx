@@ -7,6 +7,7 @@ import { Age } from '../frame/Age.tsx';
 import { WithProvenance } from '../frame/Provenance.tsx';
 import { hasInferredSteps } from '../run/Step.tsx';
 import type { Column } from '../table/DataTable.tsx';
+import { RunName } from '../run/RunName.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 
 const newest = 'over the newest 10 training steps; over all rollouts if no step is known';
@@ -48,15 +49,21 @@ interface Selection {
 
 const typeOf = ({ phases }: ListedRun): string => phases.filter((phase) => phase !== 'unknown').join(' + ') || UNKNOWN;
 
-/** Columns for wide windows. Elsewhere the titles of the model and the name have the source, the owner, the type and the tags. */
-const WIDE = new Set(['type', 'source', 'tokens', 'owner', 'tags']);
+/** Columns for wide windows. Elsewhere a second line and the title of the name have their values. */
+const WIDE = new Set(['environments', 'type', 'source', 'model', 'tokens', 'owner', 'tags']);
+/** Height of a row with two lines, px. */
+export const TWO_LINES = 42;
 
 /** The columns of the list of runs, in a window that is wide or not, with tags if any run has some. */
 export function runColumns(selected: Selection, wide: boolean, tagged: boolean): Column<ListedRun>[] {
-  return allColumns(selected).filter(({ id }) => (wide || !WIDE.has(id)) && (tagged || id !== 'tags'));
+  return allColumns(selected, wide).filter(({ id }) => (wide || !WIDE.has(id)) && (tagged || id !== 'tags'));
 }
 
-function allColumns(selected: Selection): Column<ListedRun>[] {
+/** Environments and model, in a window without columns for them. */
+const originOf = ({ environments, origin }: ListedRun): string =>
+  [environments.map((name) => name.split('/').at(-1)).join(', '), origin?.model?.split('/').at(-1)].filter(Boolean).join(' · ') || UNKNOWN;
+
+function allColumns(selected: Selection, wide: boolean): Column<ListedRun>[] {
   return [
     {
       id: 'selected',
@@ -77,6 +84,7 @@ function allColumns(selected: Selection): Column<ListedRun>[] {
       head: 'Newest',
       explain: 'Time of the newest event; a filled dot means live',
       track: '62px',
+      phone: '62px',
       cell: (run) => (
         <span className="flex items-center gap-[7px] text-ink-3">
           <span className={`flex-none ${run.live ? 'live-dot' : 'rest-dot'}`} />
@@ -88,14 +96,24 @@ function allColumns(selected: Selection): Column<ListedRun>[] {
     {
       id: 'name',
       head: 'Run',
-      track: 'minmax(184px,2.6fr)',
-      phone: 'minmax(0,1fr)',
+      track: 'minmax(260px,4fr)',
+      phone: 'line',
       title: (run) =>
         [run.name, typeOf(run), run.tags.join(', '), `since ${formatAbsolute(run.created_at)}`, ownerTitle(run)].filter(Boolean).join('\n'),
       cell: (run) => (
-        <Link to="/$org/runs/$run" params={{ org: run.org, run: run.name }} search={{}} className="strong hover:text-accent" tabIndex={-1}>
-          <PlainText text={run.name} />
-        </Link>
+        <>
+          <Link
+            to="/$org/runs/$run"
+            params={{ org: run.org, run: run.name }}
+            search={{}}
+            className="block truncate strong hover:text-accent"
+            aria-label={run.name}
+            tabIndex={-1}
+          >
+            <RunName name={run.name} />
+          </Link>
+          {!wide && <span className="label block truncate max-[560px]:hidden">{originOf(run)}</span>}
+        </>
       ),
     },
     {
@@ -151,7 +169,7 @@ function allColumns(selected: Selection): Column<ListedRun>[] {
       head: 'Mean reward',
       explain: `Mean reward by step, and ${newest}`,
       track: '174px',
-      phone: '162px',
+      phone: 'minmax(0,1fr)',
       title: (run) =>
         `${leftOutOf(run)}; mean of the whole run ${formatReward(run.avg_rollout_reward)}, ${formatCount(run.num_scored)} of ${formatCount(run.num_rollouts)} rollouts`,
       cell: (run) => (
@@ -167,7 +185,7 @@ function allColumns(selected: Selection): Column<ListedRun>[] {
       head: 'Δ 10',
       explain: 'Mean reward of the newest 10 steps minus that of the 10 steps before',
       track: '78px',
-      phone: '68px',
+      phone: '78px',
       align: 'right',
       cell: (run) => <Delta value={run.recent?.reward_delta} />,
     },

@@ -19,7 +19,7 @@ export interface Column<Row> {
   head: ReactNode;
   /** A grid track: `88px`, `minmax(120px,2fr)`. */
   track: string;
-  /** The track in a window as narrow as a phone, where only columns with one are shown. */
+  /** The track in a window as narrow as a phone, where only columns with one are shown. `line`: a line of its own above the others. */
   phone?: string;
   align?: 'right';
   /** Explains the head on hover. */
@@ -102,9 +102,10 @@ export function DataTable<Row>(props: Props<Row>) {
   } = props;
   const isPhone = useMedia('(max-width: 560px)') && given.some(({ phone }) => phone !== undefined);
   const columns = isPhone ? given.flatMap((column) => (column.phone ? { ...column, track: column.phone } : [])) : given;
+  const isLine = (column: Column<Row>) => isPhone && column.phone === 'line';
   const minWidth = isPhone ? 0 : width;
   const density = useRowHeight();
-  const rowHeight = fixedHeight ?? density;
+  const rowHeight = columns.some(isLine) ? 2 * density : (fixedHeight ?? density);
   const scroller = useRef<HTMLDivElement>(null);
   /** The row that gets the focus as soon as it is rendered. */
   const wanted = useRef<number | null>(null);
@@ -166,7 +167,9 @@ export function DataTable<Row>(props: Props<Row>) {
     if (selection && event.shiftKey) selection.toggle(rowKey(row), true);
     else onOpen?.(row, event.ctrlKey || event.metaKey);
   };
-  const template = [...(selection ? [`${MARK_PX}px`] : []), ...columns.map(({ track }) => track)].join(' ');
+  const template = [...(selection ? [`${MARK_PX}px`] : []), ...columns.filter((column) => !isLine(column)).map(({ track }) => track)].join(
+    ' ',
+  );
   return (
     <div ref={scroller} className="h-full min-h-0 overflow-auto">
       <div role="table" aria-label={label} aria-rowcount={(total ?? rows.length) + 1} style={{ minWidth }}>
@@ -182,7 +185,7 @@ export function DataTable<Row>(props: Props<Row>) {
             </span>
           )}
           {columns.map((column) => (
-            <Head key={column.id} column={column} sort={sort} onSort={onSort} />
+            <Head key={column.id} column={column} sort={sort} onSort={onSort} isHidden={isLine(column)} />
           ))}
         </div>
         <div role="rowgroup" className="relative" style={{ height: virtual.getTotalSize() }}>
@@ -214,7 +217,12 @@ export function DataTable<Row>(props: Props<Row>) {
               >
                 {selection && <Mark isChosen={selection.has(key)} at={item.index} onToggle={(extend) => selection.toggle(key, extend)} />}
                 {columns.map((column) => (
-                  <span key={column.id} role="cell" className={`cell ${column.align === 'right' ? 'num' : ''}`} title={column.title?.(row)}>
+                  <span
+                    key={column.id}
+                    role="cell"
+                    className={`cell ${column.align === 'right' ? 'num' : ''} ${isLine(column) ? 'order-first col-span-full' : ''}`}
+                    title={column.title?.(row)}
+                  >
                     {column.cell(row, item.index)}
                   </span>
                 ))}
@@ -249,7 +257,14 @@ function Mark({ isChosen, at, onToggle }: { isChosen: boolean; at: number; onTog
   );
 }
 
-function Head<Row>({ column, sort, onSort }: { column: Column<Row>; sort: Sort | undefined; onSort: ((sort: Sort) => void) | undefined }) {
+interface HeadProps<Row> {
+  column: Column<Row>;
+  sort: Sort | undefined;
+  onSort: ((sort: Sort) => void) | undefined;
+  isHidden: boolean;
+}
+
+function Head<Row>({ column, sort, onSort, isHidden }: HeadProps<Row>) {
   const sorted = sort?.id === column.id ? sort.order : undefined;
   const aria = sorted && (sorted === 'asc' ? 'ascending' : 'descending');
   return (
@@ -257,7 +272,7 @@ function Head<Row>({ column, sort, onSort }: { column: Column<Row>; sort: Sort |
       role="columnheader"
       aria-sort={aria}
       title={column.explain}
-      className={`head-cell ${column.align === 'right' ? 'justify-end' : ''}`}
+      className={isHidden ? 'sr-only' : `head-cell ${column.align === 'right' ? 'justify-end' : ''}`}
     >
       {column.sortable && onSort ? (
         <button

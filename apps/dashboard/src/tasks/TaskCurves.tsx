@@ -7,6 +7,7 @@ import { LineChart } from '../charts/LineChart.tsx';
 import { Panel, Readout } from '../charts/Panel.tsx';
 import type { Hover } from '../charts/Plot.tsx';
 import { formatCount, formatReward, UNKNOWN } from '../format/number.ts';
+import { formatAxis } from '../overview/figures.ts';
 import { useRun } from '../run/context.ts';
 import { hasInferredSteps } from '../run/Step.tsx';
 
@@ -135,7 +136,7 @@ function Curve({ task, figures, onStep }: { task: RunTask; figures: Figures; onS
         hollow={hollow}
         {...(dots && { dots })}
         marked
-        formatY={(value) => formatReward(value)}
+        formatY={(value) => formatAxis('', value)}
         y={y}
         height={150}
         onHover={setHover}

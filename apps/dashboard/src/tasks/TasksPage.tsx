@@ -84,7 +84,7 @@ function RateCell({ solve }: { solve: Proportion | null }) {
         <span className="absolute inset-y-[3px] bg-ink-3/50" style={{ left: at(solve.low), right: at(1 - solve.high) }} />
         <span className="absolute inset-y-0 w-[3px] -translate-x-1/2 bg-good" style={{ left: at(solve.rate) }} />
       </span>
-      <span className="label w-[62px] flex-none">{difficultyOf(solve)}</span>
+      <span className="label w-[62px] flex-none max-[560px]:hidden">{difficultyOf(solve)}</span>
     </span>
   );
 }
@@ -123,6 +123,7 @@ function columnsOf(range: readonly [number, number]): Column<Row>[] {
       id: 'task',
       head: 'Task',
       track: 'minmax(96px,0.7fr)',
+      phone: 'minmax(0,0.8fr)',
       sortable: true,
       cell: (row) => <span className="strong">{taskName(row.task)}</span>,
       title: ({ task }) => task.key,
@@ -131,6 +132,7 @@ function columnsOf(range: readonly [number, number]): Column<Row>[] {
       id: 'rate',
       head: 'Solve rate',
       track: 'minmax(180px,1fr)',
+      phone: '124px',
       sortable: true,
       explain: 'Successes per scored rollout between the two steps, with a 95 % Wilson interval clustered by visit, and the difficulty',
       cell: ({ rate }) => <RateCell solve={rate} />,
@@ -162,6 +164,7 @@ function columnsOf(range: readonly [number, number]): Column<Row>[] {
       id: 'now',
       head: 'Last visit',
       track: '108px',
+      phone: '96px',
       align: 'right',
       explain: 'Successes among the scored rollouts at the last step with a rollout of the task',
       cell: ({ now }) =>
@@ -288,7 +291,7 @@ export function TasksPage() {
   return (
     <div className="flex h-full flex-col">
       <div className="flex flex-none flex-wrap items-center gap-x-4 gap-y-2 border-b border-line px-4 py-2">
-        <div role="group" aria-label="Tasks to show" className="flex gap-1">
+        <div role="group" aria-label="Tasks to show" className="flex flex-wrap gap-1">
           {(Object.keys(SHOWN) as Shown[]).map((kind) => (
             <button
               key={kind}

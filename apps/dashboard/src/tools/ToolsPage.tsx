@@ -60,10 +60,11 @@ const columns: Column<ToolFigures>[] = [
     id: 'tool',
     head: 'Tool',
     track: 'minmax(140px,1.4fr)',
+    phone: 'minmax(0,1fr)',
     cell: (tool) => <Name tool={tool} />,
     title: ({ tool }) => tool,
   },
-  { id: 'calls', head: 'Calls', track: '72px', align: 'right', cell: ({ calls }) => formatCount(calls) },
+  { id: 'calls', head: 'Calls', track: '72px', phone: '60px', align: 'right', cell: ({ calls }) => formatCount(calls) },
   {
     id: 'rollouts',
     head: 'Rollouts',
@@ -77,6 +78,7 @@ const columns: Column<ToolFigures>[] = [
     id: 'errors',
     head: 'Errors',
     track: '108px',
+    phone: '92px',
     align: 'right',
     explain: 'Share of results uploaded as errors',
     cell: (tool) => <Errors tool={tool} />,
@@ -97,7 +99,7 @@ const columns: Column<ToolFigures>[] = [
     explain: 'Median duration of a call, measured by the server that ran it',
     cell: ({ latency }) => formatDuration(latency.p50_ms),
   },
-  { id: 'p95', head: 'p95', track: '66px', align: 'right', cell: ({ latency }) => formatDuration(latency.p95_ms) },
+  { id: 'p95', head: 'p95', track: '66px', phone: '66px', align: 'right', cell: ({ latency }) => formatDuration(latency.p95_ms) },
   {
     id: 'timed',
     head: 'Timed',
@@ -168,7 +170,9 @@ export function ToolsPage() {
               measured by the server that ran them
               {unknown > 0 && <span className="text-policy"> · ▲ {plural(unknown, 'name')} that no environment of the run publishes</span>}
             </p>
-            <div className={`grid min-h-0 flex-1 ${opened === undefined ? '' : 'grid-cols-[minmax(0,1fr)_minmax(380px,36%)]'}`}>
+            <div
+              className={`grid min-h-0 flex-1 ${opened === undefined ? '' : 'grid-cols-[minmax(0,1fr)_minmax(380px,36%)] max-[900px]:grid-cols-[minmax(0,1fr)] max-[900px]:[&>:first-child]:hidden'}`}
+            >
               <DataTable
                 label="Tools of the run"
                 columns={opened === undefined ? columns : columns.filter(({ id }) => BESIDE_PANEL.has(id))}

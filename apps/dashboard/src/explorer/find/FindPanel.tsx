@@ -139,12 +139,12 @@ function HitCard({ hit, from }: { hit: Hit; from: FromList }) {
         className="block px-4 py-2 hover:bg-paper-1"
       >
         <span className="label flex items-baseline gap-3">
-          <span className="truncate text-ink-2">
+          <span className="min-w-[72px] truncate text-ink-2">
             <PlainText text={hit.rollout_name ?? hit.rollout.slice(0, 8)} />
           </span>
           {hit.step !== null && <span className="flex-none">step {hit.step}</span>}
           <span className="flex-none tabular-nums">reward {formatReward(hit.reward)}</span>
-          <span className="ml-auto flex-none">
+          <span className="ml-auto min-w-[72px] truncate text-right">
             {kinds[hit.type] ?? hit.type} <PlainText text={hit.name ?? ''} /> #{hit.index}
           </span>
         </span>

@@ -70,8 +70,8 @@ const entries = (solved: Solved, from: FromList) =>
       head: 'Reward',
       explain:
         'Sum of the message rewards, or the reported total if no message has one. – means unscored, not 0. Hatched: the partial sum of an interrupted rollout.',
-      track: '78px',
-      phone: '78px',
+      track: '98px',
+      phone: '98px',
       ...right,
       cell: (row) => <Reward row={row} solved={solved} />,
     },

@@ -60,28 +60,33 @@ export function ToolsTab({ header, outline, items, calls, go }: PanelProps) {
             <thead>
               <tr className="label text-right">
                 <th className="py-1 text-left font-[450]">Tool</th>
-                <th className="font-[450]">Calls</th>
-                <th className="font-[450]">Errors</th>
-                <th className="font-[450]" title="Median latency, from the session ledger">
+                <th className="pl-2 font-[450]">Calls</th>
+                <th className="pl-2 font-[450]">Errors</th>
+                <th className="pl-2 font-[450]" title="Median latency, from the session ledger">
                   p50
                 </th>
-                <th className="font-[450]">Result</th>
-                <th className="font-[450]">Reward</th>
+                <th className="pl-2 font-[450]">Result</th>
+                <th className="pl-2 font-[450]">Reward</th>
               </tr>
             </thead>
             <tbody>
               {tools.map((tool) => (
                 <tr key={tool.name} className="h-[24px] border-t border-line">
-                  <td className="max-w-[90px] truncate">
-                    <button type="button" className="mono link" title={tool.name} onClick={() => go(tool.first)}>
+                  <td className="w-full max-w-0">
+                    <button
+                      type="button"
+                      className="mono link block w-full truncate text-left"
+                      title={tool.name}
+                      onClick={() => go(tool.first)}
+                    >
                       <PlainText text={tool.name} />
                     </button>
                   </td>
                   <td className="num">{formatCount(tool.calls)}</td>
                   <td className={`num ${tool.errors > 0 ? 'text-policy' : 'text-ink-3'}`}>{tool.errors > 0 ? `▲ ${tool.errors}` : 0}</td>
-                  <td className="num">{formatDuration(median(tool.durations))}</td>
-                  <td className="num">{formatBytes(tool.bytes / tool.calls)}</td>
-                  <td className="num">{formatReward(tool.reward)}</td>
+                  <td className="num whitespace-nowrap pl-2">{formatDuration(median(tool.durations))}</td>
+                  <td className="num whitespace-nowrap pl-2">{formatBytes(tool.bytes / tool.calls)}</td>
+                  <td className="num pl-2">{formatReward(tool.reward)}</td>
                 </tr>
               ))}
             </tbody>

@@ -110,7 +110,7 @@ export function CallCard({
         )}
         {item.result !== null && <span className="label whitespace-nowrap">{formatBytes(row.bytes)}</span>}
         {id && (
-          <span className="label max-w-[120px] truncate font-mono" title={`Call id ${id}`}>
+          <span className="label max-w-[120px] flex-none truncate font-mono" title={`Call id ${id}`}>
             {id.slice(0, 12)}
           </span>
         )}

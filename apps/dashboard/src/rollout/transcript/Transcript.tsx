@@ -45,8 +45,8 @@ const labelOf = (outline: RolloutOutline, item: TranscriptItem): string => {
 export function Transcript(props: TranscriptProps) {
   const { id, outline, items, selected, decisive, openness, toggle, select, tail, setTail, live, find, handle } = props;
   const scroller = useRef<HTMLDivElement>(null);
-  /** The row that stays at the top until the reader scrolls; -1: none. */
-  const pinnedRow = useRef(-1);
+  /** The row that stays at the top until the reader scrolls; -1: none. At first the linked one. */
+  const pinnedRow = useRef(selected);
   const list = useVirtualizer({
     count: items.length,
     getScrollElement: () => scroller.current,
