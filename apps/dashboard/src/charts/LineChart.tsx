@@ -48,7 +48,7 @@ interface Props {
 /** One array for all renders: a new array would count as new data. */
 const NONE: readonly never[] = [];
 /** Width in px for a name of this length. */
-const labelPx = (letters: number): number => Math.min(120, Math.max(44, 10 + 6.2 * letters));
+const labelPx = (letters: number): number => Math.min(150, Math.max(44, 12 + 6.6 * letters));
 
 function rangeOf(kind: Props['y'], low: number | null, high: number | null): [number, number] {
   if (kind === 'unit') return [0, 1];

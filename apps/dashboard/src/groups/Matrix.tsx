@@ -71,12 +71,12 @@ export function Matrix({ members, board, lane, setLane, openLane, best, solved }
           aria-label="Actions of all samples"
           aria-colcount={members.length}
           aria-rowcount={rows.length + 1}
-          className="relative min-w-max"
-          style={{ height: list.getTotalSize() }}
+          className="relative"
+          style={{ height: list.getTotalSize(), minWidth: NUMBER_PX + members.length * CELL_PX }}
         >
           <div
             role="row"
-            className="sticky top-0 z-10 grid min-w-max border-b border-line bg-paper-0"
+            className="sticky top-0 z-10 grid border-b border-line bg-paper-0"
             style={{ gridTemplateColumns: template, height: HEAD_PX }}
           >
             <div
@@ -103,7 +103,7 @@ export function Matrix({ members, board, lane, setLane, openLane, best, solved }
               key={row}
               role="row"
               aria-rowindex={row + 2}
-              className="absolute inset-x-0 top-0 min-w-max"
+              className="absolute inset-x-0 top-0"
               style={{ transform: `translateY(${start}px)` }}
             >
               {row === firstDivergence && (

@@ -156,7 +156,7 @@ const entries = (solved: Solved, from: FromList) =>
     created_at: {
       name: 'Received',
       head: 'Received',
-      track: '78px',
+      track: '92px',
       ...right,
       title: (row) => formatAbsolute(row.created_at),
       cell: (row) => (
