@@ -11,6 +11,8 @@ interface Sent {
   /** Rewards of its steps; null: the step has none. */
   rewards: (number | null)[];
   stop: string;
+  /** The call of each step. */
+  calls: { tool: string; failed: boolean }[];
 }
 
 const INTERRUPTED = ['env_error', 'infra_error', 'timeout', 'aborted', 'cancelled'];
@@ -28,12 +30,16 @@ function sentOf(run: string): Sent[] {
       Array.from({ length: [4, 4, 4, 4, 1, 3, 7][chance(`${run} size ${group}`, 7)]! }, (_, sample): Sent => {
         const name = `${run} ${group} ${sample}`;
         const rewards = Array.from({ length: 1 + chance(`${name} steps`, 3) }, (__, at) => REWARDS[chance(`${name} ${at}`, 6)]!);
-        return { id: randomUUID(), step, task, sample, rewards, stop: STOPS[chance(`${name} stop`, STOPS.length)]! };
+        const calls = rewards.map((_reward, at) => ({
+          tool: ['act', 'look'][chance(`${name} tool ${at}`, 2)]!,
+          failed: chance(`${name} fails ${at}`, 5) === 0,
+        }));
+        return { id: randomUUID(), step, task, sample, rewards, calls, stop: STOPS[chance(`${name} stop`, STOPS.length)]! };
       }),
   );
 }
 
-function eventsOf(run: string, { id, step, task, sample, rewards, stop }: Sent): object[] {
+function eventsOf(run: string, { id, step, task, sample, rewards, calls, stop }: Sent): object[] {
   const metadata = { group_id: `g${step}-${task}`, sample_idx: sample, stop_reason: stop };
   const message = (index: number, more: object) => ({
     eventType: 'message',
@@ -60,8 +66,13 @@ function eventsOf(run: string, { id, step, task, sample, rewards, stop }: Sent):
       rollout_info: { task_index: task },
     },
     ...rewards.flatMap((reward, at) => [
-      message(2 * at, { type: 'tool_call', name: 'act', callId: `c${at}`, content: '{}' }),
-      message(2 * at + 1, { type: 'tool_result', callId: `c${at}`, ...(reward === null ? {} : { reward }) }),
+      message(2 * at, { type: 'tool_call', name: calls[at]!.tool, callId: `c${at}`, content: '{}' }),
+      message(2 * at + 1, {
+        type: 'tool_result',
+        callId: `c${at}`,
+        ...(calls[at]!.failed && { content: `ValueError: no room ${at}`, metadata: { is_error: true } }),
+        ...(reward === null ? {} : { reward }),
+      }),
     ]),
   ];
 }
@@ -105,18 +116,44 @@ function commonSize(sent: readonly Sent[]): number {
 /** Quantiles .975 of Student’s t with 1 to 9 degrees of freedom, of a printed table. */
 const T_975 = [12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.306, 2.2622];
 
+/** Why a rollout failed, by the rules of docs/reference/failures.md; null: nothing did. */
+function causeOf({ stop, calls }: Sent): { class: string; tool: string | null; error: string | null; stop: string | null } | null {
+  const error = (tool: string, whose: string) => ({ class: whose, tool, error: 'ValueError: no room <n>', stop: null });
+  if (INTERRUPTED.includes(stop)) {
+    const whose = stop === 'env_error' ? 'environment' : 'infrastructure';
+    const last = calls.at(-1)!;
+    return last.failed ? error(last.tool, whose) : { class: whose, tool: null, error: null, stop };
+  }
+  for (const [at, { tool, failed }] of [...calls.entries()].toReversed()) {
+    const isRecovered = calls.slice(at + 1).some((later) => later.tool === tool && !later.failed);
+    if (failed && !isRecovered) return error(tool, 'environment');
+  }
+  return stop === 'finished' ? null : { class: 'policy', tool: null, error: null, stop };
+}
+
 let server: TestServer;
 beforeAll(async () => {
   server = await sharedServer();
 });
 afterAll(() => server.close());
 
+const uploads = new Map<string, Sent[]>();
+function sentIn(run: string): Sent[] {
+  const sent = uploads.get(run) ?? sentOf(run);
+  uploads.set(run, sent);
+  return sent;
+}
+/** Whether a reward is a success: at 1 if all rewards lie in [0, 1], else above 0. */
+function solvedRule(sent: readonly Sent[]): (reward: number) => boolean {
+  const inUnit = scoredOf(sent).every((one) => one >= 0 && one <= 1);
+  return (reward) => (inUnit ? reward >= 1 : reward > 0);
+}
 const close = (value: number | null) => (value === null ? null : expect.closeTo(value, 9));
 
 describe.each(['figures one', 'figures two'])('%s', (run) => {
-  const sent = sentOf(run);
+  const sent = sentIn(run);
   const all = scoredOf(sent);
-  const isSolved = (reward: number) => (all.every((one) => one >= 0 && one <= 1) ? reward >= 1 : reward > 0);
+  const isSolved = solvedRule(sent);
   const get = async (address: string): Promise<any> => {
     const { status, body } = await server.request('GET', address);
     if (status !== 200) throw new Error(`GET ${address}: ${status} ${JSON.stringify(body)}`);
@@ -137,6 +174,15 @@ describe.each(['figures one', 'figures two'])('%s', (run) => {
     expect(kpi('success')).toMatchObject({ value: close(all.filter(isSolved).length / all.length) });
     const means = groupsOf(sent).flatMap((group) => mean(scoredOf(group)) ?? []);
     expect(kpi('avg@n')).toMatchObject({ value: close(mean(means)), denominator: means.length });
+    expect(kpi('turns')).toMatchObject({ value: close(mean(sent.map(({ calls }) => calls.length))) });
+    expect(kpi('truncated')).toMatchObject({ value: close(mean(sent.map(({ stop }) => Number(stop === 'max_turns')))) });
+    const failed = sent.flatMap(({ calls }) => calls.map((call) => Number(call.failed)));
+    expect(kpi('tool_error')).toMatchObject({ value: close(mean(failed)), denominator: failed.length });
+    const pairs = groupsOf(sent)
+      .map(scoredOf)
+      .filter(({ length }) => length >= 2);
+    const equal = pairs.filter((rewards) => Math.max(...rewards) - Math.min(...rewards) <= 1e-6);
+    expect(kpi('zero_variance')).toMatchObject({ value: close(equal.length / pairs.length), denominator: pairs.length });
     for (const k of new Set([1, 2, 4, size])) {
       const passes = groupsOf(sent).flatMap((group) => passOf(scoredOf(group), isSolved, k) ?? []);
       expect(kpi(`pass@${k}`)).toMatchObject({ value: close(mean(passes)), denominator: passes.length, of: groupsOf(sent).length });
@@ -224,6 +270,80 @@ describe.each(['figures one', 'figures two'])('%s', (run) => {
     }
   });
 
+  it.each([
+    ['', 0, STEPS],
+    ['&steps=3..8', 3, 8],
+  ])('tools%s', async (range, from, to) => {
+    const own = sent.filter(({ step }) => step >= from && step <= to);
+    const { tools, rollouts } = await get(path(`tools?${range}`));
+    expect(rollouts).toBe(own.length);
+    expect(tools.map(({ tool }: { tool: string }) => tool).toSorted()).toEqual(['act', 'look']);
+    for (const row of tools) {
+      const callsOf = (one: Sent) => one.calls.filter(({ tool }) => tool === row.tool);
+      const [users, others] = [own.filter((one) => callsOf(one).length > 0), own.filter((one) => callsOf(one).length === 0)];
+      const calls = own.flatMap(callsOf);
+      const errors = calls.filter(({ failed }) => failed).length;
+      expect(row).toMatchObject({
+        rollouts: users.length,
+        calls: calls.length,
+        calls_per_rollout: close(calls.length / users.length),
+        errors,
+        error_rate: close(errors / calls.length),
+        reward_used: close(mean(scoredOf(users))),
+        reward_unused: close(mean(scoredOf(others))),
+      });
+      const steps = await get(path(`tools/steps?tool=${row.tool}${range}`));
+      const atStep = [...new Set(users.map(({ step }) => step))].toSorted((a, b) => a - b);
+      const columns = atStep.map((step) => own.filter((one) => one.step === step));
+      expect(steps).toMatchObject({
+        step: atStep,
+        rollouts: columns.map((members) => members.filter((one) => callsOf(one).length > 0).length),
+        calls: columns.map((members) => members.flatMap(callsOf).length),
+        errors: columns.map((members) => members.flatMap(callsOf).filter(({ failed }) => failed).length),
+      });
+    }
+  });
+
+  it.each([
+    ['', 0, STEPS],
+    ['&steps=3..8', 3, 8],
+  ])('failures%s', async (range, from, to) => {
+    const own = sent.filter(({ step }) => step >= from && step <= to);
+    const keyOf = (one: Sent) => JSON.stringify(causeOf(one));
+    const failed = own.filter((one) => causeOf(one) !== null);
+    const solved = (members: readonly Sent[]) => members.filter((one) => rewardOf(one) !== null && isSolved(rewardOf(one)!)).length;
+    const answer = await get(path(`failures?limit=100${range}`));
+    expect(answer).toMatchObject({
+      rollouts: own.length,
+      failed: failed.length,
+      kinds: new Set(failed.map(keyOf)).size,
+      solved: solved(failed),
+      pending: 0,
+      classes: Object.fromEntries(
+        ['policy', 'environment', 'infrastructure'].map((whose) => [whose, failed.filter((one) => causeOf(one)!.class === whose).length]),
+      ),
+    });
+    expect(answer.failures).toHaveLength(answer.kinds);
+    for (const row of answer.failures) {
+      const stop = row.error === null ? row.example.stop : null;
+      const key = JSON.stringify({ class: row.class, tool: row.tool, error: row.error, stop });
+      const members = failed.filter((one) => keyOf(one) === key);
+      const steps = members.map(({ step }) => step);
+      expect(row, key).toMatchObject({
+        count: members.length,
+        solved: solved(members),
+        mean_reward: close(mean(scoredOf(members))),
+        first_step: Math.min(...steps),
+        last_step: Math.max(...steps),
+        first_seen_step: Math.min(...sent.filter((one) => keyOf(one) === key).map(({ step }) => step)),
+        trend: answer.bins.map(
+          (bin: { from: number; to: number }) => members.filter(({ step }) => step >= bin.from && step <= bin.to).length,
+        ),
+      });
+      expect(members.map(({ id }) => id)).toContain(row.example.id);
+    }
+  });
+
   it('the list of runs', async () => {
     const { runs } = await get(`/v1/runs?name=${encodeURIComponent(run)}`);
     const last = sent.filter(({ step }) => step >= STEPS - 10);
@@ -244,4 +364,52 @@ describe.each(['figures one', 'figures two'])('%s', (run) => {
     const { kpis } = await get(path(`summary?steps=${STEPS - 10}..${STEPS - 1}`));
     expect(runs[0].recent.reward).toBeCloseTo(kpis.find(({ key }: { key: string }) => key === 'reward_mean').value, 9);
   });
+});
+
+it('the comparison of both runs, paired by task', async () => {
+  const names = ['figures one', 'figures two'] as const;
+  const runs = names.map(sentIn);
+  const { status, body } = await server.request('GET', `/v1/compare?runs=${encodeURIComponent(names.join(','))}`);
+  expect(status, JSON.stringify(body)).toBe(200);
+  const [pair] = body.pairs;
+  expect(body.runs).toMatchObject(
+    runs.map((sent) => ({ samples: scoredOf(sent).length, left_out: sent.length - scoredOf(sent).length, steps: STEPS })),
+  );
+  const tau = runs.map(solvedRule);
+  const values: Record<string, (one: Sent, run: number) => number[]> = {
+    reward_mean: (one) => scoredOf([one]),
+    success: (one, run) => scoredOf([one]).map((reward) => Number(tau[run]!(reward))),
+    turns: ({ calls }) => [calls.length],
+    tool_error: ({ calls }) => calls.map(({ failed }) => Number(failed)),
+    truncated: ({ stop }) => [Number(stop === 'max_turns')],
+  };
+  for (const [metric, of] of Object.entries(values)) {
+    const cells = runs.map((sent, run) =>
+      Array.from({ length: 9 }, (_, task) => sent.filter((one) => one.task === task).flatMap((one) => of(one, run))),
+    );
+    const common = [0, 1, 2, 3, 4, 5, 6, 7, 8].filter((task) => cells.every((tasks) => tasks[task]!.length > 0));
+    const means = cells.map((tasks) => common.map((task) => mean(tasks[task]!)!));
+    const differences = common.map((_task, at) => means[1]![at]! - means[0]![at]!);
+    const centre = mean(differences)!;
+    const deviation = Math.sqrt(differences.reduce((sum, one) => sum + (one - centre) ** 2, 0) / (common.length - 1));
+    const half = (T_975[common.length - 2]! * deviation) / Math.sqrt(common.length);
+    const found = pair.metrics.find((one: { metric: string }) => one.metric === metric);
+    const side = (run: number) => ({
+      mean: close(mean(means[run]!)),
+      tasks: common.length,
+      samples: common.reduce((sum, task) => sum + cells[run]![task]!.length, 0),
+    });
+    expect(found, metric).toMatchObject({ method: 'paired', first: side(0), other: side(1), difference: close(centre) });
+    expect(found.low, metric).toBeCloseTo(centre - half, 3);
+    expect(found.high, metric).toBeCloseTo(centre + half, 3);
+    if (metric !== 'success') continue;
+    const [first, other] = means.map((rates) => rates.map((rate) => rate >= 0.5)) as [boolean[], boolean[]];
+    const count = (of: (at: number) => boolean) => common.filter((_task, at) => of(at)).length;
+    expect(pair.solved).toMatchObject({
+      both: count((at) => first[at]! && other[at]!),
+      neither: count((at) => !first[at]! && !other[at]!),
+      lost: count((at) => first[at]! && !other[at]!),
+      gained: count((at) => !first[at]! && other[at]!),
+    });
+  }
 });
