@@ -9,7 +9,7 @@ import { launch, openPage, settled, type View, visit } from './browser.ts';
 
 /**
  * The large fixtures (tests/support/fixtures): properties that must hold on a machine of any speed. Their times are measured by `npm run bench pages`.
- * F2 and F3 are in rollout.spec.ts, F4 in groups.spec.ts, F5 in libs/rollouts' golden results, F6 in hostile.spec.ts.
+ * F2 and F3 are in rollout-large.spec.ts, F4 in groups.spec.ts, F5 in libs/rollouts' golden results, F6 in hostile.spec.ts.
  */
 const MOST_ROWS = 300;
 /** Far more than a page of the list holds; the bench measures 100 000. */

@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
+import type { Page } from 'playwright-core';
 import type { SharedPalestra } from '../support/palestra.ts';
 import { messageEvents, type UploadedMessage, uploadEvents } from './upload.ts';
 
@@ -100,4 +101,13 @@ export async function uploadSent(palestra: SharedPalestra, sent: readonly Sent[]
   const events = sent.flatMap((one) => eventsOf(one, named));
   for (let at = 0; at < events.length; at += 2_000) await uploadEvents(palestra, events.slice(at, at + 2_000));
   return events;
+}
+export const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+export const scored = (sent: readonly Sent[]): number[] => sent.flatMap(({ reward }) => reward ?? []);
+export const tidy = (text: string) => text.replaceAll(/\s+/g, ' ').trim();
+/** Texts of the cells of a row of a DataTable. */
+export async function cellsOf(page: Page, table: string, row: string): Promise<string[]> {
+  const found = page.getByRole('table', { name: table }).locator('[data-row]').filter({ hasText: row }).first();
+  await found.waitFor();
+  return (await found.getByRole('cell').allInnerTexts()).map(tidy);
 }

@@ -1,5 +1,6 @@
+import type { Page } from 'playwright-core';
 import { deflateSync } from 'node:zlib';
-import { defineEnvironment, textBlock, tool, z } from '@palestra/environment-kit';
+import { defineEnvironment, imageBlock, textBlock, tool, z } from '@palestra/environment-kit';
 import type { SharedPalestra } from '../support/palestra.ts';
 
 /** Environments for tests of the playground: one with actions instead of tools, and one with every kind of argument. */
@@ -128,3 +129,57 @@ export const forms = defineEnvironment<{ n: number }, null>({
     nothing: tool({ description: 'Takes no argument.', run: () => 'nothing' }),
   },
 });
+
+/** The session of the page. */
+export const sidOf = (page: Page): string => new URL(page.url()).searchParams.get('sid')!;
+
+export const card = (page: Page, position: number, name = 'step') => page.getByRole('listitem', { name: `Call ${position}: ${name}` });
+
+/** A fact of the session that the page shows beside it. */
+export const fact = (page: Page, name: string) => page.getByRole('region', { name: 'Observer' }).locator(`[data-fact="${name}"]`);
+
+export const legal = (page: Page) => page.getByRole('group', { name: 'Legal actions' });
+
+/** Paints pictures, with every kind of argument and result. `onLook` answers the tool `look`. */
+export const studioOf = (onLook: () => string | Promise<string>) =>
+  defineEnvironment<{ scene: string }, { strokes: number }>({
+    name: 'studio',
+    splits: ['train'],
+    tasks: () => ['harbour', 'orchard', 'night'].map((scene) => ({ scene })),
+    create: () => ({ strokes: 0 }),
+    prompt: ({ task }) => [{ type: 'text', text: `Paint the ${task.scene}.`, detail: null }, imageBlock(png(), 'image/png')],
+    tools: {
+      paint: tool({
+        description: 'Paints strokes.\nEach stroke is a line or a dot.',
+        input: z.object({
+          title: z.string().min(3).describe('Of the picture'),
+          size: z.object({ width: z.int().min(1).max(100), height: z.int().min(1).max(100) }),
+          strokes: z
+            .array(
+              z.union([
+                z.object({ kind: z.literal('line'), length: z.number().positive() }).describe('A line'),
+                z.object({ kind: z.literal('dot') }),
+              ]),
+            )
+            .min(1),
+          colour: z.enum(['red', 'blue']),
+          signed: z.boolean(),
+          note: z.string().nullable(),
+          tags: z.record(z.string(), z.int()).optional(),
+        }),
+        run: (input, { state }) => {
+          state.strokes += input.strokes.length;
+          return {
+            content: [{ type: 'text' as const, text: JSON.stringify(input), detail: null }, imageBlock(png(), 'image/png')],
+            reward: 0.25,
+          };
+        },
+      }),
+      spill: { description: 'Spills the paint.', run: () => Promise.reject(new Error('the pot of paint fell over')) },
+      look: tool({
+        description: 'Looks for a while.',
+        run: onLook,
+      }),
+      sign: tool({ description: 'Ends it.', run: () => ({ content: 'signed', reward: -0.125, finished: true }) }),
+    },
+  });

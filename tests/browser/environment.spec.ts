@@ -1,0 +1,121 @@
+import { formatReward } from '@palestra/kit/reward-text';
+import { randomUUID } from 'node:crypto';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { serve } from '@palestra/environment-kit';
+import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
+import { expectSoundInEveryView, launch, openPage, type View, visit } from './browser.ts';
+import { apiOf, studioOf } from './playground.environments.ts';
+
+/** The pages of an environment: the difficulty of its tasks, and how every tab looks. */
+let palestra: SharedPalestra;
+let browser: Browser;
+let running: Awaited<ReturnType<typeof serve>>;
+const light: View = { width: 1280, theme: 'light' };
+const api = apiOf(() => palestra);
+
+/** Uploads from which the difficulty of tasks is computed; one rollout is unscored. */
+const rewards: Record<number, (number | null)[]> = { 0: [1, 0, 0.5, null], 1: [0, 0], 2: [1, 1, 1] };
+async function uploadRewards(): Promise<void> {
+  const events = Object.entries(rewards).flatMap(([task, all]) =>
+    all.flatMap((reward) => {
+      const [rolloutEventId, timestamp] = [randomUUID(), Date.now()];
+      const start = {
+        eventType: 'rollout',
+        eventId: rolloutEventId,
+        timestamp,
+        runName: 'difficulty',
+        environment: `${palestra.namespace}/studio`,
+      };
+      const message = {
+        eventType: 'message',
+        eventId: randomUUID(),
+        rolloutEventId,
+        timestamp,
+        index: 0,
+        type: 'assistant_message',
+        content: 'x',
+      };
+      return [
+        { ...start, split: 'train', rollout_info: { task_index: Number(task) } },
+        { ...message, ...(reward !== null && { reward }), isFinished: true, metadata: {} },
+      ];
+    }),
+  );
+  await api('POST', '/v1/rollouts', { events });
+}
+
+beforeAll(async () => {
+  running = await serve([studioOf(() => 'looked')]);
+  [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
+  await addRemote(palestra, 'studio', running.url);
+  await uploadRewards();
+});
+afterAll(async () => {
+  await running?.close();
+});
+
+test('the difficulty of tasks comes from the uploaded rollouts', { timeout: 150_000 }, async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  const shown = async (): Promise<string[][]> =>
+    (await page.getByRole('table', { name: 'Tasks of train' }).getByRole('row').all())
+      .slice(1)
+      .reduce<Promise<string[][]>>(
+        async (rows, one) => [...(await rows), await one.getByRole('cell').allInnerTexts()],
+        Promise.resolve([]),
+      );
+  const url = `${palestra.url}/environments/${palestra.namespace}/studio?tab=tasks`;
+  const figures = ([index, , n, avg, solved]: string[]) => [index, n, avg, solved];
+  const recomputed = Object.entries(rewards).map(([task, all]) => {
+    const scored = all.filter((reward) => reward !== null);
+    const avg = scored.reduce((sum, reward) => sum + reward, 0) / scored.length;
+    const solved = scored.filter((reward) => reward >= 1).length / scored.length;
+    const rate = solved === 0 || solved === 1 ? `${100 * solved} %` : `${(100 * solved).toFixed(0)} %`;
+    return [task, String(scored.length), formatReward(avg), rate];
+  });
+  await expect
+    .poll(
+      async () => {
+        await page.goto(url);
+        await page.getByText('"harbour"').waitFor();
+        await page.getByText(/tasks with rollouts/).waitFor();
+        return (await shown()).map(figures);
+      },
+      { timeout: 40_000 },
+    )
+    .toEqual(recomputed);
+  await page.getByRole('button', { name: /^Mean reward/ }).click();
+  await page.waitForURL(/sort=avg/);
+  await page.getByRole('checkbox', { name: /Only/ }).check();
+  await page.waitForURL(/only=mixed/);
+  await expect.poll(async () => (await shown()).map(([index]) => index)).toEqual(expect.not.arrayContaining(['2']));
+  await page.getByRole('row', { name: /harbour/ }).click();
+  const panel = page.getByRole('complementary', { name: 'Task train 0' });
+  await panel.getByText('solved 33 % of 3 rollouts').waitFor();
+  await panel.getByRole('link', { name: 'difficulty' }).waitFor();
+  await page.keyboard.press('Escape');
+  await panel.waitFor({ state: 'detached' });
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('every page of an environment is sound in every view', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  const base = `/environments/${palestra.namespace}/studio`;
+  const pages: [name: string, path: string, text: string][] = [
+    ['environments', '/environments', 'studio'],
+    ['environment-card', '/environments/palestra/whodunit', 'interview'],
+    ['environment-tasks', `${base}?tab=tasks&task=0`, 'harbour'],
+    ['environment-tools', `${base}?tab=tools`, 'Of the picture'],
+    ['environment-runs', `${base}?tab=runs`, 'difficulty'],
+    ['environment-sessions', `${base}?tab=sessions`, 'version 1'],
+    ['environment-versions', `${base}?tab=versions`, 'remote'],
+    ['playground-setup', `${base}/play?task=1`, 'orchard'],
+  ];
+  for (const [name, path, text] of pages) {
+    await visit(page, palestra.url + path, name === 'environment-versions' ? running.url : text);
+    await expectSoundInEveryView(page, name, { axe: true });
+  }
+  expect(complaints).toEqual([]);
+  await close();
+}, 300_000);
