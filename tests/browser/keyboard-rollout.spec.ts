@@ -78,7 +78,7 @@ describe('rollout', () => {
     }
     // Newest first: whatever they are, n and p are each other’s inverse within the query.
     const here = page.url();
-    const end = page.getByText('no more in the query');
+    const end = page.getByText('The query has no more rollouts');
     for (const pair of [
       ['n', 'p'],
       ['p', 'n'],
@@ -126,7 +126,7 @@ describe('rollout', () => {
     await at(worst.id);
     await addressed(page);
     await page.keyboard.press('n');
-    await page.getByText('no more in the query').waitFor();
+    await page.getByText('The query has no more rollouts').waitFor();
     await page.keyboard.press('Escape');
     await page.waitForURL(/\/rollouts\?/);
   });

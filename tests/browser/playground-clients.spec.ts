@@ -108,7 +108,7 @@ describe('sessions that other clients play', () => {
     await expect.poll(find).toBeDefined();
     const sid = await find();
     await page.goto(`${palestra.url}/sessions/${sid}`);
-    await page.getByText('No call yet').waitFor();
+    await page.getByText('No calls yet').waitFor();
     await ask({ type: 'step', data: { column: 4 } });
     await page.getByRole('list', { name: 'Calls in order' }).getByRole('listitem').first().waitFor();
     await page.getByRole('link', { name: 'Play', exact: true }).click();

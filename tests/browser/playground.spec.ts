@@ -270,7 +270,7 @@ test('slots, the session and its page show who plays; calls of other clients app
     expect(await page.getByText(/slots? taken/).innerText()).toContain(String(environments[0]!.used));
   });
   await row.getByRole('link').click();
-  await page.getByText('No call yet').waitFor();
+  await page.getByText('No calls yet').waitFor();
   const call = (name: string) =>
     fetch(`${palestra.url}/call`, {
       method: 'POST',

@@ -140,7 +140,7 @@ test('a second click ends a session in the list', async () => {
 test('an open page shows new calls and the end of its session', async () => {
   const sid = await open('palestra/echo', 8);
   const { page, complaints, close } = await openPage(browser, palestra, light);
-  await visit(page, `${palestra.url}/sessions/${sid}`, 'No call yet');
+  await visit(page, `${palestra.url}/sessions/${sid}`, 'No calls yet');
   await call(sid, 'echo', { text: 'said while watched' });
   await page.getByText('said while watched').first().waitFor();
   await api('DELETE', `/v1/sessions/${sid}`);
