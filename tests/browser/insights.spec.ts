@@ -3,7 +3,7 @@ import { formatReward } from '@palestra/kit/reward-text';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { expectSoundInEveryView, launch, openPage, shoot, soon, type View, visit } from './browser.ts';
-import { cellsOf, mean, NAMES_RUN, RUN_A, RUN_B, scored, sentRun, tidy, uploadSent } from './insights.data.ts';
+import { cellsOf, mean, NAMES_RUN, RUN_A, RUN_B, scored, type Sent, sentRun, tidy, uploadSent } from './insights.data.ts';
 import { uploadEvents, uploadRollout } from './upload.ts';
 
 /** Tools, Failures, Tasks and Config: every figure against a slow recomputation from what was sent. */
