@@ -3,7 +3,18 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { callMessages, randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.mjs';
 import { SMALL_RUN, smallRun } from '../support/fixtures/rollouts.mjs';
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
-import { axeFaults, expectSound, launch, loaded, openPage, pressShortcut, type View, visit, type Watched } from './browser.ts';
+import {
+  axeFaults,
+  expectSound,
+  launch,
+  loaded,
+  lowerCaseHeads,
+  openPage,
+  pressShortcut,
+  type View,
+  visit,
+  type Watched,
+} from './browser.ts';
 
 /** WCAG 2.2 AA as far as a machine sees it: every page and dialog in both themes, zoom, reduced motion, tables for charts. */
 let palestra: SharedPalestra;
@@ -163,6 +174,7 @@ describe('no serious or critical fault of axe, light and dark, and nothing out o
     await page.emulateMedia({ colorScheme: 'light' });
     await enter(page, place);
     expect(await axeFaults(page)).toEqual([]);
+    expect(await lowerCaseHeads(page)).toEqual([]);
     // The structure is the same in both themes; colours are not. The page follows the system until the reader chooses.
     await page.emulateMedia({ colorScheme: 'dark' });
     await page.locator('html[data-theme=dark]').waitFor();

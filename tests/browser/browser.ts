@@ -212,6 +212,14 @@ export async function axeFaults(page: Page, only?: 'colours'): Promise<string[]>
     );
 }
 
+/** Heads of columns and tabs that begin with a lower-case letter, besides names of figures such as `pass@1` and `p50`. */
+export const lowerCaseHeads = (page: Page): Promise<string[]> =>
+  page.evaluate(() =>
+    [...document.querySelectorAll('[role=columnheader], th[scope=col], [role=tab], [role=menuitem], summary')]
+      .map((head) => head.textContent!.trim())
+      .filter((text) => /^\p{Ll}/u.test(text) && !/^(?:n|p|std|\S*[@_/.\d]\S*)(?=\s|$)/.test(text)),
+  );
+
 /** Repeats a read until it returns the same value twice, a quarter of a second apart. */
 export async function settled<T>(page: Page, read: () => Promise<T>): Promise<T> {
   let value = await read();

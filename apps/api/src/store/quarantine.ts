@@ -56,9 +56,14 @@ export class Quarantine {
     metrics: Metrics,
     @Inject(LOGGER) private readonly logger: Logger,
   ) {
-    metrics.gauge('palestra_derive_set_aside', 'What could not be derived by a fault of its own, and is tried again', ['kind'], (gauge) => {
-      for (const kind of Object.keys(this.#members) as Kind[]) gauge.set({ kind }, this.members(kind).length);
-    });
+    metrics.gauge(
+      'palestra_derive_set_aside',
+      'Rollouts that could not be derived because of their content, and are tried again',
+      ['kind'],
+      (gauge) => {
+        for (const kind of Object.keys(this.#members) as Kind[]) gauge.set({ kind }, this.members(kind).length);
+      },
+    );
   }
 
   /** The keys that are still quarantined. */

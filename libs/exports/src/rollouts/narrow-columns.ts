@@ -14,11 +14,11 @@ export interface Column<Name extends string = string> {
 
 const column = <const Name extends string>(name: Name, type: ColumnType, about: string): Column<Name> => ({ name, type, about });
 const prov = <const Name extends string>(field: Name) =>
-  column(`${field}_prov` as const, 'string', `how ${field} is known: reported, parsed, inferred, unknown`);
+  column(`${field}_prov` as const, 'string', `provenance of ${field}: reported, parsed, inferred, unknown`);
 
 /** The columns of a rollout, in the order of every format. No lens changes them. */
 export const NARROW_COLUMNS = [
-  column('rollout_id', 'string', 'as the uploading client named it'),
+  column('rollout_id', 'string', 'as named by the client that uploaded it'),
   column('org', 'string', 'organisation'),
   column('run', 'string', 'name of the run'),
   column('run_id', 'string', 'id of the run'),
@@ -26,8 +26,8 @@ export const NARROW_COLUMNS = [
   column('source', 'string', 'which integration uploaded it'),
   column('model', 'string', 'model, where the upload names it'),
   column('environment', 'string', 'owner/name'),
-  column('environment_version', 'string', 'of the matched session, else as reported; null when nobody said it'),
-  column('variant', 'string', 'environment inside of the deployment'),
+  column('environment_version', 'string', 'of the matched session, else as reported; null if unknown'),
+  column('variant', 'string', 'environment in the deployment'),
   column('split', 'string', 'split of the task'),
   column('task_key', 'string', 'equal for equal tasks'),
   column('task_index', 'int64', 'index in the split'),
@@ -47,7 +47,7 @@ export const NARROW_COLUMNS = [
   column('reward_positive', 'double', 'sum of the positive message rewards'),
   column('max_reward', 'double', 'largest message reward'),
   column('last_reward', 'double', 'reward of the last message that has one'),
-  column('reward_steps', 'int32', 'turns that carry a reward'),
+  column('reward_steps', 'int32', 'turns with a reward'),
   column('group_scored', 'int32', 'effective rollouts of the whole group: scored, and not ended by an error'),
   column('group_mean', 'double', 'their mean reward'),
   column('group_std', 'double', 'their standard deviation, ddof 1'),
@@ -55,7 +55,7 @@ export const NARROW_COLUMNS = [
   column('stop', 'string', 'canonical stop reason'),
   prov('stop'),
   column('stop_raw', 'string', 'stop reason as uploaded'),
-  column('failure', 'string', 'environment or infrastructure: not the doing of the policy'),
+  column('failure', 'string', 'environment or infrastructure; null if the policy caused the end'),
   column('finished', 'boolean', 'the environment ended it'),
   column('turns', 'int32', 'turns of the model'),
   prov('turns'),
@@ -66,19 +66,19 @@ export const NARROW_COLUMNS = [
   column('tokens_tool', 'int32', 'tokens of tool results'),
   prov('tokens'),
   column('bytes', 'int64', 'of all messages'),
-  column('gaps', 'int32', 'messages that never arrived'),
-  column('flags', 'strings', 'what is odd about it'),
+  column('gaps', 'int32', 'missing messages'),
+  column('flags', 'strings', 'anomalies of the upload'),
   column('latency_ms', 'double', 'of its tool calls in the session ledger, together'),
   prov('telemetry'),
   column('verdict', 'string', 'of the comparison with the session ledger: verified, partial, unverified'),
-  column('session_id', 'string', 'session that it was played in'),
+  column('session_id', 'string', 'session in which it was played'),
   column('metadata', 'json', 'of the start event, as uploaded'),
   column('rollout_info', 'json', 'as uploaded, updates merged'),
-  column('annotations', 'json', 'what people said of it'),
+  column('annotations', 'json', 'verdicts, scores, tags and notes'),
   column('normaliser_version', 'int32', 'of the rules that made this row'),
   column('started_at', 'timestamp', 'start event, by the clock of the client'),
-  column('received_at', 'timestamp', 'first heard of'),
-  column('last_at', 'timestamp', 'last heard of'),
+  column('received_at', 'timestamp', 'time of its first event'),
+  column('last_at', 'timestamp', 'time of its last event'),
 ] as const satisfies readonly Column<keyof NarrowRollout>[];
 
 /** Columns after `NARROW_COLUMNS` in exports: the rollout as the lens counts it. The dataset card describes them. */

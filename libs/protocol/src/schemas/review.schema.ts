@@ -51,7 +51,7 @@ export const reviewQueueSchema = z.object({
   overlap: z.number(),
   author: z.string().describe('Name of the member that created it.'),
   created_at: time,
-  closed_at: time.nullable().describe('When it was closed: nobody answers any more, and every answer is an annotation.'),
+  closed_at: time.nullable().describe('When it was closed. A closed queue takes no more answers, and every answer is an annotation.'),
   items: z.number().describe('Erased rollouts are not counted.'),
   complete: z.number().describe('Items with `overlap` answers.'),
   answers: z.number(),

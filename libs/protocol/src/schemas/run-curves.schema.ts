@@ -20,7 +20,7 @@ const lensQuery = {
     .enum(LENSES)
     .default('canonical')
     .describe('Source of the definitions. Metric names of another lens are also accepted; the answer names their lens.'),
-  den: z.enum(DENOMINATORS).default('effective').describe('Rollouts of canonical figures; lenses of trainers have a rule of their own.'),
+  den: z.enum(DENOMINATORS).default('effective').describe('Rollouts of canonical figures; the lens of a trainer has its rule.'),
 };
 
 export const runSeriesQuerySchema = z.object({

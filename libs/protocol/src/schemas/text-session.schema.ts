@@ -11,7 +11,7 @@ const promptSchema = z
   .describe('A list of messages, or its JSON text; returned as a list. Default: built from the task and its tools, as SkyRL does.');
 const parseSchema = z
   .enum(['tool_call', 'action'])
-  .describe('What is parsed from a text: the first `<tool_call>` with JSON, or the last `<action>`.');
+  .describe('The part of a text that is parsed: the first `<tool_call>` with JSON, or the last `<action>`.');
 const MAX_TURNS = 1_000_000;
 
 export const openTextSchema = z

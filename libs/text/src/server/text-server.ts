@@ -163,7 +163,7 @@ export class TextServer {
       // After a crash the ledger can take the first attempt for a repeat of an earlier turn (ADR 7). An attempt without a row repeats
       // nothing.
       const call = await this.engine.call(caller, sid, { ...read, taskId: stored?.taskId ?? null, isNew: attempt > 0 });
-      if (call.taskId === null) throw new PalestraError('session_lost', { detail: 'What became of this turn cannot be known any more.' });
+      if (call.taskId === null) throw new PalestraError('session_lost', { detail: 'The outcome of this turn is unknown.' });
       const begun = stored !== null || (await this.store.begin(sid, { turn, fingerprint, taskId: call.taskId, maskedText }, null));
       if (begun) return { ...(await this.#play(sid, turn, config, read, call)), turn };
       call.abandon();

@@ -153,7 +153,7 @@ export class SessionController {
 
   @Delete(':sid')
   @Api({
-    summary: 'End a session, whoever of the organisation holds it; runs its teardown',
+    summary: 'End any session of the organisation and run its teardown',
     response: sessionViewSchema,
     errors: ['session_not_found', 'session_moved'],
   })

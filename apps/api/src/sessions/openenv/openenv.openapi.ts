@@ -27,8 +27,8 @@ const OPENENV: [method: string, path: string, summary: string, description?: Par
   ['GET', '/metadata', 'Name, description and version of the environment', { response: anyObject }],
   ['GET', '/schema', 'JSON Schemas of action, observation and state', { response: anyObject }],
   ['GET', '/openapi.json', 'The OpenAPI document of this environment', { response: anyObject }],
-  ['POST', '/reset', 'Begin an episode of its own and show its first observation', { body: resetBody, response: reply, errors: PLAY }],
-  ['POST', '/step', 'One step in an episode of its own', { body: stepBody, response: reply, errors: PLAY }],
+  ['POST', '/reset', 'Begin a separate episode and return its first observation', { body: resetBody, response: reply, errors: PLAY }],
+  ['POST', '/step', 'One step in a separate episode', { body: stepBody, response: reply, errors: PLAY }],
   ['GET', '/state', 'The state of a fresh episode', { response: anyObject, errors: PLAY }],
   [
     'POST',

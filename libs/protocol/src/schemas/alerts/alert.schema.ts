@@ -90,7 +90,7 @@ export const alertBodySchema = z.strictObject({
   runs: text(2_000).nullable().default(null).describe('Name of the runs; `*` stands for any text. Null: every run of the organisation.'),
   condition: alertConditionSchema,
   webhook: z.uuid().nullable().default(null),
-  muted: z.boolean().default(false).describe('Changes are recorded, and nobody is notified.'),
+  muted: z.boolean().default(false).describe('Records changes without notifications.'),
 });
 export type AlertBody = z.infer<typeof alertBodySchema>;
 /** As a client sends it. */

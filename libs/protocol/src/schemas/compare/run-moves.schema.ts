@@ -67,7 +67,7 @@ const side = z.object({ groups: z.number(), rollouts: z.number(), mean: z.number
 const move = z.object({
   step: z.number(),
   baseline: z.object({ from: z.number(), to: z.number(), steps: z.number() }).describe('The steps that it is compared with.'),
-  now: side.describe('Rollouts with a reward. One without a group is a group of its own.'),
+  now: side.describe('Rollouts with a reward. A rollout without a group forms a group alone.'),
   before: side,
   difference: z.number(),
   low: z.number().nullable().describe('95 % interval of this one comparison; null: not enough groups.'),
