@@ -91,7 +91,7 @@ describe('facets', () => {
     const { page, complaints, close } = await openPage(browser, palestra, narrow);
     await open(page);
     const check = async (rollouts: readonly Sent[]) => {
-      expect(await counts(page, 'Stop')).toEqual(tally(rollouts, ({ stop }) => [`stop:${stop}`]));
+      expect(await counts(page, 'Stop reason')).toEqual(tally(rollouts, ({ stop }) => [`stop:${stop}`]));
       expect(await counts(page, 'Tool')).toEqual(tally(rollouts, ({ tools }) => tools.map((tool) => `tool:${tool}`)));
       expect(await counts(page, 'Failed tool')).toEqual(
         tally(rollouts, ({ failedTools }) => failedTools.map((tool) => `tool.error:${tool}`)),
@@ -128,7 +128,7 @@ describe('facets', () => {
     await expect.poll(async () => number(await shown(page).innerText())).toBe(expected);
     // The other values of an open choice keep their counts.
     const finished = sent.filter(({ stop }) => stop === 'finished').length;
-    await expect.poll(async () => (await counts(page, 'Stop'))['stop:finished']).toBe(finished);
+    await expect.poll(async () => (await counts(page, 'Stop reason'))['stop:finished']).toBe(finished);
     await page.getByRole('button', { name: 'Without max_turns' }).click();
     await expect.poll(() => bar(page).inputValue()).toBe('stop:no_tool_call -stop:max_turns');
     await bar(page).fill('stop:finished   reward:=1');
@@ -341,7 +341,7 @@ describe('search', () => {
     await page.getByRole('button', { name: 'table' }).click();
     const expected = tally(
       sent.filter(({ messages }) => messages.some(({ content }) => content.includes('lantern'))),
-      ({ step }) => [`step ${step}`],
+      ({ step }) => [`Step ${step}`],
     );
     const chips = async () => {
       const texts = await page.getByRole('region', { name: 'Hits per step' }).getByRole('listitem').allInnerTexts();

@@ -57,7 +57,7 @@ test('a rollout shows the result of its tool with its reward and the finished ma
   await visit(page, `${palestra.url}/rollout/${ids.solved}#m-7`, toolResult);
   const card = page.locator('article', { hasText: toolResult });
   await expect.poll(() => card.innerText()).toContain('.980');
-  expect(await card.innerText()).toContain('finished');
+  expect(await card.innerText()).toContain('Finished');
   await expect.poll(() => card.getAttribute('aria-current')).toBe('true');
   await close();
 });
