@@ -350,7 +350,7 @@ describe('search', () => {
     await expect.poll(chips).toEqual(expected);
     const step = Object.keys(expected)[2]!;
     await page.getByRole('button', { name: new RegExp(`^${step}\\b`) }).click();
-    await page.waitForURL((url) => url.searchParams.get('q') === step.replace(' ', ':'));
+    await page.waitForURL((url) => url.searchParams.get('q') === step.replace('Step ', 'step:'));
     await expect
       .poll(async () => number(await page.locator('section[aria-label="Messages found"] .strong').first().innerText()))
       .toBe(expected[step]);

@@ -88,7 +88,8 @@ export async function startWorker(config: Config): Promise<RunningWorker> {
 
 /** Without the API's database and object store a worker would write transcripts that no API can read. */
 function sharedDatabase(config: Config): string {
-  if (config.databaseUrl === null) throw new ConfigError('DATABASE_URL: set it to the database of the API; a worker does not start a database');
+  if (config.databaseUrl === null)
+    throw new ConfigError('DATABASE_URL: set it to the database of the API; a worker does not start a database');
   if (config.s3 === null && !existsSync(path.join(config.dataDir, 'blobs'))) {
     throw new ConfigError(`PALESTRA_DATA_DIR: ${config.dataDir} is not the data directory of an API: set it to one, or set S3_BUCKET`);
   }
