@@ -79,7 +79,7 @@ export function AlertForm({ id, initial, run, onDone }: Props) {
             className="input"
             list="alert-environments"
             maxLength={500}
-            placeholder="every environment"
+            placeholder="All environments"
             value={form.environment}
             onChange={(event) => set({ environment: event.target.value })}
           />

@@ -69,7 +69,7 @@ const countConditionSchema = z.strictObject({
 
 const silenceConditionSchema = z.strictObject({
   kind: z.literal('silence'),
-  minutes: z.number().int().min(1).max(1_440).describe('No event of the run arrived for this time, and nobody marked the run as finished.'),
+  minutes: z.number().int().min(1).max(1_440).describe('No event of the run arrived for this time, and the run is not marked as finished.'),
   environment,
 });
 
