@@ -19,24 +19,24 @@ const columnsFor = (revoke: (key: ApiKeyView) => void): readonly Column<ApiKeyVi
   {
     id: 'name',
     head: 'Name',
-    track: 'minmax(140px,1.5fr)',
+    track: 'minmax(120px,1.5fr)',
     phone: 'minmax(0,1fr)',
     title: ({ name }) => name,
     cell: ({ name }) => <span className="strong">{name}</span>,
   },
-  { id: 'user', head: 'Member', track: 'minmax(100px,1fr)', title: ({ user }) => user, cell: ({ user }) => user },
-  { id: 'prefix', head: 'Begins with', track: '120px', cell: ({ prefix }) => <code>{prefix}…</code> },
+  { id: 'user', head: 'Member', track: 'minmax(80px,1fr)', title: ({ user }) => user, cell: ({ user }) => user },
+  { id: 'prefix', head: 'Begins with', track: '96px', cell: ({ prefix }) => <code>{prefix}…</code> },
   {
     id: 'scopes',
     head: 'Scopes',
-    track: 'minmax(180px,2fr)',
+    track: 'minmax(216px,2fr)',
     title: ({ scopes }) => scopes.join(', '),
     cell: ({ scopes }) => <span className="text-ink-2">{scopes.join(', ')}</span>,
   },
   {
     id: 'limit',
     head: 'Sessions',
-    track: '90px',
+    track: '76px',
     align: 'right',
     explain: 'Maximum number of sessions that the key can have open at the same time',
     cell: ({ max_sessions: limit }) =>
@@ -48,7 +48,7 @@ const columnsFor = (revoke: (key: ApiKeyView) => void): readonly Column<ApiKeyVi
         formatCount(limit)
       ),
   },
-  { id: 'created', head: 'Created', track: '100px', align: 'right', cell: (key) => <Age iso={key.created_at} /> },
+  { id: 'created', head: 'Created', track: '92px', align: 'right', cell: (key) => <Age iso={key.created_at} /> },
   {
     id: 'used',
     head: 'Last used',
@@ -75,8 +75,8 @@ const columnsFor = (revoke: (key: ApiKeyView) => void): readonly Column<ApiKeyVi
   {
     id: 'state',
     head: <span className="sr-only">Revoke</span>,
-    track: '130px',
-    phone: '110px',
+    track: '152px',
+    phone: '148px',
     align: 'right',
     cell: (key) =>
       key.revoked_at === null && isExpired(key) ? (
