@@ -5,6 +5,7 @@ import { PalestraError } from '@palestra/protocol';
 import { cookieOf } from '../accounts/cookies.ts';
 import { type LoadedShare, SHARE_COOKIE, ShareAccess } from '../accounts/share-access.ts';
 import { Database } from '../platform/database/database.ts';
+import { PLAIN_STYLE_SOURCE } from '../platform/http/plain-page.ts';
 import { UnauthenticatedRateLimit } from '../platform/http/unauthenticated-rate-limit.ts';
 import { CLOCK, PUBLIC_ORIGIN, type PublicOrigin } from '../platform/tokens.ts';
 import { ShareImages } from './share-image.service.ts';
@@ -13,7 +14,7 @@ import type { Preview } from './share-preview.service.ts';
 import { haveRollouts, presentScope, selectRunNames } from './share-scope.ts';
 
 const HEADERS = {
-  'content-security-policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'content-security-policy': `default-src 'none'; style-src ${PLAIN_STYLE_SOURCE}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
   'x-robots-tag': 'noindex',

@@ -1,3 +1,4 @@
+import { plainPage } from '../platform/http/plain-page.ts';
 import { HEIGHT, WIDTH } from './share-chart.ts';
 import type { Preview } from './share-preview.service.ts';
 
@@ -7,6 +8,8 @@ const escape = (text: string): string => text.replace(/[&<>"']/g, (character) =>
 const MOST = 300;
 /** Characters that change the direction of the text after them, which would turn around what the chat shows beside it. */
 const DIRECTIONS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+const NO_INDEX = '<meta name="robots" content="noindex">';
 
 /** A text on one line, as it is shown in a chat. */
 function line(text: string): string {
@@ -25,9 +28,10 @@ export function sharePage(preview: Preview, { target, url }: { target: string; u
   const title = escape(line(preview.title));
   const description = escape(line(preview.description));
   const image = escape(`${url}/image.png`);
-  return page(
-    `${title} · Palestra`,
-    `<meta property="og:type" content="article">
+  return plainPage({
+    title: `${title} · Palestra`,
+    head: `${NO_INDEX}
+<meta property="og:type" content="article">
 <meta property="og:site_name" content="Palestra">
 <meta property="og:url" content="${escape(url)}">
 <meta property="og:title" content="${title}">
@@ -40,29 +44,14 @@ export function sharePage(preview: Preview, { target, url }: { target: string; u
 <meta name="twitter:card" content="summary_large_image">
 <meta name="description" content="${description}">
 <meta http-equiv="refresh" content="0; url=${escape(target)}">`,
-    `<p><a href="${escape(target)}">${title}</a></p>`,
-  );
+    main: `<p><a href="${escape(target)}">${title}</a></p>`,
+  });
 }
 
 /** The page for a link that is unknown, deleted or expired. */
 export const sharePageGone = (): string =>
-  page(
-    'This link has ended · Palestra',
-    '',
-    '<h1>This link has ended</h1><p>It expired, was revoked, or is mistyped. Ask the sender for a new one.</p>',
-  );
-
-function page(title: string, head: string, body: string): string {
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>${title}</title>
-<meta name="viewport" content="width=device-width">
-<meta name="robots" content="noindex">
-${head}
-</head>
-<body>${body}</body>
-</html>
-`;
-}
+  plainPage({
+    title: 'This link has ended · Palestra',
+    head: NO_INDEX,
+    main: '<h1>This link has ended</h1><p>It expired, was revoked, or is mistyped. Ask the sender for a new one.</p>',
+  });
