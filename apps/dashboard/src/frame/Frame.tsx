@@ -180,9 +180,7 @@ function Rail({ me }: { me: MeView | undefined }) {
           <Icon name={folded ? 'unfold' : 'fold'} />
         </button>
         <ThemeButton />
-        <span className="max-[560px]:hidden">
-          <HelpDialog />
-        </span>
+        <HelpDialog />
       </div>
     </div>
   );
@@ -228,7 +226,7 @@ export function Frame() {
   else if (mayBeGuest && share.data !== undefined) content = <SignIn detail={<NotShared share={share.data} />} />;
   else if (me.error instanceof ApiError) content = <ErrorState error={me.error} retry={() => void me.refetch()} />;
 
-  if (isStranger) return <StrangerFrame>{content}</StrangerFrame>;
+  if (isStranger || (me.data === undefined && me.isError)) return <StrangerFrame>{content}</StrangerFrame>;
   return (
     <TopBarSlot value={slot}>
       <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-20 focus:bg-paper-0 focus:p-2">
@@ -250,7 +248,7 @@ export function Frame() {
   );
 }
 
-/** The frame of the sign-in form: no navigation, because nothing can be opened yet. */
+/** The frame without a session or a server: no navigation, because nothing can be opened. */
 function StrangerFrame({ children }: { children: ReactNode }) {
   return (
     <div className="grid h-full grid-rows-[44px_minmax(0,1fr)]">

@@ -64,7 +64,7 @@ export function HelpDialog() {
       <button
         type="button"
         onClick={() => setOpen(true)}
-        className="grid size-[28px] place-items-center rounded-[4px] hover:bg-paper-2"
+        className="grid size-[28px] place-items-center rounded-[4px] hover:bg-paper-2 max-[560px]:hidden"
         aria-label="Keyboard shortcuts"
         aria-keyshortcuts="?"
       >

@@ -32,7 +32,7 @@ export function Menu({
         {button}
       </DropdownMenu.Trigger>
       <DropdownMenu.Portal>
-        <DropdownMenu.Content loop align={align} sideOffset={4} className={floating} aria-label={label}>
+        <DropdownMenu.Content loop align={align} sideOffset={4} collisionPadding={8} className={floating} aria-label={label}>
           {children}
         </DropdownMenu.Content>
       </DropdownMenu.Portal>

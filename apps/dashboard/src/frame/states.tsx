@@ -60,7 +60,7 @@ export function ErrorState({ error, retry }: { error: unknown; retry?: () => voi
   return (
     <State title={titles[known?.code ?? ''] ?? 'The page could not be loaded'}>
       <p className="text-ink-2">{text}</p>
-      <p className="text-ink-3">Nothing changed on the server.</p>
+      {known?.code !== 'network' && <p className="text-ink-3">Nothing changed on the server.</p>}
       <div className="flex flex-wrap items-center gap-2">
         {retry && known?.code !== 'account_needed' && (
           <button type="button" className="button" onClick={retry}>
