@@ -162,13 +162,8 @@ function Environments({ rows }: { rows: Pair['environments'] }) {
               {one.environment ?? 'No environment'}
             </th>
             <td className="num pl-4 strong">{formatDifference('reward_mean', one.difference)}</td>
-<<<<<<< HEAD
             <td className="num pl-4 text-ink-2 max-[560px]:pl-2">{intervalText('reward_mean', one) ?? 'No interval'}</td>
             <td className="num pl-4 text-ink-2 max-[560px]:hidden">p {one.p_holm === null ? UNKNOWN : formatP(one.p_holm)}</td>
-=======
-            <td className="num pl-4 text-ink-2">{intervalText('reward_mean', one) ?? 'No interval'}</td>
-            <td className="num pl-4 text-ink-2">p {one.p_holm === null ? UNKNOWN : formatP(one.p_holm)}</td>
->>>>>>> 645b85c4 (Name alerts and webhooks in the audit log, and keep errors and comparisons inside a phone)
             <td className="num pl-4 text-ink-3 max-[560px]:hidden">
               {one.method === 'paired' ? 'Paired by' : 'Unpaired,'} {plural(one.tasks, 'task')}
             </td>
