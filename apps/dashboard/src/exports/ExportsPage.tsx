@@ -23,7 +23,7 @@ const columns: Column<RolloutExportView>[] = [
   {
     id: 'run',
     head: 'Run',
-    track: 'minmax(124px,1.4fr)',
+    track: 'minmax(110px,1.4fr)',
     phone: 'minmax(0,1fr)',
     title: (job) => job.run ?? undefined,
     cell: (job) => job.run ?? 'All runs',
@@ -31,7 +31,7 @@ const columns: Column<RolloutExportView>[] = [
   {
     id: 'query',
     head: 'Query',
-    track: 'minmax(92px,2fr)',
+    track: 'minmax(106px,2fr)',
     title: queryText,
     cell: (job) => <span className="mono text-ink-2">{queryText(job)}</span>,
   },

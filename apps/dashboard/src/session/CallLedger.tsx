@@ -16,7 +16,7 @@ import { PlainText } from '../text/PlainText.tsx';
 
 /** A narrow page hides the column with the start of the call; a phone also input, result and latency, which the open row shows. */
 const grid =
-  'grid-cols-[36px_minmax(84px,130px)_minmax(90px,1fr)_minmax(100px,1.3fr)_60px_116px_72px_84px] max-[1400px]:grid-cols-[36px_minmax(72px,110px)_minmax(90px,1fr)_minmax(100px,1.3fr)_60px_116px_72px] max-[560px]:grid-cols-[32px_minmax(0,1fr)_60px_116px]';
+  'grid-cols-[36px_minmax(84px,130px)_minmax(90px,1fr)_minmax(100px,1.3fr)_60px_116px_72px_100px] max-[1400px]:grid-cols-[36px_minmax(72px,110px)_minmax(90px,1fr)_minmax(100px,1.3fr)_60px_116px_72px] max-[560px]:grid-cols-[44px_minmax(0,1fr)_60px_116px]';
 const heads: [string, string][] = [
   ['#', 'justify-end'],
   ['Tool', ''],

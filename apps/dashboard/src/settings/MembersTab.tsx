@@ -43,7 +43,7 @@ const columnsFor = ({ me, owner, change, link, remove }: MemberActions): readonl
     id: 'role',
     head: 'Role',
     track: '120px',
-    phone: '100px',
+    phone: '98px',
     explain: 'Owners can change settings and members, and create organisations',
     cell: (member) =>
       owner ? (
@@ -66,10 +66,10 @@ const columnsFor = ({ me, owner, change, link, remove }: MemberActions): readonl
     id: 'actions',
     head: <span className="sr-only">Actions</span>,
     track: 'minmax(240px,1fr)',
-    phone: '164px',
+    phone: '168px',
     align: 'right',
     cell: (member) => (
-      <span className="inline-grid grid-cols-[96px_72px] justify-items-end max-[560px]:grid-cols-[84px_64px]">
+      <span className="inline-grid grid-cols-[96px_72px] justify-items-end max-[560px]:grid-cols-[auto_auto] max-[560px]:gap-x-2">
         {(owner || member.id === me) && (
           <button type="button" className="link" onClick={() => link(member)} aria-label={`Sign-in link for ${member.name}`}>
             Sign-in link
