@@ -47,16 +47,15 @@ export function RunsPage() {
     },
     [setSelected],
   );
-  const wide = useMedia('(min-width: 1500px)');
+  const wide = useMedia('(min-width: 1800px)');
   const read = useMemo(() => uniqueRuns(pages.data?.pages ?? []), [pages.data]);
   const total = pages.data?.pages.at(-1)?.total;
   const first = pages.isPlaceholderData ? undefined : pages.data?.pages[0];
   const now = useQuery(runsNowQuery(request, snapshot, first, pages.dataUpdatedAt)).data;
   const { runs, fresh } = useMemo(() => runsWithNews(read, total ?? 0, now), [read, total, now]);
-  const tagged = runs.some(({ tags }) => tags.length > 0);
   const columns = useMemo(
-    () => runColumns({ has: (run) => selected.some(({ ref }) => ref === refOf(run)), toggle }, wide, tagged),
-    [selected, toggle, wide, tagged],
+    () => runColumns({ has: (run) => selected.some(({ ref }) => ref === refOf(run)), toggle }, wide, runs),
+    [selected, toggle, wide, runs],
   );
   const behind = runs.filter(({ pending }) => pending !== null);
   useKeys({ x: () => focused && toggle(focused), '/': () => search.current?.focus() });

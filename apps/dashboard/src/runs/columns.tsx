@@ -9,6 +9,7 @@ import { hasInferredSteps } from '../run/Step.tsx';
 import type { Column } from '../table/DataTable.tsx';
 import { RunName } from '../run/RunName.tsx';
 import { PlainText } from '../text/PlainText.tsx';
+import { namesWithoutOwner } from './short-names.ts';
 
 const newest = 'over the newest 10 training steps; over all rollouts if no step is known';
 
@@ -55,15 +56,27 @@ const WIDE = new Set(['environments', 'type', 'source', 'model', 'tokens', 'owne
 export const TWO_LINES = 42;
 
 /** The columns of the list of runs, in a window that is wide or not, with tags if any run has some. */
-export function runColumns(selected: Selection, wide: boolean, tagged: boolean): Column<ListedRun>[] {
-  return allColumns(selected, wide).filter(({ id }) => (wide || !WIDE.has(id)) && (tagged || id !== 'tags'));
+export function runColumns(selected: Selection, wide: boolean, runs: readonly ListedRun[]): Column<ListedRun>[] {
+  const tagged = runs.some(({ tags }) => tags.length > 0);
+  return allColumns(selected, wide, runs).filter(({ id }) => (wide || !WIDE.has(id)) && (tagged || id !== 'tags'));
 }
 
-/** Environments and model, in a window without columns for them. */
-const originOf = ({ environments, origin }: ListedRun): string =>
-  [environments.map((name) => name.split('/').at(-1)).join(', '), origin?.model?.split('/').at(-1)].filter(Boolean).join(' · ') || UNKNOWN;
+const CHARACTER_PX = 7;
+const MAX_CHARACTERS = 64;
+/** A column of `least` px or more. Columns of texts share the width of the table by the lengths of their longest texts. */
+function textTrack(least: number, texts: readonly string[]): string {
+  const longest = texts.reduce((most, text) => Math.max(most, text.length), 0);
+  return `minmax(${least}px,${Math.max(least, Math.min(MAX_CHARACTERS, longest) * CHARACTER_PX)}fr)`;
+}
 
-function allColumns(selected: Selection, wide: boolean): Column<ListedRun>[] {
+function allColumns(selected: Selection, wide: boolean, runs: readonly ListedRun[]): Column<ListedRun>[] {
+  const environmentNames = namesWithoutOwner(runs.flatMap(({ environments }) => environments));
+  const modelNames = namesWithoutOwner(runs.flatMap(({ origin }) => origin?.model ?? []));
+  const environmentsOf = (run: ListedRun) => run.environments.map((name) => environmentNames.get(name) ?? name).join(', ') || UNKNOWN;
+  const modelOf = ({ origin }: ListedRun) => (origin?.model ? (modelNames.get(origin.model) ?? origin.model) : UNKNOWN);
+  const ownerOf = ({ origin }: Pick<ListedRun, 'origin'>) => origin?.user ?? origin?.agent ?? UNKNOWN;
+  /** Environments and model, in a window without columns for them. */
+  const originOf = (run: ListedRun) => [environmentsOf(run), modelOf(run)].filter((name) => name !== UNKNOWN).join(' · ') || UNKNOWN;
   return [
     {
       id: 'selected',
@@ -83,7 +96,7 @@ function allColumns(selected: Selection, wide: boolean): Column<ListedRun>[] {
       id: 'state',
       head: 'Newest',
       explain: 'Time of the newest event; a filled dot means live',
-      track: '62px',
+      track: '72px',
       phone: '62px',
       cell: (run) => (
         <span className="flex items-center gap-[7px] text-ink-3">
@@ -96,7 +109,10 @@ function allColumns(selected: Selection, wide: boolean): Column<ListedRun>[] {
     {
       id: 'name',
       head: 'Run',
-      track: 'minmax(260px,4fr)',
+      track: textTrack(
+        260,
+        runs.map(({ name }) => name),
+      ),
       phone: 'line',
       title: (run) =>
         [run.name, typeOf(run), run.tags.join(', '), `since ${formatAbsolute(run.created_at)}`, ownerTitle(run)].filter(Boolean).join('\n'),
@@ -108,6 +124,7 @@ function allColumns(selected: Selection, wide: boolean): Column<ListedRun>[] {
             search={{}}
             className="block truncate strong hover:text-accent"
             aria-label={run.name}
+            data-full={run.name}
             tabIndex={-1}
           >
             <RunName name={run.name} />
@@ -120,9 +137,9 @@ function allColumns(selected: Selection, wide: boolean): Column<ListedRun>[] {
       id: 'environments',
       head: 'Environments',
       explain: 'Environments of the rollouts',
-      track: 'minmax(104px,1.5fr)',
+      track: textTrack(104, runs.map(environmentsOf)),
       title: (run) => run.environments.join(', '),
-      cell: (run) => <span className="text-ink-2">{run.environments.map((name) => name.split('/').at(-1)).join(', ') || UNKNOWN}</span>,
+      cell: (run) => <span className="text-ink-2">{environmentsOf(run)}</span>,
     },
     {
       id: 'type',
@@ -136,7 +153,10 @@ function allColumns(selected: Selection, wide: boolean): Column<ListedRun>[] {
       id: 'source',
       head: 'Source',
       explain: 'Trainer that uploaded the newest rollout',
-      track: 'minmax(64px,0.7fr)',
+      track: textTrack(
+        64,
+        runs.map(({ origin }) => origin?.source ?? ''),
+      ),
       title: (run) => run.origin?.source ?? undefined,
       cell: (run) => <span className="text-ink-3">{run.origin?.source ?? UNKNOWN}</span>,
     },
@@ -144,11 +164,11 @@ function allColumns(selected: Selection, wide: boolean): Column<ListedRun>[] {
       id: 'model',
       head: 'Model',
       explain: 'Model and trainer of the newest rollout',
-      track: 'minmax(84px,1.2fr)',
+      track: textTrack(84, runs.map(modelOf)),
       title: (run) => [run.origin?.model, run.origin?.source && `uploaded by ${run.origin.source}`].filter(Boolean).join('\n'),
       cell: (run) => (
         <span className="text-ink-3">
-          <PlainText text={run.origin?.model?.split('/').at(-1) ?? UNKNOWN} />
+          <PlainText text={modelOf(run)} />
         </span>
       ),
     },
@@ -168,13 +188,13 @@ function allColumns(selected: Selection, wide: boolean): Column<ListedRun>[] {
       id: 'reward',
       head: 'Mean reward',
       explain: `Mean reward by step, and ${newest}`,
-      track: '174px',
+      track: wide ? '204px' : '168px',
       phone: 'minmax(0,1fr)',
       title: (run) =>
         `${leftOutOf(run)}; mean of the whole run ${formatReward(run.avg_rollout_reward)}, ${formatCount(run.num_scored)} of ${formatCount(run.num_rollouts)} rollouts`,
       cell: (run) => (
         <span className="flex items-center gap-[6px]">
-          <Sparkline values={run.sparkline} label="Mean reward" />
+          <Sparkline values={run.sparkline} label="Mean reward" width={wide ? 100 : 64} />
           <span className="strong tabular-nums">{formatReward(run.recent?.reward)}</span>
           <span className="label">{windowOf(run).replace('last ', '')}</span>
         </span>
@@ -243,18 +263,21 @@ function allColumns(selected: Selection, wide: boolean): Column<ListedRun>[] {
       head: 'Owner',
       explain:
         'User and API key of the session of the newest rollout. Without a session: the agent that its upload names. Palestra does not store who uploaded a rollout.',
-      track: 'minmax(54px,0.9fr)',
+      track: textTrack(64, runs.map(ownerOf)),
       title: (run) => ownerTitle(run),
       cell: ({ origin }) => (
         <span className={origin?.user ? 'text-ink-2' : 'text-ink-3'}>
-          <PlainText text={origin?.user ?? origin?.agent ?? UNKNOWN} />
+          <PlainText text={ownerOf({ origin })} />
         </span>
       ),
     },
     {
       id: 'tags',
       head: 'Tags',
-      track: 'minmax(36px,0.8fr)',
+      track: textTrack(
+        44,
+        runs.map(({ tags }) => tags.join('     ')),
+      ),
       title: (run) => run.tags.join(', '),
       cell: (run) => (
         <span className="flex gap-1">
