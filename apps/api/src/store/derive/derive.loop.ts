@@ -36,8 +36,8 @@ export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown
   readonly #stopping = new AbortController();
   readonly #lanes: LaneLocks;
   #due: Promise<DueStages> | null = null;
-  /** Aborted when a loop has no more work. */
-  #worked = new AbortController();
+  /** Ends the pause of idle loops. */
+  #wake = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -86,6 +86,7 @@ export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown
 
   async onApplicationShutdown(): Promise<void> {
     this.#stopping.abort();
+    this.#wake.abort();
     await this.#running;
     await this.#lanes.close();
   }
@@ -99,7 +100,7 @@ export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown
         if (!isBusy && !(await this.#dueStages())[stage]) continue;
         const wasBusy = isBusy;
         isBusy = await this.#batchOfAnyLane(await due(), turn, batch);
-        if (wasBusy && !isBusy) this.#worked.abort();
+        if (wasBusy && !isBusy) this.#wake.abort();
       } catch (error) {
         if (signal.aborted) return;
         isBusy = false;
@@ -116,9 +117,8 @@ export class DeriveLoop implements OnApplicationBootstrap, OnApplicationShutdown
   }
 
   async #selectDue(): Promise<DueStages> {
-    this.#worked = new AbortController();
-    const signal = AbortSignal.any([this.#stopping.signal, this.#worked.signal]);
-    await delay(IDLE_MS, undefined, { signal }).catch(() => {});
+    this.#wake = new AbortController();
+    await delay(IDLE_MS, undefined, { signal: this.#wake.signal }).catch(() => {});
     this.#stopping.signal.throwIfAborted();
     const due = await this.#lanes.select<DueStages>('derive-due-stages', DUE_STAGES);
     return { ...due, upkeep: due.upkeep || this.derive.mayBeOutdated() };

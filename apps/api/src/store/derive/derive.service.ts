@@ -48,7 +48,7 @@ const RETRY_MS = 2_000;
 /** Rollouts per statement, and bytes of their messages in memory. A larger rollout is derived alone. */
 const BATCH = 400;
 const BATCH_BYTES = 32 * 1024 * 1024;
-/** Messages of a rollout that is derived: some 400 bytes of memory each. One with more is stored and readable, and has no figures. */
+/** Messages of a rollout that is derived: some 1.2 kB of memory each. One with more is stored and readable, and has no figures. */
 const MAX_MESSAGES = 500_000;
 /** Runs whose steps are inferred in one round. */
 const INFERRED_RUNS = 20;

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** Runs whose steps must be inferred again, except `without`. Plan: a scan of runs' small table; bounded. */
+/** Runs whose steps must be inferred again, except `without`. Plan: Index Scan using runs_inference_due_idx (partial), bounded. */
 export async function selectDueRuns(pool: pg.Pool, limit: number, without: readonly number[]): Promise<number[]> {
   const { rows } = await pool.query<{ seq: number }>(
     'SELECT seq FROM runs WHERE inference_due AND deleted_at IS NULL AND NOT seq = ANY($2::int[]) ORDER BY seq LIMIT $1',
