@@ -182,17 +182,17 @@ describe('comparisons agree with scipy, statsmodels and NumPy', () => {
 
   test('causes: the effect of a property and its part, clustered by group, and intervals of shares', () => {
     for (const [at, rows] of data.effects.entries()) {
+      type Row = (typeof rows)[number];
+      const sums = (members: readonly Row[]) => {
+        const having = members.filter(([, has]) => has === 1);
+        const sum = (of: readonly Row[]) => of.reduce((total, [reward]) => total + reward, 0);
+        return { n: members.length, s: sum(members), n1: having.length, s1: sum(having) };
+      };
+      // Groups with an even number are of one environment, the others of another.
       const side = (now: number) => {
-        const groups = groupBy(
-          rows.filter((row) => row[2] === now),
-          (row) => row[3],
-        );
-        return momentsOf(
-          [...groups.values()].map((members) => {
-            const having = members.filter(([, has]) => has === 1);
-            const sum = (of: typeof members) => of.reduce((total, [reward]) => total + reward, 0);
-            return { n: members.length, s: sum(members), n1: having.length, s1: sum(having) };
-          }),
+        const own = rows.filter((row) => row[2] === now);
+        return [...groupBy(own, (row) => row[3] % 2).values()].map((stratum) =>
+          momentsOf([...groupBy(stratum, (row) => row[3]).values()].map(sums)),
         );
       };
       const { effect, share, contribution } = changeOf({ now: side(1), before: side(0) })!;

@@ -82,42 +82,46 @@ def pooled(before, now):
 
 def clustered(values, columns, groups):
     """Least squares with errors clustered by group."""
-    return sm.OLS(values, np.column_stack(columns)).fit(cov_type="cluster", cov_kwds={"groups": groups, "use_correction": True})
+    return sm.OLS(values, np.column_stack(columns).astype(float)).fit(cov_type="cluster", cov_kwds={"groups": groups, "use_correction": True})
 
 
-def effective(having, groups):
-    """Share and effective rollouts of a side: the design effect, and Student's t for its groups (Korn and Graubard 1998)."""
-    count, share = len(having), having.mean()
-    if share in (0, 1) or len(set(groups)) < 2:
-        return share, count
-    fit = clustered(having, [np.ones(count)], groups)
-    deff = max(1.0, fit.bse[0] ** 2 / (share * (1 - share) / count))
-    scale = 1.0 if deff == 1.0 else (stats.norm.ppf(0.975) / stats.t.ppf(0.975, len(set(groups)) - 1)) ** 2
-    return share, count / deff * scale
+def effective(share, count, groups, squares):
+    """Effective rollouts of a side: the design effect, and Student's t for its groups (Korn and Graubard 1998)."""
+    if share in (0, 1):
+        return count
+    deff = max(1.0, groups / (groups - 1) * squares / count**2 / (share * (1 - share) / count))
+    return count if deff == 1.0 else count / deff * (stats.norm.ppf(0.975) / stats.t.ppf(0.975, groups - 1)) ** 2
 
 
 def effect(rows):
-    """[reward, has the property, is now, group]: coefficient, its part of the change with interval and p value, interval of the share."""
+    """[reward, has the property, is now, group]: coefficient, its part of the change with interval and p value, interval of the share.
+
+    Groups with an even number are of one environment, the others of another.
+    """
     reward, having, now, groups = np.array(rows, dtype=float).T
-    ones = np.ones(len(reward))
-    fit = clustered(reward, [ones, having, now], groups)
-    shift = clustered(having, [ones, now], groups)
+    fit = clustered(reward, [np.ones(len(reward)), having, now], groups)
     coefficient, variance = fit.params[1], fit.cov_params()[1][1]
-    change, spread = shift.params[1], shift.cov_params()[1][1]
+    # The share of each environment and side; the difference weighs environments by their rollouts.
+    cells = [(side, one) for side in (1, 0) for one in (0, 1) if ((now == side) & (groups % 2 == one)).any()]
+    members = [(now == side) & (groups % 2 == one) for side, one in cells]
+    shift = clustered(having, members, groups)
+    weights = np.array([(1 if side else -1) * own.sum() / (now == side).sum() for (side, _), own in zip(cells, members)])
+    change, spread = weights @ shift.params, weights @ shift.cov_params() @ weights
     error = np.sqrt(change**2 * variance + coefficient**2 * spread + variance * spread)
-    parts, counts, sides = [], [], []
+    residuals = having - shift.fittedvalues
+    sides = []
     for side in (1, 0):
         own = now == side
-        residuals = having[own] - having[own].mean()
-        sums = [residuals[groups[own] == group].sum() for group in set(groups[own])]
-        parts.append(np.square(sums).sum() / own.sum() ** 2)
-        counts.append(len(sums))
-        sides.append(effective(having[own], groups[own]))
-    df = sum(parts) ** 2 / sum(part**2 / (count - 1) for part, count in zip(parts, counts))
+        sums = [residuals[groups == group].sum() for group in set(groups[own])]
+        squares = np.square(sums).sum()
+        share = having[own].mean()
+        free = max(1, len(sums) - sum(one == side for one, _ in cells))
+        sides.append((squares / own.sum() ** 2, free, share, effective(share, own.sum(), len(sums), squares)))
+    df = sum(side[0] for side in sides) ** 2 / sum(side[0] ** 2 / side[1] for side in sides)
     student = stats.t(df)
     value = change * coefficient
     half = student.ppf(0.975) * error
-    (b, of_b), (a, of_a) = sides
+    (_, _, b, of_b), (_, _, a, of_a) = sides
     low_a, high_a = proportion_confint(a * of_a, of_a, method="wilson")
     low_b, high_b = proportion_confint(b * of_b, of_b, method="wilson")
     newcombe = [b - a - np.hypot(b - low_b, high_a - a), b - a + np.hypot(high_b - b, a - low_a)]

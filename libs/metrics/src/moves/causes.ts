@@ -38,29 +38,39 @@ export function newcombeInterval(before: { share: number; of: number }, now: { s
  * interval of the share counts effective rollouts, and both variances are clustered by group (docs/reference/metrics.md#moves). Null without
  * rewards on one side.
  */
-export function changeOf(sides: Sides): PropertyChange | null {
-  const { now, before } = sides;
-  if (now.n === 0 || before.n === 0) return null;
-  const [first, other] = [shareOf(before), shareOf(now)];
+export function changeOf({ now, before }: Sides): PropertyChange | null {
+  const [to, from] = [sideOf(now), sideOf(before)];
+  if (to.moments.n === 0 || from.moments.n === 0) return null;
+  const [first, other] = [shareOf(from), shareOf(to)];
   const difference = other.share - first.share;
-  const effect = effectOf(sides);
+  const effect = effectOf(to.moments, from.moments);
   return {
     share: { now: other.share, before: first.share, difference, ...newcombeInterval(first, other) },
     effect: effect?.value ?? null,
-    contribution: effect && contributionOf(sides, difference, effect),
+    contribution: effect && contributionOf(to, from, difference, effect),
   };
 }
 
-/** The sum over groups of `(n1 − share·n)²`. */
-const squaresOfShare = (moments: Moments, share: number): number => squaresOf(moments, { n1: 1, n: -share });
+interface Side {
+  moments: Moments;
+  /** Environments with a reward. */
+  strata: number;
+  /** Sum over groups of `(n1 − share·n)²`, with the share of their environment: how many rollouts are of which environment is no chance. */
+  squares: number;
+}
+
+function sideOf(strata: readonly Moments[]): Side {
+  const known = strata.filter(({ n }) => n > 0);
+  const squares = known.reduce((sum, one) => sum + squaresOf(one, { n1: 1, n: -one.n1 / one.n }), 0);
+  return { moments: addMoments(known), strata: known.length, squares };
+}
 
 const Z = 1.959_963_984_540_054;
 
 /** `of`: effective rollouts. With few groups their variance is uncertain itself: fewer rollouts count (Korn and Graubard 1998). */
-function shareOf(moments: Moments): { share: number; of: number } {
-  const { n, n1, groups } = moments;
+function shareOf({ moments: { n, n1, groups }, squares }: Side): { share: number; of: number } {
   const share = n1 / n;
-  const of = effectiveCount(share, { scored: n, clusters: groups, squares: squaresOfShare(moments, share) });
+  const of = effectiveCount(share, { scored: n, clusters: groups, squares });
   return { share, of: groups < 2 || of === n ? of : of * (Z / jstat.jStat.studentt.inv(0.975, groups - 1)) ** 2 };
 }
 
@@ -71,14 +81,17 @@ interface Effect {
 }
 
 /** The variance of a product of independent estimates (Goodman 1960), with Student's t. */
-function contributionOf({ now, before }: Sides, difference: number, effect: Effect): Contribution | null {
-  if (now.groups < 2 || before.groups < 2) return null;
-  // Each side by itself, so that the degrees of freedom are those of Welch and Satterthwaite: a step has far fewer groups than its baseline.
-  const [a, b] = [now, before].map((side) => squaresOfShare(side, side.n1 / side.n) / side.n ** 2) as [number, number];
-  const spread = (a + b) * correction([now, before], 2);
+function contributionOf(now: Side, before: Side, difference: number, effect: Effect): Contribution | null {
+  const sides = [now, before];
+  if (sides.some(({ moments }) => moments.groups < 2)) return null;
+  const [a, b] = sides.map(({ squares, moments }) => squares / moments.n ** 2) as [number, number];
+  const strata = now.strata + before.strata;
+  const spread = (a + b) * correction([now.moments, before.moments], strata);
   const variance = difference ** 2 * effect.variance + effect.value ** 2 * spread + effect.variance * spread;
-  const groups = now.groups + before.groups;
-  const df = a + b === 0 ? groups - 2 : (a + b) ** 2 / (a ** 2 / (now.groups - 1) + b ** 2 / (before.groups - 1));
+  // As Welch and Satterthwaite: a step has far fewer groups than its baseline.
+  const [free, other] = sides.map((side) => Math.max(1, side.moments.groups - side.strata)) as [number, number];
+  const df =
+    a + b === 0 ? Math.max(1, now.moments.groups + before.moments.groups - strata) : (a + b) ** 2 / (a ** 2 / free + b ** 2 / other);
   return { ...known(estimate(difference * effect.value, Math.sqrt(variance), df)), isSeparable: effect.isSeparable };
 }
 
@@ -96,10 +109,10 @@ function correction(sides: readonly Moments[], coefficients: number): number {
  * (`statsmodels` `OLS(…).fit(cov_type="cluster")`; Liang and Zeger 1986): rollouts of a step are compared with others of the same step. If no
  * side has rollouts both with and without it, both sides together.
  */
-function effectOf({ now, before }: Sides): Effect | null {
+function effectOf(now: Moments, before: Moments): Effect | null {
   const apart = [now, before];
   const isSeparable = apart.some((side) => weightOf(side) > 0);
-  const strata = isSeparable ? apart : [addMoments(now, before)];
+  const strata = isSeparable ? apart : [addMoments(apart)];
   const weight = strata.reduce((sum, one) => sum + weightOf(one), 0);
   if (weight === 0) return null;
   const value = strata.reduce((sum, one) => sum + one.s1 - (one.n1 / one.n) * one.s, 0) / weight;
@@ -183,10 +196,11 @@ export function rankCauses<Cause extends { contribution: Contribution | null; is
   difference: number,
 ): { cause: Cause; explained: number | null; isLikely: boolean }[] {
   const corrected = holm(causes.map(({ contribution }) => contribution?.p ?? null));
+  // Rounded: equal parts that are summed in another order stay in the given order.
   const weight = ({ contribution, isSymptom }: Cause) =>
     contribution === null || difference === 0
       ? -Number.MAX_VALUE
-      : (contribution.value / difference) * (contribution.isSeparable && !isSymptom ? 1 : 0.5);
+      : Number(((contribution.value / difference) * (contribution.isSeparable && !isSymptom ? 1 : 0.5)).toFixed(9));
   return causes
     .map((cause, at) => {
       const explained = cause.contribution === null || difference === 0 ? null : cause.contribution.value / difference;

@@ -22,10 +22,10 @@ export interface Moments {
   s1s1: number;
 }
 
-/** The rollouts of a step, and those before it. */
+/** The rollouts of a step, and those before it, by environment. */
 export interface Sides {
-  now: Moments;
-  before: Moments;
+  now: readonly Moments[];
+  before: readonly Moments[];
 }
 
 export interface GroupSums {
@@ -58,8 +58,11 @@ export function momentsOf(groups: readonly GroupSums[]): Moments {
   };
 }
 
-export const addMoments = (a: Moments, b: Moments): Moments =>
-  Object.fromEntries(Object.entries(a).map(([name, value]) => [name, value + b[name as keyof Moments]])) as unknown as Moments;
+export function addMoments(parts: readonly Moments[]): Moments {
+  const sum = momentsOf([]);
+  for (const part of parts) for (const name of Object.keys(sum) as (keyof Moments)[]) sum[name] += part[name];
+  return sum;
+}
 
 /** What sums leave as noise of floating point, relative to their parts. */
 const NOISE = 1e-12;

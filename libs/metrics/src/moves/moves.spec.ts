@@ -107,7 +107,8 @@ const sumsOf = (group: readonly Member[]): GroupSums => {
   const sum = (members: readonly Member[]) => members.reduce((total, [reward]) => total + reward, 0);
   return { n: group.length, s: sum(group), n1: having.length, s1: sum(having) };
 };
-const sideOf = (groups: readonly (readonly Member[])[]) => momentsOf(groups.map(sumsOf));
+/** Of one environment. */
+const sideOf = (groups: readonly (readonly Member[])[]) => [momentsOf(groups.map(sumsOf))];
 /** Each rollout is a group of its own. */
 const alone = (members: readonly Member[]) => sideOf(members.map((member) => [member]));
 const meanOf = (members: readonly Member[]) => members.reduce((total, [reward]) => total + reward, 0) / members.length;
@@ -185,6 +186,22 @@ describe('what explains a move', () => {
     expect(clustered.effect).toBeCloseTo(independent.effect!, 12);
     expect(width(clustered.share)).toBeGreaterThan(2 * width(independent.share));
     expect(width(clustered.contribution!)).toBeGreaterThan(1.3 * width(independent.contribution!));
+  });
+
+  test('how many rollouts are of which environment is no chance: a tool that breaks in one of two is a likely cause', () => {
+    // As in the demo: two groups of each environment at a step, whose tool fails in every rollout of one of them.
+    const group = (solved: number, has = false) => Array.from({ length: 4 }, (_, at): Member => [at < solved ? 1 : 0, has]);
+    const good = (groups: number) => Array.from({ length: groups }, (_, at) => group(at % 2 === 0 ? 2 : 4));
+    const sides = {
+      now: [...sideOf(good(2)), ...sideOf([group(0, true), group(0, true)])],
+      before: [...sideOf(good(10)), ...sideOf(good(10))],
+    };
+    const change = changeOf(sides)!;
+    const [ranked] = rankCauses([change], 3 / 8 - 3 / 4);
+    expect(ranked!.isLikely).toBe(true);
+    const mixed = changeOf({ now: sideOf([...good(2), group(0, true), group(0, true)]), before: sideOf(good(20)) })!;
+    expect(mixed.effect).toBe(change.effect);
+    expect(mixed.contribution!.p).toBeGreaterThan(change.contribution!.p);
   });
 
   test.each([

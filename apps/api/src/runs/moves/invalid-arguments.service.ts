@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type GroupSums, type Moments, momentsOf, type Sides } from '@palestra/metrics';
+import { groupBy, type GroupSums, type Moments, momentsOf, type Sides } from '@palestra/metrics';
 import { PalestraError } from '@palestra/protocol';
 import { Database } from '../../platform/database/database.ts';
 import { UntrustedWork } from '../../platform/untrusted-work/untrusted-work.ts';
@@ -130,19 +130,18 @@ function invalidOf(sample: readonly SampleRow[], calls: readonly Call[], violati
   return { invalid, rollouts };
 }
 
-function momentsOfRows(rows: readonly SampleRow[], having: ReadonlySet<SampleRow>): Moments {
-  const groups = new Map<string, GroupSums>();
-  for (const row of rows) {
-    if (row.reward === null) continue;
-    const group = groups.get(row.cluster) ?? { n: 0, s: 0, n1: 0, s1: 0 };
-    groups.set(row.cluster, group);
-    group.n += 1;
-    group.s += row.reward;
-    if (!having.has(row)) continue;
-    group.n1 += 1;
-    group.s1 += row.reward;
-  }
-  return momentsOf([...groups.values()]);
+/** By environment. */
+function momentsOfRows(rows: readonly SampleRow[], having: ReadonlySet<SampleRow>): Moments[] {
+  const scored = rows.filter(({ reward }) => reward !== null);
+  return [...groupBy(scored, ({ env_id }) => env_id).values()].map((own) =>
+    momentsOf([...groupBy(own, ({ cluster }) => cluster).values()].map((group) => sumsOf(group, having))),
+  );
+}
+
+function sumsOf(group: readonly SampleRow[], having: ReadonlySet<SampleRow>): GroupSums {
+  const own = group.filter((row) => having.has(row));
+  const sum = (rows: readonly SampleRow[]) => rows.reduce((total, { reward }) => total + reward!, 0);
+  return { n: group.length, s: sum(group), n1: own.length, s1: sum(own) };
 }
 
 function mostFrequent(violations: readonly Violation[]): Violation {

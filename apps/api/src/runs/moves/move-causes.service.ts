@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { changeOf, mixOf, type Moments, type PropertyChange, rankCauses, type StepMove } from '@palestra/metrics';
+import { changeOf, mixOf, type Moments, momentsOf, type PropertyChange, rankCauses, type StepMove } from '@palestra/metrics';
 import { type MoveCause, PHASES } from '@palestra/protocol';
 import { printText } from '@palestra/query';
 import { MESSAGE_FLAGS } from '@palestra/rollouts';
@@ -107,7 +107,8 @@ export class MoveCauses {
         example: examples.get(cause) ?? null,
       };
     });
-    return { causes, cut: all.now.n1 < now.rollouts || all.before.n1 < before.rollouts || all.now_rollouts === MAX_ROLLOUTS };
+    const scored = (side: 'now' | 'before') => all.strata.reduce((sum, { [side]: { n1 } }) => sum + n1, 0);
+    return { causes, cut: scored('now') < now.rollouts || scored('before') < before.rollouts || all.now_rollouts === MAX_ROLLOUTS };
   }
 
   /** Null without tasks, or if the same tasks were played as often as before. */
@@ -180,9 +181,11 @@ export class MoveCauses {
 }
 
 function candidateOf(row: PropertyRow, all: PropertyRow): Candidate {
-  const change = changeOf({ now: momentsOf(row.now, all.now), before: momentsOf(row.before, all.before) });
+  const strata = new Map(row.strata.map((one) => [one.env, one]));
+  const side = (name: 'now' | 'before') => all.strata.map(({ env, [name]: every }) => momentsWith(strata.get(env)?.[name], every));
+  const change = changeOf({ now: side('now'), before: side('before') });
   const { kind, calls } = row;
-  const side = (sums: { errors: number; calls: number | null }) => ({ errors: sums.errors, calls: sums.calls ?? 0 });
+  const callsOf = (sums: { errors: number; calls: number | null }) => ({ errors: sums.errors, calls: sums.calls ?? 0 });
   return {
     kind: kind as Candidate['kind'],
     name: nameOf(row),
@@ -192,7 +195,7 @@ function candidateOf(row: PropertyRow, all: PropertyRow): Candidate {
     found: null,
     now: { rollouts: row.now_rollouts, of: all.now_rollouts },
     before: { rollouts: row.before_rollouts, of: all.before_rollouts },
-    calls: calls && { now: side(calls.now), before: side(calls.before) },
+    calls: calls && { now: callsOf(calls.now), before: callsOf(calls.before) },
     change,
     contribution: kind === 'interrupted' ? null : (change?.contribution ?? null),
     isSymptom: kind === 'turns' || kind === 'tokens',
@@ -233,9 +236,9 @@ function clausesOfInvalid({ tool, rollouts }: InvalidCalls, step: readonly Sampl
   return { clauses: [`id:${named.map(({ id }) => id).join(',')}`], found: named.length < rollouts.now.length ? named.length : null };
 }
 
-/** Every rollout has the property `all`. */
-const momentsOf = (row: MomentColumns, all: MomentColumns): Moments => ({
-  ...row,
+/** Every rollout has the property `all`. `row`: undefined where no rollout has the property. */
+const momentsWith = (row: MomentColumns | undefined, all: MomentColumns): Moments => ({
+  ...(row ?? momentsOf([])),
   groups: all.groups,
   n: all.n1,
   s: all.s1,

@@ -79,9 +79,8 @@ export interface PropertyRow {
   detail: string | null;
   now_rollouts: number;
   before_rollouts: number;
-  /** Of the groups with the property; those without it count in the row `all` only. */
-  now: MomentColumns;
-  before: MomentColumns;
+  /** By environment, of the groups with the property; those without it count in the row `all` only. */
+  strata: { env: number; now: MomentColumns; before: MomentColumns }[];
   /** Calls and errors of a tool, else null. */
   calls: { now: { errors: number; calls: number }; before: { errors: number; calls: number } } | null;
   /** The first rollout of the step that has the property. */
@@ -105,14 +104,15 @@ const side = (when: string) => `json_build_object('groups', count(*) FILTER (WHE
     ${Object.entries(MOMENTS)
       .map(([name, value]) => `'${name}', ${total(value, when)}`)
       .join(', ')})`;
-const called = (when: string) => `json_build_object('errors', ${total('p.errors', when)}, 'calls', sum(p.calls) FILTER (WHERE ${when}))`;
+const called = (name: string, when: string) =>
+  `${total('p.errors', when)} AS ${name}_errors, sum(p.calls) FILTER (WHERE ${when}) AS ${name}_calls`;
 const property = (
   kind: string,
   name: string,
   from: string,
   has = 'true',
   more = 'NULL::int AS calls, NULL::int AS errors, NULL AS detail',
-) => `SELECT '${kind}' AS kind, ${name} AS name, m.cluster, m.now, m.seq, m.reward, ${has} AS has, ${more} FROM ${from}`;
+) => `SELECT '${kind}' AS kind, ${name} AS name, m.cluster, m.env_id, m.now, m.seq, m.reward, ${has} AS has, ${more} FROM ${from}`;
 
 /**
  * Properties of the rollouts of a step ($3) and of its baseline ($4): how many rollouts have each, and the moments of their groups
@@ -143,15 +143,20 @@ property AS (
   UNION ALL ${property('tokens', "'>' || u.tokens[2]", 'member m CROSS JOIN usual u WHERE m.tokens > u.tokens[2]')}
   UNION ALL ${property('tokens', "'<' || u.tokens[1]", 'member m CROSS JOIN usual u WHERE m.tokens < u.tokens[1]')}),
 part AS MATERIALIZED (
-  SELECT kind, name, detail, cluster, now, count(*) FILTER (WHERE has) AS rollouts, (count(reward) FILTER (WHERE has))::float8 AS n,
+  SELECT kind, name, detail, env_id, cluster, now, count(*) FILTER (WHERE has) AS rollouts, (count(reward) FILTER (WHERE has))::float8 AS n,
     COALESCE(sum(reward) FILTER (WHERE has), 0) AS s, sum(calls) AS calls, sum(errors) AS errors, min(seq) FILTER (WHERE has) AS first
-  FROM property GROUP BY kind, name, detail, cluster, now)
-SELECT p.kind, p.name, p.detail, ${total('p.rollouts', 'p.now')}::int AS now_rollouts, ${total('p.rollouts', 'NOT p.now')}::int AS before_rollouts,
-  ${side('p.now')} AS now, ${side('NOT p.now')} AS before,
-  CASE WHEN p.kind = 'tool_error' THEN json_build_object('now', ${called('p.now')}, 'before', ${called('NOT p.now')}) END AS calls,
-  (min(p.first) FILTER (WHERE p.now))::text AS example
-FROM part p JOIN part w ON w.kind = 'all' AND w.cluster = p.cluster GROUP BY p.kind, p.name, p.detail HAVING sum(p.rollouts) > 0
-ORDER BY p.kind <> 'all', sum(p.rollouts) DESC, p.kind, p.name LIMIT $7`;
+  FROM property GROUP BY kind, name, detail, env_id, cluster, now),
+stratum AS (
+  SELECT p.kind, p.name, p.detail, p.env_id, ${total('p.rollouts', 'p.now')} AS now_rollouts, ${total('p.rollouts', 'NOT p.now')} AS before_rollouts,
+    ${side('p.now')} AS now, ${side('NOT p.now')} AS before, ${called('now', 'p.now')}, ${called('before', 'NOT p.now')},
+    min(p.first) FILTER (WHERE p.now) AS first
+  FROM part p JOIN part w ON w.kind = 'all' AND w.cluster = p.cluster GROUP BY p.kind, p.name, p.detail, p.env_id)
+SELECT kind, name, detail, sum(now_rollouts)::int AS now_rollouts, sum(before_rollouts)::int AS before_rollouts,
+  json_agg(json_build_object('env', env_id, 'now', now, 'before', before)) AS strata,
+  CASE WHEN kind = 'tool_error' THEN json_build_object('now', json_build_object('errors', sum(now_errors), 'calls', sum(now_calls)),
+    'before', json_build_object('errors', sum(before_errors), 'calls', sum(before_calls))) END AS calls, min(first)::text AS example
+FROM stratum GROUP BY kind, name, detail HAVING sum(now_rollouts + before_rollouts) > 0
+ORDER BY kind <> 'all', sum(now_rollouts + before_rollouts) DESC, kind, name LIMIT $7`;
 
 const INTERRUPTED = INTERRUPTED_STOPS.map((stop) => codeOf(STOP_REASONS, stop)!);
 
