@@ -114,6 +114,21 @@ export async function openPage(browser: Browser, palestra: SharedPalestra, view:
   return { page, complaints, close: () => releaseContext(warm, view) };
 }
 
+/** Counts what the reader does from now on, also after a navigation: presses of the pointer, and of keys. */
+export async function countActions(page: Page): Promise<() => number> {
+  let actions = 0;
+  await page.exposeFunction('countAction', () => {
+    actions += 1;
+  });
+  const listen = () => {
+    const count = (event: Event) => event.isTrusted && (window as unknown as { countAction: () => void }).countAction();
+    for (const type of ['pointerdown', 'keydown']) addEventListener(type, count, true);
+  };
+  await page.addInitScript(listen);
+  await page.evaluate(listen);
+  return () => actions;
+}
+
 /** A page of a browser without a session, in its own context. `refused`: statuses and paths of answers that are errors. */
 export async function openStranger(browser: Browser, { width, theme }: { width: number; theme: View['theme'] }) {
   const context = await browser.newContext({ viewport: { width, height: width < 500 ? 844 : 800 }, colorScheme: theme });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Browser, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
-import { expectSound, expectSoundInEveryView, launch, loaded, openPage, shoot, type View, visit } from './browser.ts';
+import { countActions, expectSound, expectSoundInEveryView, launch, loaded, openPage, shoot, type View, visit } from './browser.ts';
 import { messageEvents, uploadEvents } from './upload.ts';
 
 /** Why a step moved: at most two actions from the overview to the failing call, and to all rollouts in which the tool failed. */
@@ -71,19 +71,16 @@ describe('why did it move', () => {
     await visit(page, overview(), 'Reward fell by');
     const sentence = `accuse failed in ${at(MOVED).length} of ${calls} calls; ${before()} of ${earlier} before`;
     await page.getByRole('list', { name: 'Advisories' }).getByText(sentence).waitFor();
-    // 1
+    const actions = await countActions(page);
     await page.getByRole('link', { name: `Why did step ${MOVED} move?` }).click();
     const first = panel(page).getByRole('listitem').first();
     await first.getByText(sentence).waitFor();
-    await panel(page)
-      .getByText(`accuse was called with invalid arguments in ${at(MOVED).length} of ${calls} checked calls`)
-      .waitFor();
     await shoot(page, 'moves-panel');
-    // 2
     await first.getByRole('link', { name: 'Open a failing call' }).click();
     await page.waitForURL(/\/rollout\/[^#]+#m-3$/);
     expect(at(MOVED).map(({ id }) => id)).toContain(new URL(page.url()).pathname.split('/').at(-1));
     await page.getByText('Invalid arguments: suspect is missing').first().waitFor();
+    expect(actions()).toBe(2);
     expect(complaints).toEqual([]);
     await close();
   });
@@ -121,15 +118,33 @@ describe('why did it move', () => {
     await close();
   });
 
+  test('invalid arguments are a cause with the violation, its rollouts and an invalid call', async () => {
+    const { page, complaints, close } = await openPage(browser, palestra, light);
+    await visit(page, overview(`?why=${MOVED}`), 'accuse failed in');
+    const sentence = `accuse was called with invalid arguments in ${at(MOVED).length} of ${calls} checked calls; ${before()} of ${earlier} before`;
+    const cause = panel(page).getByRole('listitem').filter({ hasText: sentence });
+    await cause.getByText(/most often: must have required property '\w+'/).waitFor();
+    const actions = await countActions(page);
+    await cause.getByRole('link', { name: `Show ${at(MOVED).length} rollouts` }).click();
+    await page.getByText(`${at(MOVED).length} of ${STEPS * TASKS * SAMPLES} rollouts`).waitFor();
+    expect(actions()).toBe(1);
+    await page.goBack();
+    await cause.getByRole('link', { name: 'Open an invalid call' }).click();
+    await page.waitForURL(/\/rollout\/[^#]+#m-3$/);
+    expect(at(MOVED).map(({ id }) => id)).toContain(new URL(page.url()).pathname.split('/').at(-1));
+    expect(complaints).toEqual([]);
+    await close();
+  });
+
   test('two actions lead to all rollouts in which accuse was called incorrectly', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     await visit(page, overview(), 'Reward fell by');
-    // 1
+    const actions = await countActions(page);
     await page.getByRole('link', { name: 'Tools', exact: true }).click();
-    // 2
     await page.getByRole('link', { name: /^Show the rollouts in which accuse failed/ }).click();
     await page.getByText(`${failing.length} of ${STEPS * TASKS * SAMPLES} rollouts`).waitFor();
     expect(new URL(page.url()).searchParams.get('q')).toBe('tool.error:accuse');
+    expect(actions()).toBe(2);
     expect(complaints).toEqual([]);
     await close();
   });

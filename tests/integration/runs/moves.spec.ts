@@ -5,14 +5,9 @@ import { findMoves, groupBy } from '../../../libs/metrics/src/index.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 import { strangerOf } from './run-reads.world.ts';
 
-const [TOOL, VERSION, TASKS, NOISE, ALONE, ONE] = ['tool', 'version', 'tasks', 'noise', 'alone', 'one'].map((name) => `moves/${name}`) as [
-  string,
-  string,
-  string,
-  string,
-  string,
-  string,
-];
+const [TOOL, VERSION, TASKS, NOISE, ALONE, ONE, ARGUMENTS] = ['tool', 'version', 'tasks', 'noise', 'alone', 'one', 'arguments'].map(
+  (name) => `moves/${name}`,
+) as [string, string, string, string, string, string, string];
 
 interface Sent {
   id: string;
@@ -23,6 +18,8 @@ interface Sent {
   reward: number | null;
   /** Whether each call of `accuse` failed. */
   accuse: boolean[];
+  /** Its arguments do not fit the schema, and the tool says nothing of it. */
+  wrong?: boolean;
   version: string;
   environment: string;
   stop: string;
@@ -68,10 +65,15 @@ const runs: Record<string, Sent[]> = {
   [NOISE]: run(NOISE, 40, ({ step }) => ({ environment: step % 2 === 0 ? 'acme/whodunit' : 'acme/code' })),
   [ALONE]: run(ALONE, 12, ({ step }) => (step === 9 ? { task: null, level: 0.05 } : { task: null })),
   [ONE]: run(ONE, 1, () => ({})),
+  // From step 9 on most rollouts call accuse with other names of arguments, and earn nothing.
+  [ARGUMENTS]: run(ARGUMENTS, 12, ({ step, task, sample }) => {
+    const wrong = chance('wrong', step, task, sample) < (step >= 9 ? 0.7 : 0.05);
+    return { environment: 'palestra/whodunit', wrong, ...(wrong && { reward: 0 }) };
+  }),
 };
 
 function eventsOf(name: string, sent: Sent): object[] {
-  const { id, step, task, sample, reward, accuse, version, environment, stop, turns } = sent;
+  const { id, step, task, sample, reward, accuse, wrong, version, environment, stop, turns } = sent;
   const message = (index: number, more: object) => ({
     eventType: 'message',
     eventId: randomUUID(),
@@ -88,7 +90,7 @@ function eventsOf(name: string, sent: Sent): object[] {
       type: 'tool_call',
       name: 'accuse',
       callId: `c${at}`,
-      content: JSON.stringify(failed ? { who: 'x' } : { suspect: 'x' }),
+      content: JSON.stringify(failed || wrong ? { who: 'x' } : { suspect: 'x', weapon: 'y', room: 'z' }),
     }),
     message(2 + 2 * at, {
       type: 'tool_result',
@@ -169,6 +171,8 @@ function stepsOf(name: string, of: (sent: Sent) => boolean = () => true) {
 
 beforeAll(async () => {
   server = await sharedServer();
+  // What the environment publishes is known once somebody asked for it.
+  await server.request('GET', '/v1/environments/palestra/whodunit/discovery');
   for (const [name, sent] of Object.entries(runs)) {
     const events = sent.flatMap((one) => eventsOf(name, one));
     for (let at = 0; at < events.length; at += 2_000) {
@@ -230,6 +234,38 @@ describe('why did it move', () => {
     );
     // The example opens at its failing call.
     expect(failing(now).map(({ id }) => id)).toContain(first!.example!.rollout);
+    expect(first!.example!.index).toBe(1);
+  });
+
+  it('names arguments that do not fit the schema, without an error of the tool, and the rollouts with them', async () => {
+    const { moves } = await movesOf(ARGUMENTS);
+    expect(moves.map(({ step }) => step)).toEqual([9]);
+    const [now, before] = [runs[ARGUMENTS]!.filter(({ step }) => step === 9), runs[ARGUMENTS]!.filter(({ step }) => step >= 4 && step < 9)];
+    const wrong = (sent: readonly Sent[]) => sent.filter((one) => one.wrong === true);
+    const { causes } = await explained(ARGUMENTS, 9);
+    expect(moves[0]!.causes).toEqual(causes.slice(0, 1));
+    const [first] = causes;
+    expect(first).toMatchObject({
+      kind: 'arguments',
+      name: 'accuse',
+      text: `accuse was called with invalid arguments in ${wrong(now).length} of 32 checked calls; ${wrong(before).length} of 160 before`,
+      detail: expect.stringMatching(/^must have required property '\w+'$/),
+      found: null,
+      now: { rollouts: wrong(now).length, of: 32 },
+      before: { rollouts: wrong(before).length, of: 160 },
+      calls: { now: { errors: wrong(now).length, calls: 32 }, before: { errors: wrong(before).length, calls: 160 } },
+      likely: true,
+      separable: true,
+    });
+    expect(first!.share!.difference).toBeCloseTo(wrong(now).length / 32 - wrong(before).length / 160, 9);
+    expect(first!.share!.low).toBeGreaterThan(0);
+    expect(first!.contribution!.high).toBeLessThan(0);
+    expect((await found(ARGUMENTS, first!.q!)).toSorted()).toEqual(
+      wrong(now)
+        .map(({ id }) => id)
+        .toSorted(),
+    );
+    expect(wrong(now).map(({ id }) => id)).toContain(first!.example!.rollout);
     expect(first!.example!.index).toBe(1);
   });
 
