@@ -67,7 +67,7 @@ const columns: Column<Row>[] = [
       <>
         <span className="text-ink-3">{owner}/</span>
         <span className="strong">{name}</span>
-        {hidden && <span className="chip ml-2">private</span>}
+        {hidden && <span className="chip ml-2">Private</span>}
       </>
     ),
   },

@@ -151,7 +151,7 @@ function Calls({ outline }: { outline: RolloutOutline }) {
           </li>
         );
       })}
-      {calls.length > CALLS && <li className="label self-center">and {formatCount(calls.length - CALLS)} more</li>}
+      {calls.length > CALLS && <li className="label self-center">And {formatCount(calls.length - CALLS)} more</li>}
     </ol>
   );
 }
