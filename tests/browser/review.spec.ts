@@ -98,7 +98,7 @@ test.each([1280, 390])('at %d px, fifty rollouts are reviewed with the keyboard 
     await atItem(page, position, 50);
     await page.keyboard.press(String((position % 3) + 1));
   }
-  await page.getByRole('heading', { name: 'Nothing left for you' }).waitFor();
+  await page.getByRole('heading', { name: 'You have no items left' }).waitFor();
   await page.getByText('49 of 50 items are complete. You answered 49 and skipped 1.').waitFor();
   await loaded(page);
   await expectSound(page);
