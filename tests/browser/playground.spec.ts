@@ -206,7 +206,7 @@ test('an episode that ended says how and takes no call by accident; restart and 
   await card(page, 1, 'look').getByText('looked').waitFor();
   await page.getByRole('button', { name: 'Next task' }).click();
   expect(await api<SessionView>('GET', `/v1/sessions/${second}`)).toMatchObject({ live: true });
-  await page.getByRole('button', { name: 'End this episode and go on' }).click();
+  await page.getByRole('button', { name: 'End this episode and continue' }).click();
   await page.getByText('Paint the night').waitFor();
   expect(new URL(page.url()).searchParams.get('task')).toBe('2');
   await expect.poll(() => api<SessionView>('GET', `/v1/sessions/${second}`)).toMatchObject({ live: false });
