@@ -76,4 +76,6 @@ test('runs and rollouts distinguish recorded failures from rewards of 0', async 
   const rollouts = (await palestra('rollouts', id)).stdout;
   expect(rollouts).toContain('env_error');
   expect(rollouts).toContain('finished');
+  expect((await palestra('runs', 'finish', 'listed')).stdout).toBe('listed is finished.\n');
+  expect((await server.request('GET', `/v1/runs/${id}`)).body).toMatchObject({ finished: true });
 });

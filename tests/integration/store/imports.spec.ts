@@ -93,6 +93,8 @@ describe('palestra rollouts import', () => {
     const second = await palestra(fixture('arithmetic.eval'), '--run', 'inspect');
     expect(figures(second.stdout)).toEqual([6, 38, 0, 38, 0, 0, 0]);
     expect(await count('rollout_messages')).toBe(messages);
+    // A recording is over: its silence is no alert.
+    expect((await server.request('GET', '/v1/runs/inspect')).body).toMatchObject({ finished: true });
     const rollouts = await stored('inspect');
     expect(rollouts).toHaveLength(6);
     const failed = rollouts.filter(({ start }) => start.metadata.stop_reason === 'infra_error');
