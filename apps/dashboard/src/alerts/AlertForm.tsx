@@ -257,7 +257,7 @@ function Preview({ condition, run }: { condition: ReturnType<typeof conditionOf>
                 : `Would have fired ${found.fired === 1 ? 'once' : `${found.fired} times`} in this run.`}
             </p>
             <p className="text-ink-3">
-              {plural(found.judged, found.fires.some(({ step }) => step === null) ? 'moment' : 'step')} checked
+              {plural(found.judged, condition?.kind === 'count' || condition?.kind === 'silence' ? 'moment' : 'step')} checked
               {found.skipped > 0 && `, ${plural(found.skipped, 'step')} skipped because they have too few rollouts`}
               {found.incomplete && '; only the newest part of the run was checked'}.
             </p>
