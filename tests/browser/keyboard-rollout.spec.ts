@@ -106,7 +106,7 @@ describe('rollout', () => {
     await at(best.id);
     const address = new URL(page.url()).searchParams;
     expect([address.get('q'), address.get('sort')]).toEqual(['step:1 calls:3', '-reward']);
-    const list = page.getByRole('group', { name: 'The list that it was opened from' });
+    const list = page.getByRole('group', { name: 'List from which the rollout was opened' });
     await expect.poll(() => list.getByRole('button', { name: 'Previous rollout of the list' }).isDisabled()).toBe(true);
     for (const [key, id] of [
       ['n', middle.id],
