@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import type { CreatedShare, NewShare, ReviewQueueDetail, SessionView } from '@palestra/protocol';
 import type { Browser, Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { callMessages, randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.mjs';
@@ -10,13 +12,14 @@ import {
   loaded,
   lowerCaseHeads,
   openPage,
+  openStranger,
   pressShortcut,
   type View,
   visit,
   type Watched,
 } from './browser.ts';
 
-/** WCAG 2.2 AA as far as a machine sees it: every page and dialog in both themes, zoom, reduced motion, tables for charts. */
+/** WCAG 2.2 AA as far as a machine sees it: every page and dialog at four widths in both themes, zoom, reduced motion, tables for charts. */
 let palestra: SharedPalestra;
 let browser: Browser;
 const light: View = { width: 1280, theme: 'light' };
@@ -28,7 +31,7 @@ const alive = rolloutEvents(randomOf(90), {
   rollout_info: { task_index: 0, current_step: 0 },
   messages: [{ type: 'user_message', content: 'Not over yet.' }, ...callMessages('a', 'search', { place: 'the study' }, 'Dust.')],
 });
-const ids = { group: '', task: '', session: '' };
+const ids = { group: '', task: '', session: '', queue: '' };
 
 const get = async <T>(path: string): Promise<T> => {
   const answer = await fetch(palestra.url + path, { headers: { 'x-api-key': palestra.apiKey } });
@@ -36,11 +39,21 @@ const get = async <T>(path: string): Promise<T> => {
   return (await answer.json()) as T;
 };
 
-const post = async (path: string, body: object) => {
-  const headers = { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' };
+const post = async <T>(path: string, body: object, more: Record<string, string> = {}): Promise<T> => {
+  const headers = { 'x-api-key': palestra.apiKey, 'content-type': 'application/json', ...more };
   const answer = await fetch(palestra.url + path, { method: 'POST', headers, body: JSON.stringify(body) });
-  if (!answer.ok) throw new Error(`POST ${path}: ${answer.status} ${await answer.text()}`);
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`POST ${path}: ${answer.status} ${text}`);
+  return answer.headers.get('content-type')?.includes('json') ? JSON.parse(text) : (text as T);
 };
+
+/** Plays one call of the bundled environment, so that the lists of sessions have a row. */
+async function playOnce(): Promise<string> {
+  const { sid } = await post<SessionView>('/v1/sessions', { environment: 'palestra/whodunit', split: 'train', index: 0 });
+  await post('/call', { name: 'interview', input: {} }, { 'x-session-id': sid });
+  await fetch(`${palestra.url}/v1/sessions/${sid}`, { method: 'DELETE', headers: { 'x-api-key': palestra.apiKey } });
+  return sid;
+}
 
 beforeAll(async () => {
   [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
@@ -56,6 +69,8 @@ beforeAll(async () => {
   const { groups } = await get<{ groups: { key: string; task: { id: string } }[] }>(`/v1/runs/${encodeURIComponent(SMALL_RUN)}/groups`);
   ids.group = groups[0]!.key;
   ids.task = groups[0]!.task.id;
+  ids.queue = (await post<ReviewQueueDetail>('/v1/review-queues', { run: SMALL_RUN, name: 'what the judges say', sample: 4 })).id;
+  ids.session = await playOnce();
 });
 
 interface Place {
@@ -74,6 +89,11 @@ const ofRollout =
   (rest = '') =>
   () =>
     `/rollout/${small.at(-1)!.id}${rest}`;
+const comparison = (count: number) =>
+  `/compare?rollouts=${small
+    .slice(-count)
+    .map(({ id }) => id)
+    .join(',')}`;
 const dialog = (page: Page) => page.locator('dialog[open], [role=dialog], [role=menu]').first().waitFor();
 const press = (key: string) => async (page: Page) => {
   await pressShortcut(page, key);
@@ -96,6 +116,7 @@ const places: Place[] = [
   { name: 'keyboard map', path: () => '/', text: SMALL_RUN, open: press('?') },
   { name: 'palette', path: () => '/', text: SMALL_RUN, open: press('Control+k') },
   { name: 'overview', path: ofRun(), text: '160 rollouts', open: (page) => page.locator('canvas').first().waitFor() },
+  { name: 'why a step moved', path: ofRun('?why=5'), text: 'Why did step 5 move?' },
   { name: 'overview as SkyRL', path: ofRun('?lens=skyrl'), text: 'reward/avg_raw_reward' },
   { name: 'how a chart is computed', path: ofRun(), text: 'rollouts', open: click(/^How “/) },
   { name: 'definitions', path: ofRun(), text: 'rollouts', open: press('L') },
@@ -112,7 +133,8 @@ const places: Place[] = [
   { name: 'explorer, columns', path: ofRun('/rollouts'), text: 'of 160 rollouts', open: click(/^Columns/) },
   { name: 'export', path: ofRun('/rollouts'), text: 'of 160 rollouts', open: click('Export') },
   { name: 'create a review queue', path: ofRun('/rollouts'), text: 'of 160 rollouts', open: click('Review') },
-  { name: 'review queues', path: () => '/reviews', text: 'Review' },
+  { name: 'review queues', path: () => '/reviews', text: 'what the judges say' },
+  { name: 'review', path: () => `/reviews/${ids.queue}`, text: 'Item 1 of 4' },
   { name: 'groups', path: ofRun('/groups'), text: 'pass@1', open: table('Groups') },
   { name: 'group, lanes', path: () => `${ofRun(`/groups/${ids.group}`)()}?view=lanes`, text: 'aligned with sample' },
   { name: 'group, matrix', path: () => `${ofRun(`/groups/${ids.group}`)()}?view=matrix`, text: 'aligned with sample' },
@@ -132,6 +154,9 @@ const places: Place[] = [
   { name: 'rollout, live', path: () => `/rollout/${alive.id}`, text: 'Not over yet.' },
   { name: 'rollout, for paper', path: ofRollout('?print'), text: 'find who' },
   { name: 'compare runs', path: () => `/compare?runs=${encodeURIComponent(`${SMALL_RUN},${OTHER_RUN}`)}`, text: OTHER_RUN },
+  { name: 'choose runs to compare', path: () => '/compare', text: OTHER_RUN },
+  { name: 'compare two rollouts', path: () => comparison(2), text: 'accuse' },
+  { name: 'compare three rollouts', path: () => comparison(3), text: 'accuse' },
   { name: 'exports', path: () => '/exports', text: 'Exports' },
   { name: 'alerts', path: () => '/alerts', text: 'tool errors of the house' },
   { name: 'new alert', path: () => '/alerts', text: 'tool errors of the house', open: click('New alert') },
@@ -140,6 +165,8 @@ const places: Place[] = [
   { name: 'alert of a chart', path: ofRun(), text: '160 rollouts', open: click(/^Alert on /) },
   { name: 'bell', path: ofRun(), text: '160 rollouts', open: click(/^Alerts(, |$)/) },
   { name: 'sessions', path: () => '/sessions', text: 'Sessions' },
+  { name: 'ended sessions', path: () => '/sessions?tab=ended', text: 'whodunit' },
+  { name: 'session', path: () => `/sessions/${ids.session}`, text: 'interview' },
   { name: 'slots', path: () => '/sessions?tab=slots', text: 'Sessions' },
   { name: 'environments', path: () => '/environments', text: 'whodunit' },
   ...['tasks', 'tools', 'runs', 'sessions', 'versions'].map((tab): Place => ({
@@ -150,8 +177,22 @@ const places: Place[] = [
   { name: 'environment', path: () => '/environments/palestra/whodunit', text: 'interview' },
   { name: 'playground', path: () => '/environments/palestra/whodunit/play', text: 'whodunit' },
   { name: 'keys', path: () => '/keys', text: 'Create key' },
-  { name: 'settings', path: () => '/settings', text: 'Settings' },
+  ...['organisation', 'members', 'shares', 'browsers', 'audit', 'appearance', 'keyboard'].map((tab): Place => ({
+    name: `settings, ${tab}`,
+    path: () => `/settings?tab=${tab}`,
+    text: 'Settings',
+  })),
   { name: 'checker', path: () => '/check', text: 'How does Palestra read an upload?' },
+  { name: 'no page', path: () => '/no/such/page', text: 'Page not found' },
+];
+
+/** Pages of readers without an account. */
+const guestPlaces: { name: string; text: string; share?: () => NewShare }[] = [
+  { name: 'sign-in', text: 'Sign in to Palestra' },
+  { name: 'shared rollout', text: 'find who', share: () => ({ rollout: small.at(-1)!.id }) },
+  { name: 'shared run', text: '160 rollouts', share: () => ({ run: SMALL_RUN }) },
+  { name: 'shared list', text: 'case-', share: () => ({ run: SMALL_RUN, q: 'stop:finished', with_rollouts: true }) },
+  { name: 'shared comparison', text: 'accuse', share: () => ({ rollouts: small.slice(-2).map(({ id }) => id) }) },
 ];
 
 async function enter(page: Page, { path, text, open }: Place): Promise<void> {
@@ -160,7 +201,34 @@ async function enter(page: Page, { path, text, open }: Place): Promise<void> {
   await loaded(page);
 }
 
-describe('no serious or critical fault of axe, light and dark, and nothing out of reach at 200 % zoom', () => {
+/** Axe and the bounds of the page at these widths, without a reload. */
+async function check(page: Page, widths: readonly number[], { isDialog = false } = {}): Promise<void> {
+  for (const width of widths) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.locator('html[data-theme=light]').waitFor();
+    await loaded(page);
+    expect(await axeFaults(page), `${width} px, light`).toEqual([]);
+    if (isDialog) expect(await beyondWindow(page), `${width} px, beyond the window`).toEqual([]);
+    else await expectSound(page);
+    // The structure is the same in both themes; colours are not. The page follows the system until the reader chooses.
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.locator('html[data-theme=dark]').waitFor();
+    await loaded(page);
+    expect(await axeFaults(page, 'colours'), `${width} px, dark`).toEqual([]);
+  }
+}
+
+/** Dialogs and menus that a reader does not see whole. Their content scrolls. */
+const beyondWindow = (page: Page) =>
+  page.locator('dialog[open], [role=dialog], [role=menu]').evaluateAll((all) =>
+    all
+      .map((one) => [one.getBoundingClientRect(), one.getAttribute('aria-label') ?? one.id] as const)
+      .filter(([{ left, right, top, bottom }]) => left < 0 || top < 0 || right > innerWidth || bottom > innerHeight)
+      .map(([, name]) => name),
+  );
+
+describe('no serious or critical fault of axe at four widths, light and dark, and nothing out of reach at 200 % zoom', () => {
   // One page for all: what is looked at is each place as a reader comes to it, not how it is loaded.
   let watched: Watched;
   beforeAll(async () => {
@@ -171,21 +239,35 @@ describe('no serious or critical fault of axe, light and dark, and nothing out o
   test.each(places)('$name', async (place) => {
     const { page } = watched;
     await page.setViewportSize({ width: 1280, height: 800 });
-    await page.emulateMedia({ colorScheme: 'light' });
     await enter(page, place);
-    expect(await axeFaults(page)).toEqual([]);
     expect(await lowerCaseHeads(page)).toEqual([]);
-    // The structure is the same in both themes; colours are not. The page follows the system until the reader chooses.
-    await page.emulateMedia({ colorScheme: 'dark' });
-    await page.locator('html[data-theme=dark]').waitFor();
-    await loaded(page);
-    expect(await axeFaults(page, 'colours')).toEqual([]);
+    await check(page, place.open ? [1280, 390] : [1280, 390, 1440, 1920], { isDialog: place.open !== undefined });
     if (place.open) return;
     // 1280 px at 200 %. Tables, which need two dimensions, scroll in boxes of their own.
     await page.setViewportSize({ width: 640, height: 400 });
     await loaded(page);
     await expectSound(page);
     expect(await page.getByRole('navigation', { name: 'Main' }).isVisible(), 'navigation').toBe(true);
+  });
+
+  test.each(guestPlaces)('$name', async ({ text, share }) => {
+    const { page, close } = await openStranger(browser, { width: 1280, theme: 'light' });
+    const url = share ? (await post<CreatedShare>('/v1/shares', share())).url : `${palestra.url}/alerts`;
+    await visit(page, url, text);
+    await check(page, [1280, 390, 1440, 1920]);
+    await close();
+  });
+
+  test('these are all pages', () => {
+    const source = readFileSync(new URL('../../apps/dashboard/src/router.tsx', import.meta.url), 'utf8');
+    const routes = [...source.matchAll(/\.\.\.(root|ofRun),\s*path: '([^']+)'/g)].map(([, parent, path]) =>
+      parent === 'ofRun' ? `/$org/runs/$run${path === '/' ? '' : path}` : path!,
+    );
+    expect(routes.length).toBeGreaterThan(20);
+    const redirects = ['/', '/runs', '/runs/$', '/$org/runs'];
+    const visited = places.map(({ path }) => path().replace(/[?#].*/, ''));
+    const patternOf = (route: string) => new RegExp(`^${route.replaceAll(/\$\w+/g, '[^/]+')}$`);
+    expect(routes.filter((route) => !redirects.includes(route) && !visited.some((path) => patternOf(route).test(path)))).toEqual([]);
   });
 });
 

@@ -124,6 +124,8 @@ test('the tables of a phone have the columns that fit, and do not scroll sideway
     ...['tasks', 'versions'].map((tab) => `${environment}?tab=${tab}`),
     '/sessions?tab=ended',
     '/keys',
+    `/${palestra.namespace}/runs`,
+    ...['rollouts', 'groups', 'tasks'].map((of) => `/${palestra.namespace}/runs/${encodeURIComponent(RUN)}/${of}`),
     ...['members', 'browsers', 'audit'].map((tab) => `/settings?tab=${tab}`),
   ]) {
     await page.goto(palestra.url + path, { waitUntil: 'domcontentloaded' });
@@ -172,6 +174,31 @@ test('a phone shows the whole cause of a failure: call and error, missing call o
     expect({ stop, cut }).toEqual({ stop, cut: false });
     await shoot(page, `narrow-cause-${stop}-390-light`);
   }
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('a phone shows why a rollout ended, and every part of it as a tab', async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await page.setViewportSize({ width: 390, height: 844 });
+  await visit(page, `${palestra.url}/rollout/${rollout}`, 'hello');
+  const tab = (name: string) => page.getByRole('tab', { name, exact: true });
+  expect(await tab('Transcript').getAttribute('aria-selected')).toBe('true');
+  const stop = (await page.getByText('Stop reason', { exact: true }).first().boundingBox())!;
+  expect(stop.x + stop.width).toBeLessThan(390);
+  for (const [name, text] of [
+    ['Task', 'Task spec'],
+    ['Raw', 'Message 0'],
+    ['Outcome', 'Grading'],
+  ] as const) {
+    await tab(name).click();
+    await page.getByRole('tabpanel').getByText(text).first().waitFor();
+    await expectSound(page);
+  }
+  // A reward leads to its message.
+  await page.getByRole('tabpanel').getByRole('button', { name: /#0/ }).first().click();
+  await page.getByRole('feed', { name: 'Transcript' }).getByText('hello').waitFor();
+  expect(await tab('Transcript').getAttribute('aria-selected')).toBe('true');
   expect(complaints).toEqual([]);
   await close();
 });
