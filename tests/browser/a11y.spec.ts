@@ -190,8 +190,8 @@ const places: Place[] = [
 const guestPlaces: { name: string; text: string; share?: () => NewShare }[] = [
   { name: 'sign-in', text: 'Sign in to Palestra' },
   { name: 'shared rollout', text: 'find who', share: () => ({ rollout: small.at(-1)!.id }) },
-  { name: 'shared run', text: '160 rollouts', share: () => ({ run: SMALL_RUN }) },
-  { name: 'shared list', text: 'case-', share: () => ({ run: SMALL_RUN, q: 'stop:finished', with_rollouts: true }) },
+  { name: 'shared run', text: 'Is the reward moving?', share: () => ({ run: SMALL_RUN }) },
+  { name: 'shared list', text: 'finished', share: () => ({ run: SMALL_RUN, q: 'stop:finished', with_rollouts: true }) },
   { name: 'shared comparison', text: 'accuse', share: () => ({ rollouts: small.slice(-2).map(({ id }) => id) }) },
 ];
 
@@ -202,7 +202,7 @@ async function enter(page: Page, { path, text, open }: Place): Promise<void> {
 }
 
 /** Axe and the bounds of the page at these widths, without a reload. */
-async function check(page: Page, widths: readonly number[], { isDialog = false } = {}): Promise<void> {
+async function expectAccessible(page: Page, widths: readonly number[], { isDialog = false } = {}): Promise<void> {
   for (const width of widths) {
     await page.setViewportSize({ width, height: 800 });
     await page.emulateMedia({ colorScheme: 'light' });
@@ -241,7 +241,7 @@ describe('no serious or critical fault of axe at four widths, light and dark, an
     await page.setViewportSize({ width: 1280, height: 800 });
     await enter(page, place);
     expect(await lowerCaseHeads(page)).toEqual([]);
-    await check(page, place.open ? [1280, 390] : [1280, 390, 1440, 1920], { isDialog: place.open !== undefined });
+    await expectAccessible(page, place.open ? [1280, 390] : [1280, 390, 1440, 1920], { isDialog: place.open !== undefined });
     if (place.open) return;
     // 1280 px at 200 %. Tables, which need two dimensions, scroll in boxes of their own.
     await page.setViewportSize({ width: 640, height: 400 });
@@ -254,7 +254,7 @@ describe('no serious or critical fault of axe at four widths, light and dark, an
     const { page, close } = await openStranger(browser, { width: 1280, theme: 'light' });
     const url = share ? (await post<CreatedShare>('/v1/shares', share())).url : `${palestra.url}/alerts`;
     await visit(page, url, text);
-    await check(page, [1280, 390, 1440, 1920]);
+    await expectAccessible(page, [1280, 390, 1440, 1920]);
     await close();
   });
 

@@ -102,7 +102,7 @@ test('a window as narrow as a phone keeps every control in reach', async () => {
   for (const [name, path, text] of [
     ['explorer', `${run}/rollouts`, 'of 20 rollouts'],
     ['rollout', `/rollout/${rollout}`, 'hello'],
-    ['sessions', '/sessions?tab=ended', TOOL],
+    ['sessions', '/sessions?tab=ended', 'garden'],
   ] as const) {
     await visit(page, palestra.url + path, text);
     await expect.poll(() => page.locator('[aria-busy=true]').count()).toBe(0);
@@ -156,8 +156,8 @@ test('a phone shows the whole cause of a failure: call and error, missing call o
   await page.setViewportSize({ width: 390, height: 844 });
   for (const [stop, messages, cause] of [
     ['finished', [call('accuse'), error(argument)], `accuse failed: ${argument}`],
-    ['no_tool_call', [last], 'the last message called no tool'],
-    ['max_turns', [last], 'the limit of turns was reached'],
+    ['no_tool_call', [last], 'the last message did not call a tool'],
+    ['max_turns', [last], 'the rollout reached its limit of turns'],
     ['infra_error', [call('search'), error('session_lost: the backend died')], 'search failed: session_lost: the backend died'],
     ['timeout', [call('search')], 'search got no result: a call took too long'],
   ] as const) {
@@ -188,7 +188,7 @@ test('a phone shows why a rollout ended, and every part of it as a tab', async (
   expect(stop.x + stop.width).toBeLessThan(390);
   for (const [name, text] of [
     ['Task', 'Task spec'],
-    ['Raw', 'Message 0'],
+    ['Tools', 'Session ledger'],
     ['Outcome', 'Grading'],
   ] as const) {
     await tab(name).click();

@@ -199,7 +199,9 @@ export function CatalogPage() {
             Choose “Add environment” to register a running server by its URL. Palestra reads its splits, tasks and tools, and tries a
             session. In a shell:
           </p>
-          <pre className="code-block">palestra env add acme/math --url http://127.0.0.1:8000</pre>
+          <pre className="code-block" tabIndex={0}>
+            palestra env add acme/math --url http://127.0.0.1:8000
+          </pre>
         </div>
       ) : (
         <DataTable

@@ -94,7 +94,9 @@ function NoExport() {
   return (
     <div className="flex flex-col gap-3 p-4 text-ink-2">
       <p>No exports yet. Open the rollouts of a run, enter a query and choose Export, or run:</p>
-      <pre className="code-block">{command}</pre>
+      <pre className="code-block" tabIndex={0}>
+        {command}
+      </pre>
     </div>
   );
 }

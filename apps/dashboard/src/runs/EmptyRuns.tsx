@@ -11,7 +11,9 @@ function Snippet({ title, text }: { title: string; text: string }) {
         <h3 className="strong">{title}</h3>
         <CopyButton text={text} />
       </div>
-      <pre className="code-block">{text}</pre>
+      <pre className="code-block" tabIndex={0}>
+        {text}
+      </pre>
     </section>
   );
 }
@@ -64,7 +66,9 @@ function Trainers() {
             <p className="text-ink-2">{about}</p>
             <CopyButton text={text} />
           </div>
-          <pre className="code-block">{text}</pre>
+          <pre className="code-block" tabIndex={0}>
+            {text}
+          </pre>
         </Tabs.Content>
       ))}
     </Tabs.Root>

@@ -24,7 +24,9 @@ function Empty({ ended, filtered }: { ended: boolean; filtered: boolean }) {
     <div className="mx-auto flex max-w-[640px] flex-col gap-3 px-4 py-10">
       <h2 className="text-[16px] leading-[22px] strong">{ended ? 'No session has ended yet' : 'No session is open'}</h2>
       <p className="text-ink-2">A session appears here when a trainer opens an episode. Its calls stay in the ledger.</p>
-      <pre className="code-block">{snippet}</pre>
+      <pre className="code-block" tabIndex={0}>
+        {snippet}
+      </pre>
     </div>
   );
 }
