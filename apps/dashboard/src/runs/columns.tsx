@@ -62,11 +62,12 @@ export function runColumns(selected: Selection, wide: boolean, runs: readonly Li
 }
 
 const CHARACTER_PX = 7;
+const PADDING_PX = 16;
 const MAX_CHARACTERS = 64;
 /** A column of `least` px or more. Columns of texts share the width of the table by the lengths of their longest texts. */
 function textTrack(least: number, texts: readonly string[]): string {
   const longest = texts.reduce((most, text) => Math.max(most, text.length), 0);
-  return `minmax(${least}px,${Math.max(least, Math.min(MAX_CHARACTERS, longest) * CHARACTER_PX)}fr)`;
+  return `minmax(${least}px,${Math.max(least, Math.min(MAX_CHARACTERS, longest) * CHARACTER_PX + PADDING_PX)}fr)`;
 }
 
 function allColumns(selected: Selection, wide: boolean, runs: readonly ListedRun[]): Column<ListedRun>[] {
@@ -97,7 +98,7 @@ function allColumns(selected: Selection, wide: boolean, runs: readonly ListedRun
       head: 'Newest',
       explain: 'Time of the newest event; a filled dot means live',
       track: '72px',
-      phone: '62px',
+      phone: '72px',
       cell: (run) => (
         <span className="flex items-center gap-[7px] text-ink-3">
           <span className={`flex-none ${run.live ? 'live-dot' : 'rest-dot'}`} />
