@@ -88,7 +88,7 @@ describe('why did it move', () => {
   test('the chart marks the step, and the keyboard opens and closes what explains it', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     await visit(page, overview(), 'Reward fell by');
-    const mark = page.getByRole('button', { name: new RegExp(`^Reward fell by .* at step ${MOVED}: why\\?$`) });
+    const mark = page.getByRole('button', { name: new RegExp(`^Show why: Reward fell by .* at step ${MOVED}$`) });
     await mark.focus();
     await page.keyboard.press('Enter');
     await panel(page).getByRole('listitem').first().waitFor();
