@@ -161,9 +161,21 @@ test('the checker shows the fields of the upload of each trainer', async () => {
     return Object.fromEntries(rows.map(([name, value, known]) => [name, `${value} ${known}`]));
   };
   const expected: [name: string, source: string, values: Record<string, string>][] = [
-    ['SkyRL', 'skyrl', { task: '17 parsed', step: '– unknown', reward: '1.25 reported', stop: 'finished parsed', turns: '2 reported' }],
-    ['slime, miles', 'slime/miles', { step: '– unknown', reward: '1.50 reported', stop: 'finished reported', phase: '~train inferred' }],
-    ['tinker', 'tinker', { task: '4 parsed', step: '12 reported', sample: '3 reported', reward: '– unknown', stop: 'max_tokens reported' }],
+    [
+      'SkyRL',
+      'skyrl',
+      { task: '17 parsed', step: '– unknown', reward: '1.25 reported', 'stop reason': 'finished parsed', turns: '2 reported' },
+    ],
+    [
+      'slime, miles',
+      'slime/miles',
+      { step: '– unknown', reward: '1.50 reported', 'stop reason': 'finished reported', phase: '~train inferred' },
+    ],
+    [
+      'tinker',
+      'tinker',
+      { task: '4 parsed', step: '12 reported', sample: '3 reported', reward: '– unknown', 'stop reason': 'max_tokens reported' },
+    ],
     ['firehorse', 'firehorse', { task: '1 reported', phase: 'eval reported', reward: '1.00 parsed' }],
     [
       'Custom loop with all fields',
