@@ -50,7 +50,7 @@ const post = async <T>(path: string, body: object, more: Record<string, string> 
 /** Plays one call of the bundled environment, so that the lists of sessions have a row. */
 async function playOnce(): Promise<string> {
   const { sid } = await post<SessionView>('/v1/sessions', { environment: 'palestra/whodunit', split: 'train', index: 0 });
-  await post('/call', { name: 'interview', input: { witness: 'the gardener', about: 'Ada Finch' } }, { 'x-session-id': sid });
+  await post('/call', { name: 'interview', input: { suspect: 'Moss' } }, { 'x-session-id': sid });
   await fetch(`${palestra.url}/v1/sessions/${sid}`, { method: 'DELETE', headers: { 'x-api-key': palestra.apiKey } });
   return sid;
 }
