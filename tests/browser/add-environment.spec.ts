@@ -107,7 +107,7 @@ test.each(wrongServers)('a server %s: the check says so, and nothing stays', asy
   await shoot(page, `add-environment-${name.replaceAll(' ', '-')}-1280-light`);
 
   // An address without a server of the protocol is not added.
-  const remove = dialog.getByRole('button', { name: 'Remove it' });
+  const remove = dialog.getByRole('button', { name: 'Remove environment' });
   await expect.poll(() => remove.count()).toBe(before === 0 ? 0 : 1);
   if (before > 0) {
     await remove.click();
