@@ -20,9 +20,9 @@ import { headOf, presentHit, textOf } from './hit.presenter.ts';
 import { RegexSearch } from './regex-search.service.ts';
 import { type Finder, type Snippet, snippetOf, wordFinder } from './snippet.ts';
 
-/** Maximum of messages that are counted by step, and of blocks that are read for it: about 20 ms. */
+/** Maximum of messages that are counted by step, and of blocks that are read for it: those of the first three statements, about 20 ms. */
 const COUNTED = 10_000;
-const COUNTED_BLOCKS = 64;
+const COUNTED_BLOCKS = 56;
 /** Time limit of one page, when few messages match. */
 const PAGE_MS = 2_000;
 /** Blocks per statement, first and at most: a block takes about 0.3 ms. */
