@@ -57,13 +57,13 @@ test('an owner signs out the browser of a member; the audit log has the event', 
     .getByRole('row', { name: /Signed a browser out/ })
     .first()
     .waitFor();
-  await page.getByLabel('Event', { exact: true }).selectOption('member');
+  await page.getByRole('combobox', { name: 'Event' }).selectOption('member');
   const added = page.getByRole('row', { name: /Added a member/ }).filter({ hasText: name });
   await added.waitFor();
   expect(await page.getByRole('row', { name: /Signed a browser out/ }).count()).toBe(0);
   const download = await page.getByRole('link', { name: 'Download as JSON lines' }).getAttribute('href');
   expect(download).toBe('/v1/audit/export?action=member');
-  await page.getByLabel('Event', { exact: true }).selectOption('');
+  await page.getByRole('combobox', { name: 'Event' }).selectOption('');
   await page
     .getByRole('row', { name: /Signed in/ })
     .first()

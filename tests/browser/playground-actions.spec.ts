@@ -210,7 +210,8 @@ describe('forms', () => {
     await box('count').fill('6');
     await box('tensor').fill('1 2\n3 10');
     await page.keyboard.press('Control+Enter');
-    for (const message of ['At most 5.', 'Number 4 (10): At most 9.', 'Choose one.']) await form.getByText(message).waitFor();
+    for (const message of ['Must be at most 5.', 'Number 4 (10): Must be at most 9.', 'Choose one.'])
+      await form.getByText(message).waitFor();
     await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe('code');
     await box('tensor').fill('1 2 3');
     await form.getByText('Enter at most 2 numbers, not 3.').waitFor();
@@ -234,7 +235,7 @@ describe('forms', () => {
     await box('comment').focus();
     await form.getByRole('checkbox', { name: 'comment: empty text' }).check();
     await page.keyboard.press('Control+Enter');
-    await form.getByText('Below 10.').waitFor();
+    await form.getByText('Must be below 10.').waitFor();
     await box('x').fill('9.5');
     await page.keyboard.press('Control+Enter');
     await card(page, 1, 'every').waitFor();
@@ -268,7 +269,7 @@ describe('forms', () => {
     await form.getByRole('button', { name: 'JSON', exact: true }).click();
     await json.fill('{"count":9,"strange":1}');
     await form.getByText('The input does not match the tool’s schema').waitFor();
-    await form.getByText('count: At most 5.').waitFor();
+    await form.getByText('count: Must be at most 5.').waitFor();
     await json.press('Control+Enter');
     await card(page, 2, 'every').waitFor();
     expect((await ledger(sid))[1]!.input).toBe('{"count":9,"strange":1}');

@@ -49,7 +49,7 @@ test.each(['Ctrl+P', 'the menu'])('%s prints every message and returns to the po
 test('the print command of the browser prints the visible rows and a hint how to print all', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, { width: 1280, theme: 'light' });
   await visit(page, `${palestra.url}/rollout/${long.id}`, 'of the rollout');
-  const hint = page.getByText('Only the visible rows are printed');
+  const hint = page.getByText('This print contains only the visible rows');
   expect(await hint.isVisible()).toBe(false);
   await page.emulateMedia({ media: 'print' });
   await hint.waitFor();

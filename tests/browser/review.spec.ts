@@ -112,7 +112,7 @@ test.each([1280, 390])('at %d px, fifty rollouts are reviewed with the keyboard 
     await shoot(page, `review-end-${name}`);
   });
   await atWidth();
-  await page.getByRole('link', { name: 'Show the results' }).focus();
+  await page.getByRole('link', { name: 'Show results' }).focus();
   await page.keyboard.press('Enter');
   await page.getByRole('complementary', { name: 'Selected queue' }).getByText('50 of 50 items complete').waitFor();
   expect(await read(id)).toMatchObject({ complete: 50, answers: 50, query: '' });

@@ -207,7 +207,7 @@ test('a verdict by key and a note on messages are saved, shown and deleted', asy
   await page.getByRole('textbox', { name: 'Note' }).fill('asks for <b>nobody</b>');
   await page.getByRole('textbox', { name: 'Last message' }).fill('6');
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByText('note saved').waitFor();
+  await page.getByText('Annotation saved').waitFor();
   await page.reload();
   const panel = page.getByRole('tabpanel');
   await panel.getByText('asks for <b>nobody</b>').waitFor();

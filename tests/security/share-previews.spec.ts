@@ -166,7 +166,10 @@ describe('names that tenants chose', () => {
   });
 });
 /** Of every page of a link. */
-const ELEMENTS = `<html <head <meta <title </title <meta <meta ${'<meta '.repeat(13)}</head <body <p <a </a </p </body </html`.split(' ');
+const ELEMENTS =
+  `<html <head <meta <title </title <meta <meta ${'<meta '.repeat(13)}<style </style </head <body <header <svg <path </svg </header <main <p <a </a </p </main </body </html`.split(
+    ' ',
+  );
 
 /** The answer to a request whose Host, and what a proxy says of it, are of an attacker. */
 const openAs = (path: string, headers: Record<string, string>): Promise<{ status: number; body: string }> =>

@@ -28,7 +28,7 @@ export function Popover({
           aria-label={label}
           // Long content scrolls by keyboard.
           tabIndex={0}
-          className="z-30 max-h-[70vh] w-[340px] max-w-[92vw] overflow-y-auto rounded-[4px] border border-line-strong bg-paper-0 p-3 text-ink-1 shadow-lg outline-none"
+          className="z-30 max-h-[min(70vh,var(--radix-popover-content-available-height))] w-[340px] max-w-[92vw] overflow-y-auto rounded-[4px] border border-line-strong bg-paper-0 p-3 text-ink-1 shadow-lg outline-none"
         >
           {children}
         </Radix.Content>

@@ -74,7 +74,7 @@ export function Header({
   const verdict = header.verified === null ? undefined : verdicts[header.verified];
   const best = header.neighbours.best_sample;
   return (
-    <div className="flex min-h-[40px] flex-none items-center gap-x-[18px] gap-y-1 border-b border-line px-4 max-[1120px]:flex-wrap max-[760px]:py-[6px]">
+    <div className="flex min-h-[40px] flex-none flex-wrap items-center gap-x-[18px] gap-y-1 border-b border-line px-4 max-[760px]:py-[6px]">
       <Figure label="Reward">
         <span className={`inline-flex items-center gap-[6px] ${toneOf(header.reward, solved)}`}>
           {header.reward === null ? (
@@ -128,12 +128,11 @@ export function Header({
       <span className="flex-none max-[1120px]:hidden">
         <RewardStrip outline={outline} items={items} width={140} />
       </span>
-      <span className="flex-1" />
       <span role="status" className="label flex-none text-accent">
         {notice}
       </span>
       <span
-        className="label min-w-[60px] truncate"
+        className="label min-w-[60px] flex-[1_1_60px] truncate text-right"
         title={`Time in tools, model tokens, size, model${header.model === null ? '' : `: ${header.model}`}`}
       >
         {header.latency_ms !== null && <>{formatDuration(header.latency_ms)} in tools · </>}
