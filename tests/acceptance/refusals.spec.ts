@@ -164,7 +164,7 @@ describe('refusals of the session API', () => {
       'The X-Secrets header is not a base64-encoded JSON object.',
     );
     const overrides = await ask('POST', '/create_session', { body: { env: { PATH: '/tmp' } } });
-    expectRefusal(overrides, 400, 'override_not_allowed', /overridden/);
+    expectRefusal(overrides, 400, 'override_not_allowed', /override/);
     const answer = await ask('POST', '/create', { headers: sid(), body: { split: 'train', index: 0, toolset_name: 'zzz' } });
     expectRefusal(answer, 400, 'unknown_toolset', /toolset/);
   });

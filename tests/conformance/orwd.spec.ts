@@ -56,7 +56,7 @@ describe.each(interpreters)('orwd (%s)', (interpreter) => {
     const listed = await json<{ name: string }[]>('list', '--mine');
     expect(listed.map(({ name }) => name)).toEqual(['second']);
     expect(await json('list', '--owner', palestra.namespace, '--search', 'seco', '--limit', '5')).toHaveLength(1);
-    expect(await refusal('get', ours('nope'))).toContain('No such environment');
+    expect(await refusal('get', ours('nope'))).toContain('does not exist');
     expect(await refusal('get', `${ours('a')}/b`)).not.toBe('');
   });
 

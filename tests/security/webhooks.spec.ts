@@ -64,7 +64,7 @@ describe('a receiver', () => {
     other.answer = (_request, response) => response.end('a\0b');
     expect(await attemptAt(other.url)).toMatchObject({ status: 200, response: 'ab' });
     await other.stop();
-    expect(await slow).toMatchObject({ status: null, error: 'No answer within 10 s.' });
+    expect(await slow).toMatchObject({ status: null, error: 'No response within 10 s.' });
   }, 90_000);
 
   test.each(['file:///etc/passwd', 'ftp://example.com/', 'http://user:password@example.com/', 'javascript:alert(1)'])(
