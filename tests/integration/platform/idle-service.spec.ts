@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startServer, type TestServer } from '../../support/server.ts';
 
-const SECONDS = 10;
+const SECONDS = 5;
 /** Transactions a second. The loops of derivation alone made 23 when each asked for itself. */
 const MOST = 10;
 let server: TestServer;
@@ -20,12 +20,15 @@ async function transactions(): Promise<number> {
   return Number(rows[0].n);
 }
 
-test('a service without work asks its database seldom', { timeout: 60_000 }, async () => {
-  // The jobs of the start.
-  await pause(8);
+async function rate(): Promise<number> {
   const before = await transactions();
   await pause(SECONDS);
-  const after = await transactions();
-  expect(after - before).toBeGreaterThan(0);
-  expect((after - before) / SECONDS).toBeLessThan(MOST);
+  return ((await transactions()) - before) / SECONDS;
+}
+
+test('a service without work asks its database seldom', { timeout: 150_000 }, async () => {
+  const first = await rate();
+  expect(first).toBeGreaterThan(0);
+  // The jobs of the start, and vacuums of PostgreSQL, end after a while.
+  await expect.poll(rate, { timeout: 120_000, interval: 100 }).toBeLessThan(MOST);
 });
