@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -166,4 +167,13 @@ test('kills at random moments lose and repeat no acknowledged event, and leave n
     }
   };
   await Promise.all(Array.from({ length: 8 }, read));
+});
+
+test.each(['worker-main.js', 'platform/untrusted-work/work-main.js'])('%s ends when the API was killed before it ran', async (main) => {
+  const parent = `const { pid } = require('node:child_process').fork(process.argv[1], { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
+    process.stdout.write(String(pid), () => process.kill(process.pid, 'SIGKILL'));`;
+  const file = path.join(import.meta.dirname, '../../apps/api/dist', main);
+  const pid = Number(spawnSync(process.execPath, ['-e', parent, file], { encoding: 'utf8' }).stdout);
+  expect(pid).toBeGreaterThan(0);
+  await expect.poll(() => isRunning(pid)).toBe(false);
 });

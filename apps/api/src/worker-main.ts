@@ -9,6 +9,8 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 process.stderr.on('error', () => {});
 // The API process was killed. Another run continues what its jobs leave.
 process.once('disconnect', () => process.exit(1));
+// Also before this line.
+if (!process.connected) process.exit(1);
 
 let worker: RunningWorker | undefined;
 const respond = (response: WorkerResponse) => process.send!(response, () => {});

@@ -22,3 +22,4 @@ process.once('message', (request) => {
   void respond(request as WorkRequest).then((response) => process.send!(response));
 });
 process.once('disconnect', () => process.exit());
+if (!process.connected) process.exit();
