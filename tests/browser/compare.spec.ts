@@ -142,7 +142,7 @@ describe('Compare', () => {
     await close();
   });
 
-  test('curves of all runs as tables; rollouts as the other axis; a run is chosen where there is none', async () => {
+  test('curves of all runs as tables; rollouts as the other axis; without runs the page offers a choice', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, light);
     await visit(page, compared(), 'Shared tasks');
     await page.getByRole('button', { name: 'Table of Which run has the higher reward?' }).click();

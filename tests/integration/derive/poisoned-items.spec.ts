@@ -40,7 +40,7 @@ afterEach(async () => {
 const sql = async (text: string, ...values: unknown[]) => (await server.database.pool.query(text, values)).rows;
 const numbers = async (text: string) => (await sql(text)).map(({ n }) => Number(n));
 
-/** Uploads rollouts of two messages, each at a step of its own. Returns the `seq` of one of them. */
+/** Uploads rollouts of two messages, each at a different step. Returns the `seq` of one of them. */
 async function upload(): Promise<number> {
   const events = Array.from({ length: ROLLOUTS }, (_, step) => {
     const id = randomUUID();

@@ -274,7 +274,7 @@ describe('reviewers', () => {
 });
 
 describe('agreement', () => {
-  it('counts only items with two answers or more, whoever gave them', async () => {
+  it('counts only items with two answers or more, from any reviewers', async () => {
     const cleo = await addReviewer(server, 'cleo');
     const { id } = await createQueue(server, { run: RUN, sample: 6, overlap: 3, labels: ['a', 'b', 'c'] });
     // One row per item, one column per reviewer: Ana answers all, Ben skips two, Cleo stops after three items.

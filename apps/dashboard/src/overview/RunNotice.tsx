@@ -12,7 +12,7 @@ interface Props {
   text: ReactNode;
   /** A link before the one to the rollouts. */
   action?: ReactNode;
-  /** Query of the rollouts that show it; null: there are none to show. */
+  /** Query of the rollouts that show it; null if no query finds them. */
   q: string | null;
   /** What kind of notice it is; hidden on a phone. */
   kind: ReactNode;

@@ -19,7 +19,7 @@ export interface Column<Row> {
   head: ReactNode;
   /** A grid track: `88px`, `minmax(120px,2fr)`. */
   track: string;
-  /** The track in a window as narrow as a phone, where only columns with one are shown. `line`: a line of its own above the others. */
+  /** The track on a phone. Columns without it are hidden there. `line`: the column takes a separate line above the others. */
   phone?: string;
   align?: 'right';
   /** Explains the head on hover. */

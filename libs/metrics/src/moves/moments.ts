@@ -1,6 +1,6 @@
 /**
  * Sums over the groups of a side. In a group, `n` rollouts have a reward, of sum `s`; of them `n1` have a property, of sum `s1`. A rollout
- * without a group is one of its own. Sums of products suffice for variances that are clustered by group, so that groups need not be listed.
+ * without a group counts as one group. Variances that are clustered by group need only these sums of products, not the list of groups.
  */
 export interface Moments {
   /** Groups with a reward. */

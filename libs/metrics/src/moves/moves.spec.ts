@@ -109,7 +109,7 @@ const sumsOf = (group: readonly Member[]): GroupSums => {
 };
 /** Of one environment. */
 const sideOf = (groups: readonly (readonly Member[])[]) => [momentsOf(groups.map(sumsOf))];
-/** Each rollout is a group of its own. */
+/** Each rollout is its own group. */
 const alone = (members: readonly Member[]) => sideOf(members.map((member) => [member]));
 const meanOf = (members: readonly Member[]) => members.reduce((total, [reward]) => total + reward, 0) / members.length;
 

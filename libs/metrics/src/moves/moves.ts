@@ -2,7 +2,7 @@ import { type Estimate, estimate } from '../compare/tests.ts';
 
 /** The rewards of one step, by group. Sums of several steps add up. */
 export interface GroupedRewards {
-  /** Groups with a reward. A rollout without a group is one of its own. */
+  /** Groups with a reward. A rollout without a group counts as one. */
   groups: number;
   /** Rollouts with a reward, and the sum of their rewards. */
   rollouts: number;

@@ -89,7 +89,9 @@ export const bulkAnnotationSchema = z.object({
   next: z
     .string()
     .nullable()
-    .describe('Cursor of the next page of the query; null at its end. A page that annotates nothing need not be the last'),
+    .describe(
+      'Cursor of the next page of the query; null at the end of the query. A page that annotates nothing can be followed by others',
+    ),
 });
 export type BulkAnnotation = z.infer<typeof bulkAnnotationSchema>;
 
