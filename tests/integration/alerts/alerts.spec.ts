@@ -222,10 +222,12 @@ it('the silence of a finished run is no alert, that of a stalled one is, and a n
   /** Moves what is stored about the runs into the past. */
   const elevenMinutesPass = async (...runs: string[]) => {
     const earlier = (...columns: string[]) => columns.map((column) => `${column} = ${column} - interval '11 minutes'`).join(', ');
-    await server.database.pool.query(
-      `UPDATE rollouts SET ${earlier('received_at', 'last_at')} WHERE run_seq IN (SELECT seq FROM runs WHERE name = ANY($1))`,
-      [runs],
-    );
+    // Of the heads too: a rollout that is derived again takes its times from there.
+    for (const table of ['rollout_heads', 'rollouts'])
+      await server.database.pool.query(
+        `UPDATE ${table} SET ${earlier('received_at', 'last_at')} WHERE run_seq IN (SELECT seq FROM runs WHERE name = ANY($1))`,
+        [runs],
+      );
     await server.database.pool.query(`UPDATE runs SET ${earlier('updated_at', 'finished_at')} WHERE name = ANY($1)`, [runs]);
   };
   await server.database.pool.query(`UPDATE alerts SET since = since - interval '1 day' WHERE id = $1`, [id]);
