@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { PalestraError } from '@palestra/protocol';
 import { newestOfRun } from '../store/run-order.sql.ts';
+import { isFinished } from './run.sql.ts';
 
 export interface RunState {
   seq: number;
@@ -13,6 +14,7 @@ export interface RunState {
   retention_days: number | null;
   created_at: Date;
   updated_at: Date;
+  finished: boolean;
   /** Time of the newest event in its figures; null without events. */
   as_of: Date | null;
 }
@@ -21,7 +23,7 @@ export interface RunState {
 export async function selectRunState(pool: pg.Pool, seq: number): Promise<RunState> {
   const { rows } = await pool.query<RunState>({
     name: 'run-state',
-    text: `SELECT r.seq, r.id, r.name, r.version::text, r.settings, r.inference, r.retention_days, r.created_at, r.updated_at,
+    text: `SELECT r.seq, r.id, r.name, r.version::text, r.settings, r.inference, r.retention_days, r.created_at, r.updated_at, ${isFinished('r')} AS finished,
         (SELECT max(last_at) FROM ${newestOfRun('r.seq', 100)} newest) AS as_of
       FROM runs r WHERE r.seq = $1`,
     values: [seq],

@@ -25,3 +25,13 @@ test('a refusal has a code and no id; a response that is not from the API has it
     id: null,
   });
 });
+
+test('a list of issues is one sentence with the field of each', async () => {
+  const detail = [
+    { type: 'missing', loc: ['body', 'messages', 0, 'role'], msg: 'Field required', input: null },
+    { type: 'json_invalid', loc: ['body'], msg: 'JSON decode error', input: {} },
+  ];
+  expect((await refusal(422, { code: 'invalid_body', message: 'The body is not valid.', detail })).message).toBe(
+    'messages.0.role: Field required; JSON decode error',
+  );
+});

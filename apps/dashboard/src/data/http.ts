@@ -23,7 +23,7 @@ export const isGone = (error: unknown): boolean => error instanceof ApiError && 
 /** The error of a refused response. */
 export async function toError(response: Response): Promise<ApiError> {
   const body = (await response.json().catch(() => null)) as Partial<Record<'code' | 'message' | 'detail' | 'id', unknown>> | null;
-  const message = [body?.detail, body?.message].find((part) => typeof part === 'string');
+  const message = [listed(body?.detail), body?.detail, body?.message].find((part) => typeof part === 'string');
   const text = typeof message === 'string' ? message : `The server answered ${response.status} ${response.statusText}`;
   const id = typeof body?.id === 'string' ? body.id : null;
   return new ApiError(
@@ -33,6 +33,16 @@ export async function toError(response: Response): Promise<ApiError> {
     id === null ? text : `${text} (error id ${id})`,
     id,
   );
+}
+
+/** `detail` of the routes that answer as FastAPI does: `tasks.0.name: Field required; …`. Undefined for any other. */
+function listed(detail: unknown): string | undefined {
+  if (!Array.isArray(detail) || detail.length === 0) return undefined;
+  const issues = (detail as Partial<Record<'loc' | 'msg', unknown>>[]).slice(0, 5).map(({ loc, msg }) => {
+    const field = Array.isArray(loc) ? loc.slice(1).join('.') : '';
+    return `${field && `${field}: `}${String(msg)}`;
+  });
+  return issues.join('; ');
 }
 
 let refusalOf: ((path: string) => ApiError | null) | null = null;

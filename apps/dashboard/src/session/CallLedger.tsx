@@ -107,11 +107,14 @@ function Details({ session, call }: { session: SessionView; call: SessionCallVie
         )}
         {full.error && <span className="text-bad">{full.error.message}</span>}
         <CopyButton text={call.task_id} label="Copy task id" />
-        <span className="label">{call.undelivered ? 'The result has not reached the client yet.' : ''}</span>
+        <span className="label">{call.undelivered && undelivered(session)}</span>
       </div>
     </div>
   );
 }
+
+const undelivered = ({ live }: SessionView): string =>
+  live ? 'The result has not reached the client yet.' : 'The session ended before the client got the result.';
 
 function Outcome({ call }: { call: SessionCallView }) {
   const size = call.result_bytes === null ? '' : `, ${formatBytes(call.result_bytes)}`;

@@ -71,6 +71,7 @@ export class RunAdvisoriesService {
       recent,
       stepTimes: steps.flatMap((step) => times.get(step) ?? []).toSorted((a, b) => a - b),
       lastAt: run.as_of?.getTime() ?? null,
+      finished: run.finished,
       now: Date.now(),
     });
     return [...falls, ...found];

@@ -17,6 +17,8 @@ export interface AdvisoryInput {
   stepTimes: readonly number[];
   /** Time of the newest event. */
   lastAt: number | null;
+  /** Marked as finished: its silence is no stall. */
+  finished: boolean;
   now: number;
 }
 
@@ -135,9 +137,9 @@ function ambiguousTasks({ recent: { ambiguous } }: AdvisoryInput): Advisory | nu
 }
 
 /** Quiet: no rollout for five times the median step time, once three steps have ended. Stalled: six times and half an hour. */
-function silence({ stepTimes, lastAt, now }: AdvisoryInput): Advisory | null {
+function silence({ stepTimes, lastAt, finished, now }: AdvisoryInput): Advisory | null {
   const durations = stepTimes.slice(1).map((at, position) => at - stepTimes[position]!);
-  if (durations.length < 3 || lastAt === null) return null;
+  if (finished || durations.length < 3 || lastAt === null) return null;
   const median = durations.toSorted((a, b) => a - b)[Math.floor(durations.length / 2)]!;
   const quiet = now - lastAt;
   if (median <= 0 || quiet <= 5 * median) return null;

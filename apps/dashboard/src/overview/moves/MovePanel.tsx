@@ -56,7 +56,10 @@ function Explained({ move }: { move: RunMove }) {
             (95 % {formatReward(low, { signed: true })} to {formatReward(high, { signed: true })})
           </span>
         )}
-        {!moved && '. This is within the noise.'}
+        {!moved &&
+          (low !== null && high !== null && (low > 0 || high < 0)
+            ? '. Among all steps of the run, one difference of this size can be chance.'
+            : '. This is within the noise.')}
       </p>
       {causes.length === 0 ? (
         <p className="mt-1 text-ink-2">
