@@ -8,6 +8,7 @@ import {
   SPLIT_TYPES,
 } from '@palestra/protocol';
 import type { z } from 'zod';
+import type { Player, ToolInput } from './play/player.ts';
 
 type Awaitable<T> = T | Promise<T>;
 
@@ -98,6 +99,12 @@ interface DefinitionBase<Task, State> {
   toolsets?: Record<string, (session: Session<Task, State>) => Awaitable<Tools<Task, State>>>;
   /** Returns one score per candidate, in order. Throw if the judge fails. */
   scoreGroup?(candidates: GroupCandidate[], session: Session<Task, State>): Awaitable<(number | GroupScore)[]>;
+  /** Smallest and largest total reward of an episode. */
+  rewardRange?: readonly [number, number];
+  /** Returns calls that reach the maximum reward of the task. Only tests and `palestra env validate` use it; no client sees it. */
+  solve?(task: Task): Awaitable<readonly ToolInput[]>;
+  /** Scripted policies. `palestra env validate` reports what they reach. */
+  players?: readonly Player[];
 }
 
 /** All tasks of a split; the list is cached. */

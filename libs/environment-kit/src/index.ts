@@ -28,5 +28,8 @@ export { LinkClient } from './link/client.ts';
 export type { Link, LinkMethod, LinkMethods, LinkParams, LinkResult } from './link/methods.ts';
 export { createLinkServer } from './link/server.ts';
 export { parseLinkAddress } from './link/address.ts';
+export type { PlayedResult, Player, PlayedSession, ToolInput } from './play/player.ts';
+export { playTask, type PlayTaskOptions, type PlayedCall, type PlayedTask } from './play/play-task.ts';
+export { SeededRandom } from './random.ts';
 export { createOrsServer, type OrsServerOptions } from './ors/server.ts';
 export { type RunningServer, serve, serveAsChild, type ServeAsChildOptions, type ServeOptions } from './serve.ts';

@@ -187,6 +187,7 @@ export type {
   EnvironmentRunsQuery,
   EnvironmentRuns,
 } from './schemas/environment.schema.ts';
+export type { EnvironmentReport } from './schemas/environment-report.schema.ts';
 export type { UploadUrlsBody, FileListQuery } from './schemas/file.schema.ts';
 export type { Health } from './schemas/health.schema.ts';
 export type { CreateKeyBody, ApiKeyView, CreatedKey, RotateSecret, RotatedSecret, NewKey } from './schemas/key.schema.ts';

@@ -54,6 +54,7 @@ export {
   environmentRunsQuerySchema,
   environmentRunsSchema,
 } from './environment.schema.ts';
+export { environmentReportSchema } from './environment-report.schema.ts';
 export { uploadUrlsBodySchema, uploadUrlsSchema, fileListQuerySchema, fileListSchema, deletedFilesSchema } from './file.schema.ts';
 export { healthSchema } from './health.schema.ts';
 export {
