@@ -87,10 +87,10 @@ export async function selectHitHeads(pool: pg.Pool, seqs: readonly string[]): Pr
   return new Map(rows.map((row) => [row.seq, row]));
 }
 
-/** Whether messages of these runs are not indexed yet. Plan: rollout_heads_unsearched_idx, partial and short-lived. */
+/** Whether messages of these runs are not indexed yet. Plan: one probe of rollout_heads_unsearched_idx (partial) a run. */
 export async function hasUnsearched(pool: pg.Pool, runSeqs: readonly number[]): Promise<boolean> {
   const { rows } = await pool.query<{ waits: boolean }>(
-    'SELECT EXISTS (SELECT FROM (SELECT run_seq FROM rollout_heads WHERE unsearched AND run_seq IS NOT NULL ORDER BY seq LIMIT 5000) h WHERE run_seq = ANY($1::int[])) AS waits',
+    'SELECT EXISTS (SELECT FROM rollout_heads WHERE unsearched AND run_seq = ANY($1::int[])) AS waits',
     [runSeqs],
   );
   return rows[0]!.waits;

@@ -102,19 +102,6 @@ export async function isBehind(pool: pg.Pool, count: number, without: readonly s
   return rows[0]!.behind;
 }
 
-/** Lanes of search by run with work, of `lanes`, except rollouts of `without`, as `selectDueLanes`. Plan: Index Scan using rollout_heads_unsearched_idx (partial), bounded. */
-export async function selectDueSearchLanes(pool: pg.Pool, lanes: number, without: readonly string[]): Promise<number[]> {
-  const { rows } = await pool.query<{ lane: number }>({
-    name: 'rollouts-due-search-lanes',
-    text: `WITH first AS MATERIALIZED (
-        SELECT run_seq FROM rollout_heads WHERE unsearched AND run_seq IS NOT NULL AND NOT seq = ANY($2::bigint[]) ORDER BY seq LIMIT 10000)
-      SELECT lane FROM generate_series(0, $1::int - 1) lane
-      WHERE (SELECT count(*) FROM first) = 10000 OR lane IN (SELECT run_seq % $1::int FROM first)`,
-    values: [lanes, without],
-  });
-  return rows.map(({ lane }) => lane);
-}
-
 export interface RunSettingsRow {
   seq: number;
   org_id: string;
@@ -268,9 +255,10 @@ WITH sent AS MATERIALIZED (
   SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM (SELECT run_seq, phase, step FROM old UNION ALL SELECT run_seq, phase, step FROM written) s
 ), due AS (
   UPDATE runs SET inference_due = true WHERE seq IN (SELECT run_seq FROM fact WHERE infer)
+), clean AS (
+  SELECT h.seq, f.gaps_in FROM rollout_heads h JOIN fact f ON f.seq = h.seq AND f.revision = h.revision FOR UPDATE OF h SKIP LOCKED
 ), cleaned AS (
-  UPDATE rollout_heads h SET dirty = false, gaps_at = now() + f.gaps_in * interval '1 millisecond' FROM fact f WHERE f.seq = h.seq AND h.seq IN (
-    SELECT h.seq FROM rollout_heads h JOIN fact f ON f.seq = h.seq AND f.revision = h.revision FOR UPDATE OF h SKIP LOCKED)
+  UPDATE rollout_heads h SET dirty = false, gaps_at = now() + c.gaps_in * interval '1 millisecond' FROM clean c WHERE h.seq = c.seq
   RETURNING h.seq
 )
 SELECT (SELECT count(*)::int FROM written) AS written, (SELECT count(*)::int FROM cleaned) AS cleaned`;

@@ -9,7 +9,7 @@ import { inTransaction } from '../../../platform/database/transaction.ts';
 import { Quarantine } from '../../quarantine.ts';
 import { messageOf, TranscriptObjects } from '../../storage/transcript-objects.service.ts';
 import { selectPointers, type TranscriptPointer } from '../../storage/transcript.sql.ts';
-import { type Lane, selectDueSearchLanes } from '../derive.sql.ts';
+import type { Lane } from '../derive.sql.ts';
 import { collectBlocks, markFullBlocks, selectMarkedBlocks } from './search-blocks.sql.ts';
 import {
   finishIndexing,
@@ -20,6 +20,7 @@ import {
   type LateRollout,
   markSearched,
   type SearchedMessage,
+  selectDueSearchLanes,
   selectLate,
   selectUnsearched,
   type UnsearchedHead,
@@ -49,6 +50,8 @@ export class SearchIndex {
   readonly #open = new Map<number, Batch>();
   /** Lanes whose last statement was one of an open batch. */
   readonly #continued = new Set<number>();
+  /** By lane: the last run of its last batch. The next one continues after it, so that a large run does not delay the others. */
+  readonly #lastRun = new Map<number, number>();
 
   constructor(
     private readonly database: Database,
@@ -101,7 +104,7 @@ export class SearchIndex {
     if (open && this.#continued.has(lane.number)) {
       this.#continued.delete(lane.number);
       const without = [...this.quarantine.members('search'), ...open.heads.map(({ seq }) => seq)];
-      const heads = await selectUnsearched(this.database.pool, BATCH, STATEMENT_BYTES, lane, without);
+      const heads = await this.#nextHeads(lane, without);
       if (heads.length > 0) return { heads, from: null };
     }
     if (open) {
@@ -109,8 +112,16 @@ export class SearchIndex {
       this.#continued.add(lane.number);
       return open;
     }
-    const heads = await selectUnsearched(this.database.pool, BATCH, STATEMENT_BYTES, lane, this.quarantine.members('search'));
-    return { heads, from: null };
+    return { heads: await this.#nextHeads(lane, this.quarantine.members('search')), from: null };
+  }
+
+  async #nextHeads(lane: Lane, without: readonly string[]): Promise<UnsearchedHead[]> {
+    const select = (after: number) => selectUnsearched(this.database.pool, BATCH, STATEMENT_BYTES, { ...lane, after }, without);
+    const after = this.#lastRun.get(lane.number) ?? 0;
+    let heads = await select(after);
+    if (heads.length === 0 && after > 0) heads = await select(0);
+    this.#lastRun.set(lane.number, Math.max(0, ...heads.map(({ run_seq }) => run_seq)));
+    return heads;
   }
 
   /** The rest of a second batch that is too large is selected again later. What is indexed is not indexed again. */

@@ -114,6 +114,7 @@ ${MARK_BLOCKS_OF_GONE}`;
 
 export interface UnsearchedHead {
   seq: string;
+  run_seq: number;
   revision: number;
 }
 
@@ -123,21 +124,52 @@ export interface IndexPosition {
   index: number;
 }
 
-/** The next rollouts of the runs of a lane to index, except `without`: at most `bytes` of them, or one. Plan: Index Scan using rollout_heads_unsearched_idx. */
+/** Runs after `after` (SQL) with rollouts to index, ascending. Plan: one probe of rollout_heads_unsearched_idx (partial) a run. */
+const runsAfter = (after: string) => `RECURSIVE run(run_seq) AS (
+  (SELECT run_seq FROM rollout_heads WHERE unsearched AND run_seq > ${after} ORDER BY run_seq LIMIT 1)
+  UNION ALL
+  SELECT next.run_seq FROM run CROSS JOIN LATERAL (SELECT h.run_seq FROM rollout_heads h WHERE h.unsearched AND h.run_seq > run.run_seq ORDER BY h.run_seq LIMIT 1) next
+)`;
+/** With more runs than this, each lane is taken to have work. */
+const MAX_LANE_RUNS = 1_000;
+
+/** Lanes with work, of `lanes`, except rollouts of `without`. Plan: as above, bounded. */
+export async function selectDueSearchLanes(pool: pg.Pool, lanes: number, without: readonly string[]): Promise<number[]> {
+  const { rows } = await pool.query<{ lane: number }>({
+    name: 'rollouts-due-search-lanes',
+    text: `WITH ${runsAfter('0')}, first AS MATERIALIZED (
+        SELECT run_seq FROM (SELECT run_seq FROM run LIMIT ${MAX_LANE_RUNS}) r
+        WHERE EXISTS (SELECT FROM rollout_heads h WHERE h.unsearched AND h.run_seq = r.run_seq AND NOT h.seq = ANY($2::bigint[])))
+      SELECT lane FROM generate_series(0, $1::int - 1) lane
+      WHERE (SELECT count(*) FROM first) = ${MAX_LANE_RUNS} OR lane IN (SELECT run_seq % $1::int FROM first)`,
+    values: [lanes, without],
+  });
+  return rows.map(({ lane }) => lane);
+}
+
+/**
+ * The next rollouts to index of the runs of a lane after the run `after`, except `without`: at most `bytes` of them, or one, in the order of
+ * their sequence. Plan: per run of the lane an Index Scan using rollout_heads_unsearched_idx, bounded.
+ */
 export async function selectUnsearched(
   pool: pg.Pool,
   limit: number,
   bytes: number,
-  lane: Lane,
+  lane: Lane & { after: number },
   without: readonly string[],
 ): Promise<UnsearchedHead[]> {
   const { rows } = await pool.query<UnsearchedHead>({
     name: 'rollouts-search-heads',
-    text: `SELECT seq::text, revision FROM (
-        SELECT seq, revision, sum(bytes + ${MESSAGE_BYTES} * messages) OVER place AS upto, row_number() OVER place AS n
-        FROM (SELECT * FROM rollout_heads h WHERE unsearched AND run_seq IS NOT NULL AND run_seq % $4 = $3 AND NOT seq = ANY($5::bigint[]) AND NOT (${LATE}) ORDER BY seq LIMIT $1) h WINDOW place AS (ORDER BY seq)) h
+    text: `WITH ${runsAfter('$6')}
+      SELECT seq::text, run_seq, revision FROM (
+        SELECT seq, run_seq, revision, sum(bytes + ${MESSAGE_BYTES} * messages) OVER place AS upto, row_number() OVER place AS n
+        FROM (
+          SELECT h.* FROM run CROSS JOIN LATERAL (
+            SELECT h.seq, h.run_seq, h.revision, h.bytes, h.messages FROM rollout_heads h
+            WHERE h.unsearched AND h.run_seq = run.run_seq AND NOT h.seq = ANY($5::bigint[]) AND NOT (${LATE}) ORDER BY h.seq LIMIT $1) h
+          WHERE run.run_seq % $4 = $3 LIMIT $1) h WINDOW place AS (ORDER BY run_seq, seq)) h
       WHERE upto <= $2 OR n = 1 ORDER BY h.seq`,
-    values: [limit, bytes, lane.number, lane.of, without],
+    values: [limit, bytes, lane.number, lane.of, without, lane.after],
   });
   return rows;
 }
@@ -171,7 +203,7 @@ export interface LateRollout {
   run_seq: number;
 }
 
-/** Except `without`. Plan: Index Scan using rollout_heads_unsearched_idx, whose rows are few once the others are indexed. */
+/** Except `without`. Plan: rollout_heads_late_idx (partial), whose rows are few. */
 export async function selectLate(pool: pg.Pool, limit: number, without: readonly string[]): Promise<LateRollout[]> {
   const { rows } = await pool.query<LateRollout>({
     name: 'rollouts-search-late',
