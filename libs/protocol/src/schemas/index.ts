@@ -53,8 +53,8 @@ export {
   environmentUsageSchema,
   environmentRunsQuerySchema,
   environmentRunsSchema,
-} from './environment.schema.ts';
-export { environmentReportSchema } from './environment-report.schema.ts';
+} from './environments/environment.schema.ts';
+export { environmentReportSchema } from './environments/environment-report.schema.ts';
 export { uploadUrlsBodySchema, uploadUrlsSchema, fileListQuerySchema, fileListSchema, deletedFilesSchema } from './file.schema.ts';
 export { healthSchema } from './health.schema.ts';
 export {
@@ -171,7 +171,7 @@ export {
   taskSetListSchema,
   publishedTaskSetSchema,
   deletedDraftSchema,
-} from './task-set.schema.ts';
+} from './environments/task-set.schema.ts';
 export {
   openTextSchema,
   textStepSchema,

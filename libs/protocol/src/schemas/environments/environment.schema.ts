@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { ToolsAnswer } from '../episode.schema.ts';
-import { SPLIT_TYPES } from '../vocabularies.ts';
-import { sessionPolicySchema } from './session-policy.schema.ts';
+import type { ToolsAnswer } from '../../episode.schema.ts';
+import { SPLIT_TYPES } from '../../vocabularies.ts';
+import { sessionPolicySchema } from '../session-policy.schema.ts';
 
 /** Bodies and queries of `/v1/environments`. Keys that the `orwd` CLI reads are its own (docs/reference/ors.md#rest-endpoints). */
 

@@ -13,7 +13,7 @@ const checkSchema = z.object({
   id: z.string().regex(/^[a-z][a-z0-9-]{0,63}$/, { error: 'id must be lower-case letters, digits and "-"' }),
   title: text(200),
   status: z.enum(['passed', 'failed', 'skipped']),
-  detail: text(4_000).describe('What was checked or found; for a failed check also what to do, for a skipped one the reason.'),
+  detail: text(4_000).describe('The finding. A failed check says what to do; a skipped check says why.'),
 });
 
 const playerSchema = z.object({

@@ -1,4 +1,4 @@
-import { SPLIT_TYPES, TASK_FILE_FORMATS } from '../vocabularies.ts';
+import { SPLIT_TYPES, TASK_FILE_FORMATS } from '../../vocabularies.ts';
 import { z } from 'zod';
 
 // oxlint-disable-next-line no-control-regex -- these are what is refused
