@@ -25,6 +25,7 @@ const allowed: Record<string, string[]> = {
   'libs/exports': ['protocol', 'rollouts', 'kit'],
   'libs/client': ['protocol', 'kit'],
   'libs/environment-kit': ['protocol', 'kit'],
+  'libs/sandbox': ['protocol', 'environment-kit'],
   'apps/dashboard': ['protocol', 'kit', 'rollouts', 'metrics', 'query'],
 };
 /**
@@ -189,6 +190,7 @@ describe('architecture', () => {
     'exports',
     'client',
     'environment-kit',
+    'sandbox',
   ])('sees the files and imports of libs/%s', (name) => {
     const own = sources.filter((source) => source.workspace === `libs/${name}`);
     expect(own.length).toBeGreaterThanOrEqual(3);

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PalestraClient } from '@palestra/client';
-import { Interpreter, prepareRuntime } from '../../apps/environments/src/coding_env/python/interpreter.ts';
-import { LEVELS } from '../../apps/environments/src/coding_env/sandbox/command.ts';
-import { detectIsolation } from '../../apps/environments/src/coding_env/sandbox/isolation.ts';
+import { Interpreter, prepareRuntime } from '../../libs/sandbox/src/python/interpreter.ts';
+import { LEVELS } from '../../libs/sandbox/src/process/command.ts';
+import { detectIsolation } from '../../libs/sandbox/src/process/isolation.ts';
 import { makeNodeImage } from '../support/node-image.ts';
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 

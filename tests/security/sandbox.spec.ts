@@ -5,10 +5,10 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { type Command, type Level, LEVELS, sandboxCommand } from '../../apps/environments/src/coding_env/sandbox/command.ts';
-import { commandOf, detectIsolation } from '../../apps/environments/src/coding_env/sandbox/isolation.ts';
-import { makeProgramFolder, type ProgramFolder } from '../../apps/environments/src/coding_env/sandbox/program-folder.ts';
-import { SandboxedProcess } from '../../apps/environments/src/coding_env/sandbox/sandboxed-process.ts';
+import { type Command, type Level, LEVELS, sandboxCommand } from '../../libs/sandbox/src/process/command.ts';
+import { commandOf, detectIsolation } from '../../libs/sandbox/src/process/isolation.ts';
+import { makeProgramFolder, type ProgramFolder } from '../../libs/sandbox/src/process/program-folder.ts';
+import { SandboxedProcess } from '../../libs/sandbox/src/process/sandboxed-process.ts';
 import { makeNodeImage } from '../support/node-image.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { serveAsChild } from '@palestra/environment-kit';
+import { isolation } from '@palestra/sandbox';
 import { parseArgs } from 'node:util';
 import { bundledEnvironments } from './catalogue.ts';
 import { codingEnv } from './coding_env/coding_env.environment.ts';
-import { isolation } from './coding_env/sandbox/isolation.ts';
 
 const usage = `usage: node main.js <environment> [--port 0] [--host 127.0.0.1] [--link <path or host:port>] [--exit-with-parent]
        node main.js --manifest

@@ -1,8 +1,7 @@
 import { EnvironmentHost } from '@palestra/environment-kit';
+import { LIMITS, PROGRAM_LIMITS } from '@palestra/sandbox';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { codingEnv, defineCodingEnv } from './coding_env.environment.ts';
-import { LIMITS } from './python/interpreter.ts';
-import { PROGRAM_LIMITS } from './python/program-guard.ts';
 
 /** Interpreters start here, on a machine that may be busy. */
 const PATIENCE_MS = 60_000;
@@ -198,4 +197,13 @@ describe('too much', () => {
     await Promise.all([expect(running).rejects.toThrow('Session deleted'), deleted]);
     await expectUsable(await openShared());
   });
+});
+
+test('refuses sessions if programs cannot be isolated', async () => {
+  const refusal = 'Install bubblewrap';
+  const refusing = new EnvironmentHost([defineCodingEnv(PROGRAM_LIMITS, async () => ({ level: 'process', refusal, summary: refusal }))]);
+  const task = { kind: 'index', split: 'train', index: 0 } as const;
+  const created = refusing.create({ sid: 'refused', env: null, task, toolsetName: null, secrets: {} });
+  await expect(created).rejects.toMatchObject({ code: 'isolation_required', message: refusal });
+  await refusing.close();
 });

@@ -1,9 +1,7 @@
 import { defineActionEnvironment, z } from '@palestra/environment-kit';
+import { isolation, PROGRAM_LIMITS, ProgramGuard, PythonConsole, requireSandbox } from '@palestra/sandbox';
 import { readme } from './card.ts';
-import { PythonConsole } from './python/console.ts';
-import { PROGRAM_LIMITS, ProgramGuard } from './python/program-guard.ts';
 import { rewardProgram } from './rewards.ts';
-import { isolation, requireSandbox } from './sandbox/isolation.ts';
 
 const LONGEST_PROGRAM_CHARACTERS = 200_000;
 

@@ -66,7 +66,7 @@ function judge(level: Level, failures: string[], { container, isExposed, allowWe
   if (level !== 'process' || !isExposed) return { level, container, refusal: null, summary };
   if (allowWeak) return { level, refusal: null, summary: `${summary} Warning: PALESTRA_WEAK_ISOLATION allows this on an exposed service.` };
   const refusal =
-    `coding_env runs programs only behind namespaces while the service listens on a non-loopback address, and here it has level "process". ` +
+    `Programs run only behind namespaces while the service listens on a non-loopback address, and here it has level "process". ` +
     `${ADVICE}, or set PALESTRA_WEAK_ISOLATION=1 to accept the risk.`;
   return { level, refusal, summary: `${summary} Sessions are refused: ${refusal}` };
 }

@@ -5,7 +5,7 @@ import { prelude } from './prelude.mjs';
 import { realm } from './realm.mjs';
 
 /**
- * The program of a sandboxed process (sandbox/sandboxed-process.ts). Its folder has this file, Pyodide and, once it exists, the memory
+ * The program of a sandboxed process (process/sandboxed-process.ts). Its folder has this file, Pyodide and, once it exists, the memory
  * image of a started interpreter. A message is its length (four bytes, big-endian) and its bytes. `node process.mjs '{"limits": ...,
  * "image": null}'` sends an image for other interpreters and ends. With the name of an image it sends `null` when it is ready, then one
  * JSON text per received program: `{"exitCode","parses","stdout","stderr"}`, or `null` if it is unusable.

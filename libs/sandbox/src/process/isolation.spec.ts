@@ -1,7 +1,4 @@
-import { EnvironmentHost } from '@palestra/environment-kit';
 import { describe, expect, test } from 'vitest';
-import { defineCodingEnv } from '../coding_env.environment.ts';
-import { PROGRAM_LIMITS } from '../python/program-guard.ts';
 import type { Level } from './command.ts';
 import { detectIsolation, readIsolationSettings, type Sandbox } from './isolation.ts';
 
@@ -88,13 +85,4 @@ describe('the settings', () => {
     });
     expect(() => readIsolationSettings({ PALESTRA_ISOLATION: 'none' })).toThrow('none is not one of container, namespace, process');
   });
-});
-
-test('coding_env refuses sessions if programs cannot be isolated', async () => {
-  const exposed = { ...local, isExposed: true };
-  const host = new EnvironmentHost([defineCodingEnv(PROGRAM_LIMITS, () => detectIsolation(exposed, machine('process')))]);
-  const task = { kind: 'index', split: 'train', index: 0 } as const;
-  const created = host.create({ sid: 'refused', env: null, task, toolsetName: null, secrets: {} });
-  await expect(created).rejects.toMatchObject({ code: 'isolation_required', message: expect.stringContaining('Install bubblewrap') });
-  await host.close();
 });

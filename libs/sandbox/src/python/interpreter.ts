@@ -1,9 +1,9 @@
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { commandOf, type Sandbox } from '../sandbox/isolation.ts';
-import { makeProgramFolder } from '../sandbox/program-folder.ts';
-import { ProcessEnded, SandboxedProcess, type Usage } from '../sandbox/sandboxed-process.ts';
+import { commandOf, type Sandbox } from '../process/isolation.ts';
+import { makeProgramFolder } from '../process/program-folder.ts';
+import { ProcessEnded, SandboxedProcess, type Usage } from '../process/sandboxed-process.ts';
 
 const MEBIBYTE = 1 << 20;
 /** Limits of one interpreter. */
@@ -122,6 +122,11 @@ export class Interpreter {
   /** Memory of the process; null if it cannot be measured. */
   usage(): Usage | null {
     return this.#process.usage();
+  }
+
+  /** Whether it keeps the event loop running. A spare does not. */
+  keepAlive(isNeeded: boolean): void {
+    this.#process.keepAlive(isNeeded);
   }
 
   /** Called when the process ends. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isolation, requireSandbox } from '../sandbox/isolation.ts';
+import { isolation, requireSandbox } from '../process/isolation.ts';
 import { Interpreter, prepareRuntime, type Runtime } from './interpreter.ts';
 import { Slots } from './slots.ts';
 
@@ -53,6 +53,7 @@ export class Interpreters {
     const leave = await this.#places.take(signal);
     try {
       const interpreter = await (this.#spares.shift() ?? this.#start());
+      interpreter.keepAlive(true);
       interpreter.onEnd(leave);
       // The caller may have left; the spare is for another one.
       if (signal.aborted) await interpreter.close();
@@ -88,7 +89,10 @@ export class Interpreters {
         const at = this.#spares.indexOf(spare);
         if (at >= 0) void this.#spares.splice(at, 1);
       };
-      spare.then((interpreter) => interpreter.onEnd(forget), forget);
+      spare.then((interpreter) => {
+        if (this.#spares.includes(spare)) interpreter.keepAlive(false);
+        interpreter.onEnd(forget);
+      }, forget);
     }
   }
 

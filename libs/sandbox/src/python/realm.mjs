@@ -1,7 +1,7 @@
 /**
  * The world that Python runs in, seen from inside. This function's text is compiled in a fresh V8 context, which has ECMAScript and WebAssembly
  * and nothing else, as a plain JavaScript shell has. It gives Pyodide what it needs and enforces the limits that Python notices. It is no security
- * boundary (`node:vm` is none): a program that leaves it is master of a process that has nothing (sandbox/).
+ * boundary (`node:vm` is none): a program that leaves it is master of a process that has nothing (process/).
  *
  * @param {{ now(): number, random(length: number): Uint8Array, decode(bytes: Uint8Array, label: string): string,
  *   encode(text: string): Uint8Array, file(name: string): Uint8Array }} host

@@ -37,23 +37,23 @@ export class PythonConsole {
     return interpreters.warmUp(WARM_UP_MS);
   }
 
-  /** Runs one program at a time. Every end of a program is a result; rejects only if no interpreter is available. */
-  async run(code: string): Promise<ProgramResult> {
+  /** Runs one program at a time. Every end of a program is a result; rejects only if no interpreter is available. `guard` limits this program. */
+  async run(code: string, guard = this.#guard): Promise<ProgramResult> {
     const patience = AbortSignal.any([this.#signal, AbortSignal.timeout(PATIENCE_MS)]);
     this.#lease ??= await interpreters.lease(patience).finally(this.#unexpect);
     const leave = await cores.take(patience);
     try {
-      return await this.#runNow(this.#lease, code);
+      return await this.#runNow(this.#lease, code, guard);
     } finally {
       leave();
     }
   }
 
-  async #runNow(lease: Lease, code: string): Promise<ProgramResult> {
+  async #runNow(lease: Lease, code: string, guard: ProgramGuard): Promise<ProgramResult> {
     const { interpreter } = lease;
     let end: Excess | 'crash' = 'crash';
     try {
-      return await this.#guard.watch(
+      return await guard.watch(
         interpreter,
         () => interpreter.run(code),
         (excess) => (end = excess),
@@ -62,7 +62,7 @@ export class PythonConsole {
       await this.close();
       this.#signal.throwIfAborted();
       if (!(error instanceof InterpreterEnded)) throw error;
-      return killed(error.isOutOfMemory ? 'memory' : end, this.#guard.limits.cpuMs);
+      return killed(error.isOutOfMemory ? 'memory' : end, guard.limits.cpuMs);
     }
   }
 

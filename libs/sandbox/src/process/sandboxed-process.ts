@@ -1,6 +1,7 @@
 import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import type { Command } from './command.ts';
@@ -121,6 +122,14 @@ export class SandboxedProcess {
   /** The sandboxed process: a wrapper that stays has exactly one child. null: in a container and unknown. */
   get pid(): number | null {
     return this.#command.container === undefined ? (this.#pid ??= innermost(this.#child.pid!)) : this.#pid;
+  }
+
+  /** Whether this process keeps the event loop of the service running. */
+  keepAlive(isNeeded: boolean): void {
+    const change = isNeeded ? 'ref' : 'unref';
+    this.#child[change]();
+    // Pipes of a child are sockets.
+    for (const stream of [this.#child.stdin, this.#child.stdout, this.#child.stderr]) (stream as Socket)[change]();
   }
 
   onEnd(react: () => void): void {

@@ -1,7 +1,7 @@
 /**
  * Python's side: an expression whose value is a function of a program's text that returns JSON `[exit code, whether it parses]`. Names
  * survive from one program of an episode to the next. Access to JavaScript is removed first, because no program needs it; the security
- * boundary is the process (sandbox/).
+ * boundary is the process (process/).
  */
 export const prelude = `
 import ast, builtins, json, linecache, sys, traceback

@@ -1,5 +1,5 @@
 import { totalmem } from 'node:os';
-import type { Usage } from '../sandbox/sandboxed-process.ts';
+import type { Usage } from '../process/sandboxed-process.ts';
 
 /** Default limits of one program. */
 export const PROGRAM_LIMITS = {
