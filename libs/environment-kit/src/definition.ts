@@ -99,10 +99,12 @@ interface DefinitionBase<Task, State> {
   toolsets?: Record<string, (session: Session<Task, State>) => Awaitable<Tools<Task, State>>>;
   /** Returns one score per candidate, in order. Throw if the judge fails. */
   scoreGroup?(candidates: GroupCandidate[], session: Session<Task, State>): Awaitable<(number | GroupScore)[]>;
-  /** Smallest and largest total reward of an episode. */
+  /** Smallest and largest total reward of an episode. Validation assumes [0, 1] without it. */
   rewardRange?: readonly [number, number];
   /** Returns calls that reach the maximum reward of the task. Only tests and `palestra env validate` use it; no client sees it. */
   solve?(task: Task): Awaitable<readonly ToolInput[]>;
+  /** The prompt contains the answer by design, as in reading comprehension. Validation does not report it as a leak then. */
+  answersInPrompt?: boolean;
   /** Scripted policies. `palestra env validate` reports what they reach. */
   players?: readonly Player[];
 }

@@ -287,7 +287,14 @@ export type { SessionClientFrame, SessionServerFrame } from './schemas/live/sess
 export type { CreateShare, NewShare, Share, ShareList, CreatedShare, OpenShare } from './schemas/share.schema.ts';
 export type { SlotListQuery, SlotList, SlotGroup, SlotHolder } from './schemas/slot.schema.ts';
 export type { CreateTaskExport, TaskExportView, TaskExportBody } from './schemas/task-export.schema.ts';
-export type { SplitUpload, TaskSetView, PublishedTaskSet, TaskSetList, TaskSplitView, StoredSplitView } from './schemas/environments/task-set.schema.ts';
+export type {
+  SplitUpload,
+  TaskSetView,
+  PublishedTaskSet,
+  TaskSetList,
+  TaskSplitView,
+  StoredSplitView,
+} from './schemas/environments/task-set.schema.ts';
 export type { SocketError } from './schemas/live/socket-error.schema.ts';
 export type { StreamCounters, StreamAdvisories, StreamRollout, StreamData, StreamMessage } from './schemas/live/stream.schema.ts';
 export type { OpenText, TextStepBody, TextParse } from './schemas/text-session.schema.ts';

@@ -1,8 +1,8 @@
-import { type OutputBlock, parseJson, type RunToolOutput, type TaskSpec } from '@palestra/protocol';
+import type { TaskSpec } from '@palestra/protocol';
 import type { Environment } from '../definition.ts';
-import { EnvironmentHost } from '../host/environment-host.ts';
-import { SeededRandom } from '../random.ts';
-import type { PlayedResult, Player, PlayedSession, ToolInput } from './player.ts';
+import { playOpened } from './play-episode.ts';
+import type { PlayedResult, Player, ToolInput } from './player.ts';
+import { environmentSubject } from './subject.ts';
 
 export interface PlayTaskOptions {
   /** Default: the first split. */
@@ -41,38 +41,25 @@ export interface PlayedTask {
  */
 export async function playTask(environment: Environment, options: PlayTaskOptions = {}): Promise<PlayedTask> {
   const { split = environment.splits[0]!.name, index = 0, seed = 0, maxCalls = 1_000, signal } = options;
-  const host = new EnvironmentHost([environment]);
+  const subject = environmentSubject(environment);
   try {
-    const task = options.task ?? (await host.task(null, split, index));
+    const [task] = options.task === undefined ? await subject.tasks(split, index, index + 1) : [options.task];
+    if (task === undefined) throw new RangeError(`Split "${split}" of ${environment.name} has no task ${index}.`);
     const player = options.player ?? (await solver(environment, task));
-    const sid = 'play';
-    await host.create({ sid, env: null, task: { kind: 'spec', spec: task }, toolsetName: null, secrets: {} });
-    const prompt = textOf(await host.prompt(sid, signal));
-    const { tools, terminal_tool: terminal } = await host.taskTools(sid);
-    const calls: PlayedCall[] = [];
-    const random = new SeededRandom(seed, split, index);
-    const session: PlayedSession = {
-      prompt,
-      tools: terminal
-        ? [...tools, { name: terminal.name, description: terminal.description, input_schema: terminalSchema(terminal.arg) }]
-        : tools,
-      random: () => random.next(),
-      async call(tool, input) {
-        signal?.throwIfAborted();
-        if (calls.length >= maxCalls)
-          throw new Error(`The player ${player.name} made more than ${maxCalls} calls without ending the episode.`);
-        const { text, reason, reward, finished } = await host.call(sid, tool, input, signal);
-        const result = { text: resultText(text), reward, finished };
-        calls.push({ tool, input, ...result, refused: reason });
-        return result;
-      },
-    };
-    await player.play(session);
-    const rewards = calls.flatMap(({ reward }) => reward ?? []);
-    const total = rewards.reduce((sum, reward) => sum + reward, 0);
-    return { prompt, calls, rewards, total, finished: calls.some(({ finished }) => finished) };
+    const episode = await subject.open({ task });
+    const played = await playOpened(episode, { player, seed: [seed, split, index], maxCalls, signal });
+    const calls = played.calls.map(({ tool, input, text, reward, finished, refused }) => ({
+      tool,
+      input,
+      text,
+      reward,
+      finished,
+      refused,
+    }));
+    const { prompt, total, finished } = played;
+    return { prompt, calls, rewards: calls.flatMap(({ reward }) => reward ?? []), total, finished };
   } finally {
-    await host.close();
+    await subject.close();
   }
 }
 
@@ -90,15 +77,4 @@ export async function solver(environment: Environment, task: TaskSpec): Promise<
       }
     },
   };
-}
-
-const terminalSchema = (arg: string | null) => (arg === null ? null : { type: 'object', properties: { [arg]: { type: 'string' } } });
-
-/** The text blocks; an image is `[image]`. */
-export const textOf = (blocks: readonly OutputBlock[]): string =>
-  blocks.map((block) => (block.type === 'text' ? block.text : '[image]')).join('\n');
-
-function resultText(json: string): string {
-  const result = parseJson(json) as RunToolOutput;
-  return result.ok ? textOf(result.output.blocks) : result.error;
 }

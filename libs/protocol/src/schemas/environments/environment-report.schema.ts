@@ -10,7 +10,7 @@ const text = (max: number) =>
 const finite = z.number();
 
 const checkSchema = z.object({
-  id: z.string().regex(/^[a-z][a-z0-9-]{0,63}$/, { error: 'id must be lower-case letters, digits and "-"' }),
+  id: z.string().regex(/^[a-z][a-z0-9_.]{0,63}$/, { error: 'id must be lower-case letters, digits, "_" and "."' }),
   title: text(200),
   status: z.enum(['passed', 'failed', 'skipped']),
   detail: text(4_000).describe('The finding. A failed check says what to do; a skipped check says why.'),
