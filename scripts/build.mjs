@@ -29,14 +29,14 @@ function newest(folder) {
 }
 const at = (file) => (existsSync(path.join(root, file)) ? statSync(path.join(root, file)).mtimeMs : 0);
 const newestSchema = Math.max(
-  ...readdirSync(path.join(root, 'prisma'))
+  ...readdirSync(path.join(root, 'apps/api/prisma'))
     .filter((name) => name.endsWith('.prisma'))
-    .map((name) => at(`prisma/${name}`)),
+    .map((name) => at(`apps/api/prisma/${name}`)),
 );
 
 if (newestSchema > at('apps/api/src/platform/generated/prisma/client.ts')) {
   // Prisma tries to download a schema engine that `generate` does not use. Any existing file satisfies it.
-  run('prisma/build/index.js', ['generate', '--schema', 'prisma'], {
+  run('prisma/build/index.js', ['generate', '--schema', 'apps/api/prisma'], {
     env: { PRISMA_SCHEMA_ENGINE_BINARY: path.join(root, 'package.json'), PRISMA_HIDE_UPDATE_MESSAGE: '1' },
   });
 }

@@ -1,4 +1,4 @@
-// npm run db:migration [name]: writes the SQL between prisma/migrations and prisma/*.prisma as the next migration. `--init` rewrites
+// npm run db:migration [name]: writes the SQL between apps/api/prisma/migrations and apps/api/prisma/*.prisma as the next migration. `--init` rewrites
 // 0001_init (only before the first release). Prisma's CLI would download an engine; this script uses the same engine as WebAssembly from
 // a package.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import pg from 'pg';
 import { PostgresServer } from '../apps/api/dist/platform/database/postgres-server.js';
 
 const root = path.resolve(import.meta.dirname, '..');
-const folder = path.join(root, 'prisma/migrations');
+const folder = path.join(root, 'apps/api/prisma/migrations');
 const init = process.argv.includes('--init');
 const name = init ? 'init' : (process.argv[2] ?? '').replaceAll(/[^a-z0-9]+/gi, '_').toLowerCase();
 if (!name) {
@@ -27,10 +27,10 @@ const { instance } = await WebAssembly.instantiate(readFileSync(wasmFile), { './
 engineModule.__wbg_set_wasm(instance.exports);
 instance.exports.__wbindgen_start();
 
-const datamodels = readdirSync(path.join(root, 'prisma'))
+const datamodels = readdirSync(path.join(root, 'apps/api/prisma'))
   .filter((file) => file.endsWith('.prisma'))
   .toSorted()
-  .map((file) => [path.join(root, 'prisma', file), readFileSync(path.join(root, 'prisma', file), 'utf8')]);
+  .map((file) => [path.join(root, 'apps/api/prisma', file), readFileSync(path.join(root, 'apps/api/prisma', file), 'utf8')]);
 const existing = existsSync(folder)
   ? readdirSync(folder)
       .filter((entry) => /^\d{4}_/.test(entry))
@@ -107,5 +107,5 @@ const number = init ? '0001' : String(existing.length + 1).padStart(4, '0');
 mkdirSync(path.join(folder, `${number}_${name}`), { recursive: true });
 writeFileSync(path.join(folder, 'migration_lock.toml'), 'provider = "postgresql"\n');
 writeFileSync(path.join(folder, `${number}_${name}`, 'migration.sql'), stdout);
-console.log(`wrote prisma/migrations/${number}_${name}/migration.sql (${stdout.split('\n').length} lines)`);
+console.log(`wrote apps/api/prisma/migrations/${number}_${name}/migration.sql (${stdout.split('\n').length} lines)`);
 process.exit(0);

@@ -21,7 +21,7 @@ const bom = JSON.parse(stdout);
 bom.metadata.component.name = 'palestra';
 /** npm omits the scope from `name`, but not from the package URL. */
 const nameOf = ({ purl }) => decodeURIComponent(/^pkg:npm\/(.+)@[^@]+$/.exec(purl)[1]);
-const isOurs = (component) => nameOf(component).startsWith('@palestra/');
+const isOurs = (component) => nameOf(component) === 'palestra' || nameOf(component).startsWith('@palestra/');
 // Not `--omit=dev`, which omits packages that a workspace needs in production and the root needs for tests.
 const shipped = shippedPackages();
 const isShipped = (component) => isOurs(component) || shipped.has(`${nameOf(component)}@${component.version}`);

@@ -19,7 +19,7 @@ function listFiles(folder: string): string[] {
   });
 }
 const topLevel = readdirSync(root, { withFileTypes: true }).flatMap(({ name }) => (/\.(?:md|ya?ml)$/.test(name) ? [name] : []));
-const folders = ['apps', 'libs', 'integrations', 'docs', 'scripts', 'bench', 'tests', 'prisma', '.ci', '.github'];
+const folders = ['apps', 'libs', 'integrations', 'docs', 'scripts', 'bench', 'tests', '.ci', '.github'];
 const files = [...topLevel, ...folders.flatMap(listFiles)]
   .filter((file) => file !== 'tests/citations.spec.ts')
   .map((file) => ({ file, text: readFileSync(path.join(root, file), 'utf8') }));

@@ -20,7 +20,7 @@ let output = '';
 let child: ReturnType<typeof spawn>;
 
 beforeAll(async () => {
-  for (const name of ['apps', 'libs', 'prisma', 'scripts', 'package.json', 'tsconfig.base.json', 'tsconfig.build.json'])
+  for (const name of ['apps', 'libs', 'scripts', 'package.json', 'tsconfig.base.json', 'tsconfig.build.json'])
     cpSync(path.join(root, name), path.join(copy, name), {
       recursive: true,
       // The build compares times.

@@ -41,7 +41,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 /** Hash of everything that determines the content of the cluster. */
 async function fingerprint(): Promise<string> {
-  const migrations = path.join(root, 'prisma/migrations');
+  const migrations = path.join(root, 'apps/api/prisma/migrations');
   const scripts = (await readdir(migrations, { recursive: true })).filter((name) => name.endsWith('.sql')).toSorted();
   const files = [
     path.join(root, 'apps/api/package.json'),

@@ -1,7 +1,9 @@
+import '@palestra/kit/node-version';
 import path from 'node:path';
 import { announcement } from './announcement.ts';
 import { ConfigError, readConfig } from './platform/config.ts';
 import { limitHeapGrowth } from './platform/gc-tuning.ts';
+import { exitOnSecondInterrupt } from './platform/second-interrupt.ts';
 import { startServer } from './server.ts';
 
 async function main(): Promise<void> {
@@ -21,8 +23,7 @@ async function main(): Promise<void> {
     await server.playDemo().catch((error: Error) => process.stderr.write(`palestra: the demo did not start: ${error.message}\n`));
   if (!stopping.signal.aborted) await new Promise((resolve) => stopping.signal.addEventListener('abort', resolve, { once: true }));
   process.stdout.write('Stopping ...\n');
-  // A second signal ends the process at once.
-  process.once('SIGINT', () => process.exit(130));
+  exitOnSecondInterrupt();
   await server.close();
 }
 

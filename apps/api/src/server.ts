@@ -26,7 +26,7 @@ import { WorkerProcess } from './platform/worker-process.ts';
 import { SessionServer } from './sessions/server/session-server.ts';
 import type { PublicOrigin } from './platform/tokens.ts';
 
-const MIGRATIONS = path.resolve(import.meta.dirname, '../../../prisma/migrations');
+const MIGRATIONS = path.resolve(import.meta.dirname, '../prisma/migrations');
 
 /** The port is taken; the message is one line for the terminal. */
 export class PortTakenError extends Error {}

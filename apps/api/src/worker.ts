@@ -1,3 +1,4 @@
+import '@palestra/kit/node-version';
 import 'reflect-metadata';
 import { existsSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
@@ -20,6 +21,8 @@ import { ShutdownList } from './platform/shutdown.ts';
 import { openBlobStore } from './platform/storage.ts';
 import { DatabaseUnreachableError, migrate, openDatabase } from './server.ts';
 import { WorkerModule } from './worker.module.ts';
+
+export { exitOnSecondInterrupt } from './platform/second-interrupt.ts';
 
 /** Only the health routes of a worker read the result. */
 const PROBE_MS = 5_000;

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command, CommanderError, Option } from 'commander';
+import { VERSION } from '@palestra/protocol/version';
 import { compareCommand } from './commands/compare.ts';
 import { demo } from './commands/demo.ts';
 import { doctor } from './commands/doctor.ts';
@@ -9,7 +10,7 @@ import { keyCommands } from './commands/keys.ts';
 import { prepareTasks, type PrepareOptions } from './commands/prepare-tasks.ts';
 import { runCommands } from './commands/runs.ts';
 import { taskCommands } from './commands/tasks.ts';
-import { up } from './commands/up.ts';
+import { up, worker } from './commands/up.ts';
 import { describeError } from './error-text.ts';
 import { UsageError } from './settings.ts';
 
@@ -22,8 +23,9 @@ function positive(text: string): number {
 }
 
 function buildProgram(): Command {
-  const program = new Command('palestra').description('Environments, sessions and rollouts of a Palestra server').version('0.1.0');
-  program.command('up').description('start a server (like npm start)').action(up);
+  const program = new Command('palestra').description('Environments, sessions and rollouts of a Palestra server').version(VERSION);
+  program.command('up').description('start a server, with its data in .palestra of this folder').action(up);
+  program.command('worker').description('run the background jobs of a server, which has PALESTRA_JOBS=off').action(worker);
   program
     .command('demo')
     .description('play two runs with scripted policies and upload them, as the first start of a server does')

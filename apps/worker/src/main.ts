@@ -1,4 +1,4 @@
-import { readWorkerConfig, startWorker, workerFault } from '@palestra/api/worker';
+import { exitOnSecondInterrupt, readWorkerConfig, startWorker, workerFault } from '@palestra/api/worker';
 
 /** Runs the service's background jobs without its routes (docs/adr/0015). It reads the API's settings; SIGTERM stops it. */
 async function main(): Promise<void> {
@@ -10,7 +10,7 @@ async function main(): Promise<void> {
   process.stdout.write(worker.url === null ? 'Palestra worker is running.\n' : `Palestra worker is running; ${worker.url}/health\n`);
   if (!stopping.signal.aborted) await new Promise((resolve) => stopping.signal.addEventListener('abort', resolve, { once: true }));
   process.stdout.write('Stopping ...\n');
-  process.once('SIGINT', () => process.exit(130));
+  exitOnSecondInterrupt();
   await worker.close();
 }
 

@@ -1,3 +1,4 @@
+import '@palestra/kit/node-version';
 export { PalestraClient, type ClientOptions } from './client.ts';
 export type { EnvironmentServer } from './environments.ts';
 export { PalestraApiError, ConnectionError, ToolCallError, ToolFailedError, SessionTerminatedError } from './errors.ts';

@@ -1,3 +1,4 @@
+import '@palestra/kit/node-version';
 /** The schema library for tool arguments, so that an environment depends only on the kit. */
 export { z } from 'zod';
 export {

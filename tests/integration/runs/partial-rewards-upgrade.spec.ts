@@ -7,7 +7,7 @@ import { eventsOf, seeded } from './run-reads.world.ts';
 
 /** Stores of versions before migration 0034 counted the partial sums of interrupted rollouts as rewards. */
 const RUN = 'before 0034';
-const MIGRATION = path.resolve(import.meta.dirname, '../../../prisma/migrations/0034_partial_rewards/migration.sql');
+const MIGRATION = path.resolve(import.meta.dirname, '../../../apps/api/prisma/migrations/0034_partial_rewards/migration.sql');
 let server: TestServer;
 
 beforeAll(async () => {

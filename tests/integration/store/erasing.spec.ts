@@ -184,7 +184,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
     }
     const kept = await rowsBy('rollout_seq', stays.seq);
     // Since 0043 a step may have several marks.
-    const migration = await readFile('prisma/migrations/0020_headless_rows/migration.sql', 'utf8');
+    const migration = await readFile('apps/api/prisma/migrations/0020_headless_rows/migration.sql', 'utf8');
     await query(migration.replace(/ON CONFLICT \("run_seq", "phase", "step"\) DO [^;]*/, ''));
     await expect.poll(async () => (await run()).num_rollouts).toBe(1);
     for (const seq of seqs) {

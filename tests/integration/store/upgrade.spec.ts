@@ -45,9 +45,9 @@ const onPostgres = async (database: string, work: (client: pg.Client) => Promise
 /** The schema of that version, with its rows. */
 async function restoreDatabase(client: pg.Client): Promise<void> {
   const migrations = path.join(folder, 'migrations');
-  const all = await readdir(path.join(root, 'prisma/migrations'));
+  const all = await readdir(path.join(root, 'apps/api/prisma/migrations'));
   for (const name of all.filter((one) => one <= LAST_MIGRATION))
-    await cp(path.join(root, 'prisma/migrations', name), path.join(migrations, name), { recursive: true });
+    await cp(path.join(root, 'apps/api/prisma/migrations', name), path.join(migrations, name), { recursive: true });
   await applyMigrations(client, migrations);
   // No foreign keys, so that tables load in any order.
   await client.query('SET session_replication_role = replica');
@@ -199,7 +199,7 @@ test('a transcript that an older process seals during the upgrade is kept', asyn
          WHERE NOT EXISTS (SELECT FROM rollout_transcripts t WHERE t.rollout_seq = h.seq) ORDER BY seq LIMIT 1 RETURNING rollout_seq AS seq`,
       );
       await onPostgres(database, async (upgrade) => {
-        const applied = applyMigrations(upgrade, path.join(root, 'prisma/migrations'));
+        const applied = applyMigrations(upgrade, path.join(root, 'apps/api/prisma/migrations'));
         // On a connection of its own: a transaction sees the activity of its first look only.
         await onPostgres(database, async (observer) => {
           const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;

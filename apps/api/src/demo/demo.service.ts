@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
+import { createRequire } from 'node:module';
 import os from 'node:os';
-import path from 'node:path';
 import { Inject, Injectable, type OnModuleDestroy } from '@nestjs/common';
 import { DEMO_ENVIRONMENT, DEMO_RUNS, DEMO_TAG, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
@@ -16,7 +16,8 @@ import { SessionService } from '../sessions/management/session.service.ts';
 import { eraseSessionsOfRuns } from '../store/storage/ledger-retention.sql.ts';
 import { hasNoRuns, selectDemoRuns, selectLiveSids } from './demo.sql.ts';
 
-const CLI = path.resolve(import.meta.dirname, '../../../cli/dist/main.js');
+/** The command line, which plays the demo. An optional peer: a service that was installed without it has no demo. */
+const COMMAND_LINE = 'palestra/main';
 /** How long a stopped demo may take to close its sessions. */
 const STOP_MS = 5_000;
 /** The demo runs with this priority, so that it leaves the processor to others. */
@@ -44,9 +45,10 @@ export class DemoService implements OnModuleDestroy {
   async play(url: string, owner: { orgId: string; userId: string }): Promise<void> {
     const known = await this.#knownKeys();
     if (known.length === 0 ? !(await hasNoRuns(this.database.pool)) : known.some(({ revokedAt }) => revokedAt !== null)) return;
+    const main = createRequire(import.meta.url).resolve(COMMAND_LINE);
     const apiKey = demoKey(this.secret.current);
     await this.keys.store({ ...owner, name: 'demo', scopes: ['sessions', 'environments', 'rollouts'] }, apiKey);
-    this.#start(url, apiKey);
+    this.#start(main, url, apiKey);
   }
 
   /** Erases the runs of the demo with their sessions, and its environment. A demo that still plays is stopped first. */
@@ -72,8 +74,8 @@ export class DemoService implements OnModuleDestroy {
     await this.#stop();
   }
 
-  #start(url: string, apiKey: string): void {
-    const player = spawn(process.execPath, [CLI, 'demo', '--exit-with-parent'], {
+  #start(main: string, url: string, apiKey: string): void {
+    const player = spawn(process.execPath, [main, 'demo', '--exit-with-parent'], {
       stdio: ['pipe', 'inherit', 'inherit'],
       env: {
         ...process.env,

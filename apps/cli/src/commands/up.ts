@@ -1,17 +1,19 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { UsageError } from '../settings.ts';
+import { createRequire } from 'node:module';
 
-const SERVER = fileURLToPath(new URL('../../../api/dist/main.js', import.meta.url));
+/** Runs the service in the foreground, with the options of `npm start`. */
+export const up = (): Promise<void> => run('@palestra/api/main', ['--max-semi-space-size=32']);
 
-/** Runs the server in the foreground, forwards signals to it, and exits with its status. */
-export async function up(): Promise<void> {
-  if (!existsSync(SERVER)) throw new UsageError('The server is not built. Run `npm run build`.');
-  const server = spawn(process.execPath, [SERVER], { stdio: 'inherit' });
-  const forward = (signal: NodeJS.Signals) => void server.kill(signal);
+/** Runs background jobs without the service (docs/adr/0015-worker-role.md). */
+export const worker = (): Promise<void> => run('@palestra/worker/main');
+
+/** Runs a program of the installation, forwards signals to it, and exits with its status. */
+async function run(program: string, nodeOptions: string[] = []): Promise<void> {
+  const main = createRequire(import.meta.url).resolve(program);
+  const child = spawn(process.execPath, [...nodeOptions, main], { stdio: 'inherit' });
+  const forward = (signal: NodeJS.Signals) => void child.kill(signal);
   process.on('SIGINT', forward).on('SIGTERM', forward).on('SIGHUP', forward);
-  const [code] = (await once(server, 'exit')) as [number | null];
+  const [code] = (await once(child, 'exit')) as [number | null];
   process.exitCode = code ?? 1;
 }

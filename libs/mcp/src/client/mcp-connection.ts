@@ -6,6 +6,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { type JSONRPCMessage, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { JsonSchemaValidator, jsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/types.js';
 import { PalestraError, type ToolSpec } from '@palestra/protocol';
+import { VERSION } from '@palestra/protocol/version';
 import type { SecretMap } from '@palestra/session';
 import type { Agent } from 'undici';
 import { ANSWER_LIMITS, answerTooLarge } from '@palestra/outbound';
@@ -29,7 +30,7 @@ const MAX_PAGES = 100;
 
 /** One MCP session: an initialised client, its transport, and the reason why it ended. */
 export class McpConnection {
-  readonly client = new Client({ name: 'palestra', version: '0.1.0' }, { capabilities: {}, jsonSchemaValidator: unchecked });
+  readonly client = new Client({ name: 'palestra', version: VERSION }, { capabilities: {}, jsonSchemaValidator: unchecked });
   #transport: Transport | null = null;
   /** Why it has ended. */
   #failure: PalestraError | null = null;

@@ -1,9 +1,8 @@
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { LinkClient } from '@palestra/environment-kit';
@@ -159,11 +158,12 @@ function statusOf(ready: ReadyMessage | null): string | null {
   return typeof status === 'string' ? status : null;
 }
 
-/** apps/environments beside apps/api, whether this file runs from `src` or `dist`. */
 function findMain(): string {
-  const main = fileURLToPath(new URL('../../../../environments/dist/main.js', import.meta.url));
-  if (!existsSync(main)) throw new Error(`The bundled environments are not built: ${main} is missing. Run "npm run build".`);
-  return main;
+  try {
+    return createRequire(import.meta.url).resolve('@palestra/environments/main');
+  } catch (error) {
+    throw new Error('The package @palestra/environments is not installed, or not built.', { cause: error });
+  }
 }
 
 async function readManifest(main: string): Promise<Manifest> {

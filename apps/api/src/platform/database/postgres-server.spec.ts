@@ -5,6 +5,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -13,7 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { reachableCopy } from './postgres-server.ts';
+import { linkLibraries, reachableCopy } from './postgres-server.ts';
 
 describe('the binaries of a PostgreSQL that another user runs', () => {
   let folder: string;
@@ -47,5 +48,16 @@ describe('the binaries of a PostgreSQL that another user runs', () => {
     writeFileSync(path.join(native, 'bin/postgres'), 'another');
     expect(await reachableCopy(native, cache)).toBe(first);
     expect(readFileSync(path.join(first, 'bin/postgres'), 'utf8')).toBe('program');
+  });
+
+  it('get the links between their libraries if npm ran no install script, and keep those that there are', async () => {
+    mkdirSync(path.join(native, 'lib'));
+    writeFileSync(path.join(native, 'lib/libpq.so.5.18'), 'library');
+    symlinkSync('libpq.so.5.18', path.join(native, 'lib/libpq.so'));
+    const links = ['libpq.so', 'libpq.so.5'].map((name) => ({ source: 'native/lib/libpq.so.5.18', target: `native/lib/${name}` }));
+    writeFileSync(path.join(native, 'pg-symlinks.json'), JSON.stringify(links));
+    await Promise.all([linkLibraries(native), linkLibraries(native)]);
+    expect(readlinkSync(path.join(native, 'lib/libpq.so.5'))).toBe('libpq.so.5.18');
+    expect(readFileSync(path.join(native, 'lib/libpq.so'), 'utf8')).toBe('library');
   });
 });

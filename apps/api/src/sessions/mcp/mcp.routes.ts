@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { newUuid } from '@palestra/kit';
 import { CallEvents, cursorOf, freshCursor, type McpCall, McpServer, rpcErrorOf } from '@palestra/mcp/server';
 import { type JsonValue, PalestraError } from '@palestra/protocol';
+import { VERSION } from '@palestra/protocol/version';
 import type { Caller } from '@palestra/session';
 import type { McpTimings } from '../../platform/config.ts';
 import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
@@ -15,7 +16,6 @@ import { exchange, resumeStream } from './mcp-exchange.ts';
 import { headerOf, INDEX_HEADER, type McpMessage, optionOf, readMessage, SESSION_HEADER, SPLIT_HEADER } from './mcp-request.ts';
 
 const PATH = '/mcp/:owner/:name';
-const VERSION = '0.1.0';
 const BODY = { config: { rawBody: true, bodyLimit: SESSION_BODY_LIMIT } };
 const LAST_EVENT_HEADER = 'last-event-id';
 

@@ -1,3 +1,4 @@
+import { VERSION } from '@palestra/protocol/version';
 import { splitCredentials } from './validate-url.ts';
 
 export type ServerKind = 'remote' | 'openenv' | 'mcp';
@@ -7,7 +8,7 @@ const INITIALIZE = {
   jsonrpc: '2.0',
   id: 1,
   method: 'initialize',
-  params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'palestra', version: '0.1.0' } },
+  params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'palestra', version: VERSION } },
 };
 
 interface ProbeResponse {
