@@ -77,6 +77,14 @@ install_python_packages() {
     && venv stats scipy==1.17.1 statsmodels==0.15.0
 }
 
+# node_version VERSION: the official program in a package of the npm registry.
+node_version() {
+  local folder=$cache/node-$1 package
+  package=node-linux-$(node -p process.arch)
+  [ -x "$folder/node_modules/$package/bin/node" ] || npm install --prefix "$folder" --no-save --ignore-scripts "$package@$1" >&2 || return 1
+  printf '%s' "$folder/node_modules/$package/bin/node"
+}
+
 # Podman on a machine without systemd, with open-file limits that every such machine grants.
 write_container_settings() {
   cat >"$1" <<'SETTINGS'

@@ -1,2 +1,2 @@
 #!/usr/bin/env node
-require('./start.cjs')('../dist/docker-main.js');
+void require('./start.cjs')('../dist/docker-main.js');

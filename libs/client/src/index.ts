@@ -1,3 +1,4 @@
+/// <reference types="node" preserve="true" />
 import '@palestra/kit/node-version';
 export { PalestraClient, type ClientOptions } from './client.ts';
 export type { EnvironmentServer } from './environments.ts';

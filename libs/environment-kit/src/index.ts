@@ -1,3 +1,4 @@
+/// <reference types="node" preserve="true" />
 import '@palestra/kit/node-version';
 /** The schema library for tool arguments, so that an environment depends only on the kit. */
 export { z } from 'zod';

@@ -20,11 +20,14 @@ function fail(issues: Issue[], code: 'invalid_body' | 'invalid_json' = 'invalid_
   throw new PalestraError(code, { detail: JSON.parse(stringifyJson(issues)) as object[] });
 }
 
+/** Keeps a byte order mark, which is no JSON. */
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
+
 /** Parses the JSON of a body. Throws the `json_invalid` of pydantic. An empty body is no body. */
-export function parseBody(raw: Buffer | null, parse: (text: string) => JsonValue = parseJson): JsonValue {
+export function parseBody(raw: Uint8Array | null, parse: (text: string) => JsonValue = parseJson): JsonValue {
   if (raw === null || raw.length === 0) return undefined;
   try {
-    return parse(raw.toString('utf8'));
+    return parse(utf8.decode(raw));
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     const position = Number(/position (\d+)/.exec(message)?.[1] ?? 0);

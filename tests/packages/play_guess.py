@@ -1,0 +1,18 @@
+"""The official client plays the environment of README.md through the service that OPENREWARD_URL names. Prints the reward."""
+
+from openreward import OpenReward
+
+client = OpenReward()
+environment = client.environments.get("guess")
+with environment.session(split="train", index=3) as session:
+    low, high = 0, 100
+    finished = False
+    while not finished:
+        number = (low + high) // 2
+        output = session.call_tool("guess", {"number": number})
+        finished = output.finished
+        if output.blocks[0].text.startswith("Higher"):
+            low = number + 1
+        else:
+            high = number - 1
+    print(output.reward)

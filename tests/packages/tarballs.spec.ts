@@ -1,0 +1,91 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
+import { homedir, tmpdir } from 'node:os';
+import path from 'node:path';
+import { publint } from 'publint';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+
+/** What is in the tarballs. */
+const root = path.resolve(import.meta.dirname, '../..');
+const packages = inject('packages');
+const BUNDLE = '@palestra/dashboard';
+/** Bytes; the largest has the routes of the service, with their declarations and maps. */
+const MOST_BYTES = 3_000_000;
+const PUBLISHED =
+  /^(?:package\.json|README\.md|LICENSE|(?:dist|bin)\/.+\.[cm]?js|dist\/.+\.(?:d\.[cm]?ts|js\.map|mjs\.map|json)|prisma\/migrations\/.+)$/;
+const PAGES = /^(?:package\.json|README\.md|LICENSE|dist\/(?:index\.html|favicon\.svg|assets\/.+\.(?:css|js|woff2)))$/;
+const TESTS = /\.(?:spec|fixture)\.|(?:^|\/)(?:fixtures|tests?)\/|tsbuildinfo|(?:^|\/)\.env/;
+const IMPORT =
+  /^\s*(?:import|export)\s(?:[^'";]*?\sfrom\s*)?['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)|\brequire\(\s*['"]([^'"]+)['"]\s*\)/gm;
+
+test('every package is there', () => {
+  expect(packages.map(({ manifest }) => manifest.name)).toEqual(expect.arrayContaining(['palestra', '@palestra/client', BUNDLE]));
+  expect(packages.length).toBeGreaterThanOrEqual(21);
+});
+
+describe.each(packages.map((one) => [one.manifest.name, one] as const))('%s', (name, { manifest, tarball, size }) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'palestra-tarball-'));
+  const content = path.join(folder, 'package');
+  let files: string[];
+  const read = (file: string): string => readFileSync(path.join(content, file), 'utf8');
+  beforeAll(() => {
+    execFileSync('tar', ['-xzf', tarball, '-C', folder]);
+    files = readdirSync(content, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => path.relative(content, path.join(entry.parentPath, entry.name)));
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  test('has compiled files, README and LICENSE, no test and nothing private', () => {
+    expect(files).toEqual(expect.arrayContaining(['package.json', 'README.md', 'LICENSE']));
+    const known = name === BUNDLE ? PAGES : PUBLISHED;
+    expect(files.filter((file) => !known.test(file) || TESTS.test(file))).toEqual([]);
+    expect(size).toBeLessThan(MOST_BYTES);
+  });
+
+  test('names no folder of this machine', () => {
+    const folders = [root, homedir()].filter((one) => one.length > 2);
+    expect(files.filter((file) => folders.some((one) => read(file).includes(`${one}/`)))).toEqual([]);
+  });
+
+  test('is what publint expects', async () => {
+    const { messages } = await publint({ pkgDir: content, pack: false, strict: true });
+    expect(messages).toEqual([]);
+    for (const field of ['private', 'scripts', 'devDependencies']) expect(manifest).not.toHaveProperty(field);
+    expect(JSON.stringify(manifest)).not.toContain('@palestra/source');
+  });
+
+  test('has a declaration and a source map with its sources for each module', () => {
+    const compiled = name === BUNDLE ? [] : files.filter((file) => /^dist\/.*\.js$/.test(file));
+    expect(compiled.length).toBe(name === BUNDLE ? 0 : Math.max(1, compiled.length));
+    for (const file of compiled) {
+      expect(files).toContain(file.replace(/\.js$/, '.d.ts'));
+      const map = JSON.parse(read(`${file}.map`)) as { sources: string[]; sourcesContent?: string[] };
+      expect(
+        map.sources.every((source) => source.startsWith('../')),
+        file,
+      ).toBe(true);
+      expect(map.sourcesContent, file).toHaveLength(map.sources.length);
+    }
+  });
+
+  test('imports what is in it, and packages that it depends on', () => {
+    const { dependencies, optionalDependencies, peerDependencies } = manifest;
+    const declared = new Set([name, ...Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })]);
+    const modules = name === BUNDLE ? [] : files.filter((file) => /\.(?:[cm]?js|d\.[cm]?ts)$/.test(file));
+    const wrong = modules.flatMap((file) =>
+      [...read(file).matchAll(IMPORT)]
+        .map((match) => match[1] ?? match[2] ?? match[3]!)
+        .filter((specifier) => {
+          if (specifier.startsWith('.')) {
+            const target = path.join(path.dirname(file), specifier);
+            return !files.includes(file.endsWith('.ts') ? target.replace(/js$/, 'ts').replace(/\.([mc]?)ts$/, '.d.$1ts') : target);
+          }
+          return !isBuiltin(specifier) && !declared.has(specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/'));
+        })
+        .map((specifier) => `${file}: ${specifier}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+});
