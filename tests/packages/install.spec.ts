@@ -15,8 +15,8 @@ const packages = inject('packages');
 const nodes = (process.env['PALESTRA_TEST_NODES'] || process.execPath).split(':');
 const python = process.env['PALESTRA_PYTHON_V167'];
 const readme = readFileSync(path.join(root, 'README.md'), 'utf8');
-const block = (language: string, start: string): string => {
-  const found = [...readme.matchAll(/```(\w+)\n([^]*?)```/g)].find(([, kind, text]) => kind === language && text!.startsWith(start));
+const block = (language: string, start: string, text = readme): string => {
+  const found = [...text.matchAll(/```(\w+)\n([^]*?)```/g)].find(([, kind, code]) => kind === language && code!.startsWith(start));
   if (!found) throw new Error(`README.md has no ${language} block that starts with "${start}"`);
   return found[2]!;
 };
@@ -103,6 +103,10 @@ describe.each(nodes)('installed by %s', (node) => {
     const compilers = Object.entries(COMPILERS).map(([name, version]) => `${name}@${version}`);
     await run(author, 'npm', ['install', '--prefer-offline', ...tarballsOf(...PUBLIC), ...compilers]);
     writeFileSync(path.join(author, 'mine.ts'), block('ts', '// mine.ts').replace('9000', String(await freePort())));
+    PUBLIC.forEach((name, index) => {
+      const text = readFileSync(path.join(author, 'node_modules', name, 'README.md'), 'utf8');
+      writeFileSync(path.join(author, `readme${index}.ts`), block('ts', 'import', text));
+    });
     const entries = PUBLIC.flatMap((name) =>
       Object.entries(packageOf(name).manifest.exports).flatMap(([entry, target]) =>
         typeof target === 'string' ? [] : [name + entry.slice(1)],
@@ -115,7 +119,13 @@ describe.each(nodes)('installed by %s', (node) => {
 
   test.each(Object.keys(COMPILERS))('%s compiles what README says, with the declarations of every entry', async (compiler) => {
     const options = ['--strict', '--skipLibCheck', 'false', '--module', 'nodenext', '--target', 'es2023', '--outDir', compiler];
-    await run(author, process.execPath, [`node_modules/${compiler}/bin/tsc`, ...options, 'mine.ts', 'entries.ts']);
+    await run(author, process.execPath, [
+      `node_modules/${compiler}/bin/tsc`,
+      ...options,
+      'mine.ts',
+      'entries.ts',
+      ...PUBLIC.map((_, index) => `readme${index}.ts`),
+    ]);
     await run(author, node, [`${compiler}/entries.js`]);
   });
 

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { announcement } from './announcement.ts';
 import { ConfigError, readConfig } from './platform/config.ts';
 import { limitHeapGrowth } from './platform/gc-tuning.ts';
-import { exitOnSecondInterrupt } from './platform/second-interrupt.ts';
+import { exitOnSecondInterrupt } from './platform/shutdown.ts';
 import { startServer } from './server.ts';
 
 async function main(): Promise<void> {

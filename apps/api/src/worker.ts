@@ -22,7 +22,7 @@ import { openBlobStore } from './platform/storage.ts';
 import { DatabaseUnreachableError, migrate, openDatabase } from './server.ts';
 import { WorkerModule } from './worker.module.ts';
 
-export { exitOnSecondInterrupt } from './platform/second-interrupt.ts';
+export { exitOnSecondInterrupt } from './platform/shutdown.ts';
 
 /** Only the health routes of a worker read the result. */
 const PROBE_MS = 5_000;

@@ -10,7 +10,7 @@ import { keyCommands } from './commands/keys.ts';
 import { prepareTasks, type PrepareOptions } from './commands/prepare-tasks.ts';
 import { runCommands } from './commands/runs.ts';
 import { taskCommands } from './commands/tasks.ts';
-import { up, worker } from './commands/up.ts';
+import { migrate, up, worker } from './commands/up.ts';
 import { describeError } from './error-text.ts';
 import { UsageError } from './settings.ts';
 
@@ -26,6 +26,7 @@ function buildProgram(): Command {
   const program = new Command('palestra').description('Environments, sessions and rollouts of a Palestra server').version(VERSION);
   program.command('up').description('start a server, with its data in .palestra of this folder').action(up);
   program.command('worker').description('run the background jobs of a server, which has PALESTRA_JOBS=off').action(worker);
+  program.command('migrate').description('apply migrations to the database of a server, as DATABASE_MIGRATION_URL').action(migrate);
   program
     .command('demo')
     .description('play two runs with scripted policies and upload them, as the first start of a server does')

@@ -8,6 +8,9 @@ export const up = (): Promise<void> => run('@palestra/api/main', ['--max-semi-sp
 /** Runs background jobs without the service (docs/adr/0015-worker-role.md). */
 export const worker = (): Promise<void> => run('@palestra/worker/main');
 
+/** Applies the migrations of the database and ends, for services whose role may not change the schema. */
+export const migrate = (): Promise<void> => run('@palestra/api/migrate');
+
 /** Runs a program of the installation, forwards signals to it, and exits with its status. */
 async function run(program: string, nodeOptions: string[] = []): Promise<void> {
   const main = createRequire(import.meta.url).resolve(program);
