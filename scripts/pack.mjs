@@ -37,6 +37,9 @@ function isPublished(workspace, file) {
   );
 }
 
+/** Bundlers keep records of a build in hidden folders. */
+const isVisible = (file) => !path.basename(file).startsWith('.');
+
 function copyCompiled(workspace, target) {
   const dist = path.join(workspace, 'dist');
   for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true })) {
@@ -69,7 +72,7 @@ function stage(workspace, target) {
   writeFileSync(path.join(target, 'README.md'), existsSync(ownReadme) ? readFileSync(ownReadme) : readme(manifest));
   for (const folder of manifest.files) {
     if (folder === 'dist' && !isBundle(workspace)) copyCompiled(workspace, path.join(target, folder));
-    else cpSync(path.join(workspace, folder), path.join(target, folder), { recursive: true });
+    else cpSync(path.join(workspace, folder), path.join(target, folder), { recursive: true, filter: isVisible });
   }
   return { manifest, folder: target };
 }

@@ -10,5 +10,12 @@ export default defineConfig({
     alias: { 'node:crypto': path.join(import.meta.dirname, 'src/checker/node-crypto.ts') },
   },
   // Inlined assets would be data: URLs, which the CSP (img-src, font-src 'self') refuses.
-  build: { target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false }, manifest: true },
+  build: {
+    target: 'es2022',
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    manifest: true,
+    // Of the packages inside the bundle, which ask to be named where they are published.
+    license: { fileName: 'THIRD-PARTY-LICENSES.md' },
+  },
 });
