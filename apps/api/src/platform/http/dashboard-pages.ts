@@ -4,7 +4,6 @@ import fastifyStatic from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
 
-
 /** Nothing from other origins, no inline script, Trusted Types. Styles that scripts set through the CSSOM are not inline styles. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
@@ -76,7 +75,8 @@ export async function serveDashboard(fastify: FastifyInstance): Promise<void> {
     // `v1` is not an organisation: `/v1/runs/x/y` is an unknown route.
     if (request.url.startsWith('/v1/')) throw new PalestraError('route_not_found');
     reply.headers({ ...PAGE_HEADERS, 'cache-control': 'no-cache' });
-    if (dashboard === null) return reply.status(503).type('text/plain').send('The dashboard is not built. Run "npm run build" and start again.');
+    if (dashboard === null)
+      return reply.status(503).type('text/plain').send('The dashboard is not built. Run "npm run build" and start again.');
     return reply.sendFile('index.html', dashboard, { cacheControl: false });
   };
   for (const url of PAGES) fastify.get(url, page);
@@ -97,7 +97,5 @@ export async function serveDashboard(fastify: FastifyInstance): Promise<void> {
     if (!typed || dashboard === null) throw Object.assign(new Error('Not Found'), { statusCode: 404 });
     return page(request, reply.status(404));
   });
-  fastify.get('/favicon.svg', async (_request, reply) =>
-    dashboard ? reply.sendFile('favicon.svg', dashboard) : reply.status(404).send(),
-  );
+  fastify.get('/favicon.svg', async (_request, reply) => (dashboard ? reply.sendFile('favicon.svg', dashboard) : reply.status(404).send()));
 }
