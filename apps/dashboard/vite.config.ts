@@ -16,6 +16,6 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     manifest: true,
     // Of the packages inside the bundle, which ask to be named where they are published.
-    license: { fileName: 'THIRD-PARTY-LICENSES.md' },
+    license: { fileName: 'THIRD-PARTY-LICENSES.txt' },
   },
 });
