@@ -1,5 +1,6 @@
 import type { Environment } from '@palestra/environment-kit';
 import { bench } from './bench/bench.environment.ts';
+import { coding } from './coding/coding.environment.ts';
 import { codingEnv } from './coding_env/coding_env.environment.ts';
 import { ctf } from './ctf/ctf.environment.ts';
 import { echo } from './echo/echo.environment.ts';
@@ -8,4 +9,4 @@ import { math } from './math/math.environment.ts';
 import { whodunit } from './whodunit/whodunit.environment.ts';
 
 /** Every bundled environment, in order of registration. */
-export const bundledEnvironments: Environment[] = [whodunit, ctf, math, echo, echoEnv, codingEnv, bench];
+export const bundledEnvironments: Environment[] = [whodunit, ctf, math, echo, echoEnv, codingEnv, coding, bench];

@@ -2,6 +2,7 @@ import { serveAsChild } from '@palestra/environment-kit';
 import { isolation } from '@palestra/sandbox';
 import { parseArgs } from 'node:util';
 import { bundledEnvironments } from './catalogue.ts';
+import { coding } from './coding/coding.environment.ts';
 import { codingEnv } from './coding_env/coding_env.environment.ts';
 
 const usage = `usage: node main.js <environment> [--port 0] [--host 127.0.0.1] [--link <path or host:port>] [--exit-with-parent]
@@ -45,7 +46,7 @@ if (values.manifest) {
   // With a link the process serves the API that passed the address; otherwise it is an ORS server.
   if (values.link === undefined) process.env['HOST'] = values.host;
   try {
-    const status = environment === codingEnv ? (await isolation()).summary : null;
+    const status = [codingEnv, coding].includes(environment) ? (await isolation()).summary : null;
     const { host, link = null, 'exit-with-parent': exitWithParent } = values;
     await serveAsChild([environment], { host, port, link, exitWithParent, status });
   } catch (error) {

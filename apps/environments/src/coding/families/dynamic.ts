@@ -1,0 +1,416 @@
+import type { SeededRandom } from '../../random.ts';
+import { combine, defineFamily, integers, type Json, text, times } from './family.ts';
+
+const PRIME = 1_000_007;
+const COIN_RESULTS = {
+  ways: `in how many ways coins add up to exactly \`target\`, as the remainder modulo ${PRIME}. Two ways are the same if they use each coin of the list equally often`,
+  fewest: 'the smallest number of coins that add up to exactly `target`, or -1 if that is impossible',
+  most: 'the largest number of coins that add up to exactly `target`, or -1 if that is impossible',
+  amounts: 'how many of the amounts 1 to `target` coins can add up to',
+} as const;
+const COIN_USES = {
+  any: 'Each coin of the list may be used any number of times.',
+  once: 'Each coin of the list may be used at most once.',
+  twice: 'Each coin of the list may be used at most twice.',
+} as const;
+
+export const coins = defineFamily(
+  'coins',
+  combine({ result: ['ways', 'fewest', 'most', 'amounts'], use: ['any', 'once', 'twice'] } as const),
+  ({ result, use }) => {
+    const most = { any: null, once: 1, twice: 2 }[use];
+    return {
+      level: use === 'twice' ? 4 : 3,
+      parameters: 'coins, target',
+      statement: `
+        \`coins\` is a list of positive values; the same value may occur at several places, which are different coins then. ${COIN_USES[use]} Return ${COIN_RESULTS[result]}.
+
+        There are at most 25 coins with values from 1 to 500, and \`target\` is from 0 to 3000. No coins at all add up to 0.`,
+      // A table per coin and number of uses.
+      reference(coins: number[], target: number) {
+        type Cell = number | null;
+        const join = (a: Cell, b: Cell): Cell => {
+          if (a === null || b === null) return a ?? b;
+          return result === 'ways' ? (a + b) % PRIME : result === 'fewest' ? Math.min(a, b) : Math.max(a, b);
+        };
+        let table: Cell[] = times(target + 1, (amount) => (amount === 0 ? (result === 'ways' ? 1 : 0) : null));
+        for (const coin of coins) {
+          const next = [...table];
+          for (let amount = 0; amount <= target; amount += 1) {
+            const uses = most === null ? 1 : most;
+            for (let used = 1; used <= uses && used * coin <= amount; used += 1) {
+              const rest: Cell = (most === null ? next : table)[amount - used * coin]!;
+              if (rest !== null) next[amount] = join(next[amount]!, result === 'ways' ? rest : rest + used);
+            }
+          }
+          table = next;
+        }
+        if (result === 'amounts') return table.slice(1).filter((cell) => cell !== null).length;
+        return table[target] ?? (result === 'ways' ? 0 : -1);
+      },
+      python: `
+        def solve(coins, target):
+            NONE = None
+            table = [NONE] * (target + 1)
+            table[0] = ${result === 'ways' ? '1' : '0'}
+            for coin in ${use === 'twice' && result !== 'ways' ? '[coin for coin in coins for _ in range(2)]' : 'coins'}:
+                ${
+                  use === 'twice' && result === 'ways'
+                    ? `old = table[:]
+                for amount in range(coin, target + 1):
+                    for used in (1, 2):
+                        if used * coin <= amount and old[amount - used * coin] is not NONE:
+                            table[amount] = ((table[amount] or 0) + old[amount - used * coin]) % ${PRIME}`
+                    : `for amount in ${use === 'any' ? 'range(coin, target + 1)' : 'range(target, coin - 1, -1)'}:
+                    rest = table[amount - coin]
+                    if rest is NONE:
+                        continue
+                    ${
+                      result === 'ways'
+                        ? `table[amount] = ((table[amount] or 0) + rest) % ${PRIME}`
+                        : `if table[amount] is NONE or rest + 1 ${result === 'most' ? '>' : '<'} table[amount]:
+                        table[amount] = rest + 1`
+                    }`
+                }
+            ${
+              result === 'amounts'
+                ? 'return sum(cell is not NONE for cell in table[1:])'
+                : `return ${result === 'ways' ? '0' : '-1'} if table[target] is NONE else table[target]`
+            }`,
+      mistakes: [
+        use === 'any'
+          ? ['range(coin, target + 1)', 'range(target, coin - 1, -1)']
+          : use === 'twice' && result === 'ways'
+            ? ['(1, 2)', '(1,)']
+            : ['range(target, coin - 1, -1)', 'range(coin, target + 1)'],
+        ...(result === 'ways' ? [] : result === 'amounts' ? [['table[1:]', 'table'] as [string, string]] : [[result === 'most' ? 'rest + 1 >' : 'rest + 1 <', result === 'most' ? 'rest + 1 <' : 'rest + 1 >'] as [string, string]]),
+      ],
+      slow: [
+        `
+        def solve(coins, target):
+            found = []
+            def search(index, left, used):
+                if index == len(coins):
+                    if left == 0:
+                        found.append(used)
+                    return
+                count = 0
+                while count * coins[index] <= left and count <= ${most ?? 10 ** 9}:
+                    search(index + 1, left - count * coins[index], used + count)
+                    count += 1
+            if ${result === 'amounts' ? 'True' : 'False'}:
+                total = 0
+                for amount in range(1, target + 1):
+                    found.clear()
+                    search(0, amount, 0)
+                    total += bool(found)
+                return total
+            search(0, target, 0)
+            return ${{ ways: `len(found) % ${PRIME}`, fewest: 'min(found, default=-1)', most: 'max(found, default=-1)', amounts: '0' }[result]}`,
+      ],
+      inputs: (random) => [
+        [[1, 2, 5], 8],
+        [[3, 3, 6, 9], 12],
+        [integers(random, 5, 1, 9), 15],
+        [[], 0],
+        [[], 4],
+        [[7], 14],
+        [[2, 4, 6], 9],
+        [[2, 2, 3], 4],
+        ...times(9, () => [integers(random, random.integer(5, 9), 2, 16), random.integer(12, 40)]),
+        [integers(random, 25, 20, 120), 1400],
+        [integers(random, 25, 30, 500), 3000],
+      ],
+    };
+  },
+);
+
+export const textDistances = defineFamily(
+  'text_distances',
+  combine({ costs: [[1, 1, 1], [2, 2, 3], [1, 2, 2]], swap: [false, true], letters: ['exact', 'vowels'] } as const).filter(
+    ({ costs, letters }) => letters === 'exact' || costs[2] > 1,
+  ),
+  ({ costs: [insert, remove, replace], swap, letters }) => ({
+    level: swap || letters === 'vowels' ? 5 : 4,
+    parameters: 'a, b',
+    statement: `
+      Change the text \`a\` into the text \`b\` by steps: insert a letter anywhere (cost ${insert}), delete a letter (cost ${remove}) or replace a letter by another one (cost ${replace}${
+        letters === 'vowels' ? ', but 1 if both are vowels: a, e, i, o, u' : ''
+      }).${swap ? ' Two neighbouring letters may also change places (cost 1); letters that changed places are not changed, moved or separated by other steps, before or after.' : ''} Return the smallest total cost.
+
+      Both texts have at most 350 lower-case letters.`,
+    reference(a: string, b: string) {
+      const vowel = (letter: string) => 'aeiou'.includes(letter);
+      // Row by row: cost to change the first `row` letters of a into the first `column` of b.
+      const rows: number[][] = [times(b.length + 1, (column) => column * insert)];
+      for (let row = 1; row <= a.length; row += 1) {
+        const line = [row * remove];
+        for (let column = 1; column <= b.length; column += 1) {
+          const [x, y] = [a[row - 1]!, b[column - 1]!];
+          const change = x === y ? 0 : letters === 'vowels' && vowel(x) && vowel(y) ? 1 : replace;
+          const options = [rows[row - 1]![column]! + remove, line[column - 1]! + insert, rows[row - 1]![column - 1]! + change];
+          if (swap && row > 1 && column > 1 && x === b[column - 2] && a[row - 2] === y) options.push(rows[row - 2]![column - 2]! + 1);
+          line.push(Math.min(...options));
+        }
+        rows.push(line);
+      }
+      return rows[a.length]![b.length]!;
+    },
+    python: `
+      def solve(a, b):
+          older = []
+          previous = [column * ${insert} for column in range(len(b) + 1)]
+          for i, x in enumerate(a):
+              current = [(i + 1) * ${remove}]
+              for j, y in enumerate(b):
+                  change = 0 if x == y else ${letters === 'vowels' ? '1 if x in "aeiou" and y in "aeiou" else ' : ''}${replace}
+                  best = min(previous[j + 1] + ${remove}, current[j] + ${insert}, previous[j] + change)
+                  ${swap ? 'if i > 0 and j > 0 and x == b[j - 1] and a[i - 1] == y:\n                      best = min(best, older[j - 1] + 1)' : 'pass'}
+                  current.append(best)
+              older, previous = previous, current
+          return previous[-1]`,
+    mistakes: [
+      [`[(i + 1) * ${remove}]`, '[0]'],
+      ['previous[j] + change', 'previous[j] + 1'],
+      ...(swap ? [['older[j - 1] + 1', 'older[j - 1] + 2'] as [string, string]] : []),
+      ...(letters === 'vowels' ? [['1 if x in "aeiou" and y in "aeiou" else ', ''] as [string, string]] : []),
+    ],
+    slow: [
+      `
+      def solve(a, b):
+          def cost(i, j):
+              if i == 0:
+                  return j * ${insert}
+              if j == 0:
+                  return i * ${remove}
+              x, y = a[i - 1], b[j - 1]
+              change = 0 if x == y else ${letters === 'vowels' ? '1 if x in "aeiou" and y in "aeiou" else ' : ''}${replace}
+              best = min(cost(i - 1, j) + ${remove}, cost(i, j - 1) + ${insert}, cost(i - 1, j - 1) + change)
+              if ${swap ? 'i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y' : 'False'}:
+                  best = min(best, cost(i - 2, j - 2) + 1)
+              return best
+          return cost(len(a), len(b))`,
+    ],
+    inputs: (random) => [
+      ['kitten', 'sitting'],
+      ['paul', 'pual'],
+      [text(random, 6, 'abei'), text(random, 7, 'abei')],
+      ['', ''],
+      ['', 'xyz'],
+      ['xyz', ''],
+      ['same', 'same'],
+      ['aeiou', 'uoiea'],
+      ['abcdefgh', 'badcfehg'],
+      ...times(10, () => [text(random, random.integer(5, 30), 'abeix'), text(random, random.integer(5, 30), 'abeix')]),
+      [text(random, 350, 'abcdeiou'), text(random, 340, 'abcdeiou')],
+    ],
+  }),
+);
+
+const SPLIT_GOALS = {
+  minMax: { says: 'the largest sum of a part as small as possible. Return that sum', combine: 'max', best: 'min', part: 'sum' },
+  maxMin: { says: 'the smallest sum of a part as large as possible. Return that sum', combine: 'min', best: 'max', part: 'sum' },
+  squares: { says: 'the sum of the squares of the sums of the parts as small as possible. Return it', combine: 'add', best: 'min', part: 'square' },
+  maxima: { says: 'the sum of the largest numbers of the parts as small as possible. Return it', combine: 'add', best: 'min', part: 'largest' },
+} as const;
+
+export const listSplits = defineFamily(
+  'list_splits',
+  combine({ goal: ['minMax', 'maxMin', 'squares', 'maxima'], least: [1, 2, 3] } as const),
+  ({ goal, least }) => ({
+    level: least === 1 ? 4 : 5,
+    parameters: 'numbers, k',
+    statement: `
+      Cut the list into exactly \`k\` contiguous parts of at least ${least === 1 ? 'one number' : `${least} numbers`} each, such that you make ${SPLIT_GOALS[goal].says}. Every number belongs to a part. Return -1 if the list is too short.
+
+      There are at most 120 numbers from 0 to 1000, and \`k\` is from 1 to 12.`,
+    reference(numbers: number[], k: number) {
+      const n = numbers.length;
+      const { combine: join, best, part } = SPLIT_GOALS[goal];
+      const worst = best === 'min' ? Infinity : -Infinity;
+      let table = times(n + 1, (length) => (length === 0 ? (join === 'min' ? Infinity : 0) : worst));
+      for (let parts = 1; parts <= k; parts += 1) {
+        const next = times(n + 1, () => worst);
+        for (let end = least; end <= n; end += 1) {
+          let [sum, largest] = [0, 0];
+          for (let start = end - 1; start >= 0; start -= 1) {
+            sum += numbers[start]!;
+            largest = Math.max(largest, numbers[start]!);
+            const before = table[start]!;
+            const isStart = parts === 1 ? start === 0 : before !== worst && start > 0;
+            if (end - start < least || !isStart) continue;
+            const own = { sum, square: sum * sum, largest }[part];
+            const value = join === 'add' ? before + own : join === 'max' ? Math.max(before, own) : Math.min(before, own);
+            next[end] = best === 'min' ? Math.min(next[end]!, value) : Math.max(next[end]!, value);
+          }
+        }
+        table = next;
+      }
+      return Number.isFinite(table[n]) ? table[n]! : -1;
+    },
+    python: `
+      from functools import lru_cache
+
+      def solve(numbers, k):
+          n = len(numbers)
+          if n < k * ${least}:
+              return -1
+          prefix = [0]
+          for number in numbers:
+              prefix.append(prefix[-1] + number)
+
+          @lru_cache(maxsize=None)
+          def best(start, parts):
+              if parts == 1:
+                  return cost(start, n)
+              return ${SPLIT_GOALS[goal].best}(${
+                { max: 'max(cost(start, end), best(end, parts - 1))', min: 'min(cost(start, end), best(end, parts - 1))', add: 'cost(start, end) + best(end, parts - 1)' }[
+                  SPLIT_GOALS[goal].combine
+                ]
+              } for end in range(start + ${least}, n - (parts - 1) * ${least} + 1))
+
+          @lru_cache(maxsize=None)
+          def cost(start, end):
+              return ${{ sum: 'prefix[end] - prefix[start]', square: '(prefix[end] - prefix[start]) ** 2', largest: 'max(numbers[start:end])' }[SPLIT_GOALS[goal].part]}
+
+          return best(0, k)`,
+    mistakes: [
+      [`range(start + ${least}, `, `range(start + ${least + 1}, `],
+      [`n < k * ${least}`, least === 1 ? 'n <= k' : 'n < k'],
+    ],
+    slow: [
+      `
+      def solve(numbers, k):
+          n = len(numbers)
+          if n < k * ${least}:
+              return -1
+          def cost(start, end):
+              return ${{ sum: 'sum(numbers[start:end])', square: 'sum(numbers[start:end]) ** 2', largest: 'max(numbers[start:end])' }[SPLIT_GOALS[goal].part]}
+          def best(start, parts):
+              if parts == 1:
+                  return cost(start, n)
+              return ${SPLIT_GOALS[goal].best}(${
+                { max: 'max(cost(start, end), best(end, parts - 1))', min: 'min(cost(start, end), best(end, parts - 1))', add: 'cost(start, end) + best(end, parts - 1)' }[
+                  SPLIT_GOALS[goal].combine
+                ]
+              } for end in range(start + ${least}, n - (parts - 1) * ${least} + 1))
+          return best(0, k)`,
+    ],
+    inputs: (random) => [
+      [[7, 2, 5, 10, 8, 3], 2],
+      [[1, 2, 3], 4],
+      [integers(random, 9, 0, 20), 3],
+      [[4], 1],
+      [[], 1],
+      [[5, 5], 2],
+      [[0, 0, 0, 9, 0, 0, 0], 2],
+      [integers(random, 12, 1, 9), 4],
+      ...times(8, () => [integers(random, random.integer(9, 25), 0, 50), random.integer(2, 3)]),
+      [integers(random, 3 * least, 10, 99), 3],
+      [integers(random, 120, 0, 1000), 12],
+      [integers(random, 100, 0, 30), 9],
+    ],
+  }),
+);
+
+const GRID_GOALS = {
+  largest: 'the largest possible sum of the numbers on the way',
+  smallest: 'the smallest possible sum of the numbers on the way',
+  ways: `the number of ways with the largest possible sum, as the remainder modulo ${PRIME}`,
+} as const;
+
+export const gridSums = defineFamily(
+  'grid_sums',
+  combine({ goal: ['largest', 'smallest', 'ways'], diagonal: [false, true], blocked: [false, true] } as const),
+  ({ goal, diagonal, blocked }) => ({
+    level: goal === 'ways' ? 4 : 3,
+    parameters: 'grid',
+    statement: `
+      \`grid\` is a list of rows of numbers${blocked ? '; \`None\` stands for a cell that cannot be entered' : ''}. A way leads from the first cell of the first row to the last cell of the last row; each step goes one cell to the right or one cell down${
+        diagonal ? ', or one cell to the right and down at once' : ''
+      }. Return ${GRID_GOALS[goal]}, both ends included.${blocked ? ` The first and the last cell can be entered. If there is no way, return ${goal === 'ways' ? '0' : '\`None\`'}.` : ''}
+
+      There are at most 90 rows and 90 columns; numbers are from -100 to 100.`,
+    reference(grid: (number | null)[][]) {
+      const better = (a: number, b: number) => (goal === 'smallest' ? a < b : a > b);
+      const best: { sum: number; ways: number }[][] = [];
+      grid.forEach((cells, row) => {
+        best.push([]);
+        cells.forEach((cell, column) => {
+          const from = [best[row - 1]?.[column], best[row]![column - 1], diagonal ? best[row - 1]?.[column - 1] : undefined].filter((one) => one !== undefined);
+          let made = row + column === 0 ? { sum: 0, ways: 1 } : undefined;
+          for (const { sum, ways } of from) {
+            if (ways === -1) continue;
+            if (!made || better(sum, made.sum)) made = { sum, ways };
+            else if (sum === made.sum) made = { sum, ways: (made.ways + ways) % PRIME };
+          }
+          // Ways -1: cannot be reached.
+          best[row]!.push(cell === null || !made ? { sum: 0, ways: -1 } : { sum: made.sum + cell, ways: made.ways });
+        });
+      });
+      const { sum, ways } = best.at(-1)!.at(-1)!;
+      if (ways === -1) return goal === 'ways' ? 0 : null;
+      return goal === 'ways' ? ways : sum;
+    },
+    python: `
+      def solve(grid):
+          best = {}
+          for r, row in enumerate(grid):
+              for c, cell in enumerate(row):
+                  if cell is None:
+                      continue
+                  if r == 0 and c == 0:
+                      best[0, 0] = (cell, 1)
+                      continue
+                  before = [best[at] for at in [(r - 1, c), (r, c - 1)${diagonal ? ', (r - 1, c - 1)' : ''}] if at in best]
+                  if before:
+                      top = ${goal === 'smallest' ? 'min' : 'max'}(total for total, ways in before)
+                      best[r, c] = (top + cell, sum(ways for total, ways in before if total == top) % ${PRIME})
+          end = (len(grid) - 1, len(grid[0]) - 1)
+          ${goal === 'ways' ? 'return best[end][1] if end in best else 0' : 'return best[end][0] if end in best else None'}`,
+    mistakes: [
+      [goal === 'ways' ? 'if total == top)' : '(total for total', goal === 'ways' ? 'if True)' : '(abs(total) for total'],
+      ['(r - 1, c), (r, c - 1)', '(r - 1, c), (r, c - 1), (r - 1, c - 1), (r - 1, c + 1)'],
+    ],
+    slow: [
+      `
+      def solve(grid):
+          found = []
+          def walk(r, c, total):
+              if r >= len(grid) or c >= len(grid[0]) or grid[r][c] is None:
+                  return
+              total += grid[r][c]
+              if (r, c) == (len(grid) - 1, len(grid[0]) - 1):
+                  found.append(total)
+                  return
+              walk(r + 1, c, total)
+              walk(r, c + 1, total)
+              ${diagonal ? 'walk(r + 1, c + 1, total)' : ''}
+          walk(0, 0, 0)
+          ${
+            goal === 'ways'
+              ? `return found.count(max(found)) % ${PRIME} if found else 0`
+              : `return ${goal === 'largest' ? 'max' : 'min'}(found, default=None)`
+          }`,
+    ],
+    inputs: (random) => [
+      [[[1, 3, 1], [1, 5, 1], [4, 2, 1]]],
+      [[[2, -1, 0], [0, 0, -1]]],
+      [sums(random, 4, 5, blocked, 3)],
+      [[[7]]],
+      [[[1, 2, -3, 4]]],
+      [[[1], [-2], [3]]],
+      [blocked ? [[1, null], [null, 1]] : [[0, 0, 0], [0, 0, 0], [0, 0, 0]]],
+      ...times(10, () => [sums(random, random.integer(4, 12), random.integer(4, 12), blocked, goal === 'ways' ? 1 : 9)]),
+      [sums(random, 90, 90, blocked, goal === 'ways' ? 1 : 100)],
+    ],
+  }),
+);
+
+function sums(random: SeededRandom, rows: number, columns: number, blocked: boolean, limit: number): Json {
+  // For many ways with the same sum.
+  const ties = limit === 1;
+  const cell = (row: number, column: number) =>
+    blocked && row + column > 0 && row + column < rows + columns - 2 && random.next() < 0.12 ? null : random.integer(ties ? 0 : -limit, limit);
+  return times(rows, (row) => times(columns, (column) => cell(row, column)));
+}
