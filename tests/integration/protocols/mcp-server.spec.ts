@@ -1,6 +1,5 @@
 import { type RunningServer, serve } from '@palestra/environment-kit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { solveWhodunit } from '../../../apps/environments/src/whodunit/solver.fixture.ts';
 import { whodunit } from '../../../apps/environments/src/whodunit/whodunit.environment.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 import { createCaller } from '../../support/callers.ts';
@@ -207,13 +206,16 @@ describe('an episode', () => {
     const { client, call } = await connect('manor', '?split=train&index=5');
     let total = 0;
     let finished: unknown;
-    await solveWhodunit({
+    const expert = whodunit.players!.find(({ name }) => name === 'expert')!;
+    await expert.play({
       prompt: client.getInstructions()!,
-      async play(tool, input) {
-        const result = await call(tool, input);
-        total += result.reward as number;
-        finished = result.finished;
-        return result.text;
+      tools: [],
+      random: () => 0,
+      async call(tool, input) {
+        const { text, reward, finished: isLast } = await call(tool, input);
+        total += reward as number;
+        finished = isLast;
+        return { text, reward: reward as number, finished: isLast as boolean };
       },
     });
     expect(finished).toBe(true);

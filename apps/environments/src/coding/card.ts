@@ -10,7 +10,7 @@ the input and the turn budget. Programs run in the sandbox of \`coding_env\`: Py
 
 **Reward.** 1 if all hidden tests pass, else half of the share that passes: 0.5 × passed / tests. \`run\` has no reward.
 
-**Tasks.** 480 exercises of 37 families: texts, parsing, formatting, lists, intervals, graphs, trees, dynamic programming, number theory,
+**Tasks.** 492 exercises of 37 families: texts, parsing, formatting, lists, intervals, graphs, trees, dynamic programming, number theory,
 matrices, bits, state machines, simulations, tables. \`{"id": "train-0", "family": "routes", "variant": 3, "level": 4}\`; levels 1 to 5.
 Each exercise has its own rules, and is in one split only. Hidden tests have edge cases and the largest inputs: a program whose
 time grows with the square of the input mostly runs out of time (2 s of the processor per test).

@@ -53,8 +53,8 @@ export function testsOf(task: CodingTask): { examples: Test[]; hidden: Test[] } 
   const { inputs, reference } = exerciseOf(task);
   const all = inputs(new SeededRandom('coding', task.family, task.variant)).map((args) => ({
     args,
-    // The reference may change its arguments.
-    expected: reference(...(structuredClone(args) as never[])),
+    // The reference may change its arguments. JSON has no -0.
+    expected: JSON.parse(JSON.stringify(reference(...(structuredClone(args) as never[])))) as Json,
   }));
   return { examples: all.slice(0, EXAMPLES), hidden: all.slice(EXAMPLES) };
 }

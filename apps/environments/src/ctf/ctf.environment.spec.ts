@@ -1,89 +1,84 @@
-import { EnvironmentHost } from '@palestra/environment-kit';
+import { EnvironmentHost, playTask, type Player } from '@palestra/environment-kit';
 import { afterAll, describe, expect, test } from 'vitest';
 import { ctf } from './ctf.environment.ts';
+import { makeRoom } from './room.ts';
 
 const host = new EnvironmentHost([ctf]);
 afterAll(() => host.close());
 
-interface Output {
-  output: { blocks: { text: string }[]; reward: number; finished: boolean };
-}
-type Play = (tool: string, input?: Record<string, unknown>) => Promise<string>;
+const playing = (play: Player['play']): Player => ({ name: 'test', description: 'A player of this test.', play });
+const player = (name: string) => ctf.players!.find((one) => one.name === name)!;
+const cents = (value: number) => Math.round(value * 100);
+const splits = ctf.splits.map(({ name }) => name);
 
-async function open(level: number, seed: number) {
-  const sid = `${level}-${seed}-${Math.random()}`;
-  await host.create({ sid, env: null, task: { kind: 'spec', spec: { level, seed } }, toolsetName: null, secrets: {} });
-  let total = 0;
-  const play: Play = async (tool, input = {}) => {
-    const { output } = JSON.parse((await host.call(sid, tool, input)).text) as Output;
-    total += output.reward;
-    return output.blocks[0]!.text;
-  };
-  return { sid, play, total: () => Math.round(total * 100) / 100 };
-}
-
-async function readAll(play: Play, folder = '/'): Promise<Map<string, string>> {
-  const files = new Map<string, string>();
-  for (const name of (await play('ls', { path: folder, all: true })).split('\n')) {
-    if (name.endsWith('/')) for (const [path, text] of await readAll(play, folder + name)) files.set(path, text);
-    else files.set(folder + name, await play('cat', { path: folder + name }));
-  }
-  return files;
-}
-
-/** Plays by the texts only: reads everything, follows notes and reminders, and goes on to the next machine. */
-async function solve(play: Play): Promise<void> {
-  const seen = new Set<string>();
-  for (;;) {
-    const files = await readAll(play);
-    const secrets: { what: string; secret: string }[] = [];
-    for (const text of files.values()) {
-      const encoded = /^(.+) is in (\S+)\. To read it, undo (.+)\.$/.exec(text);
-      const encrypted = /^(.+) is in (\S+), vigenere\. The key is the name of (\w+)'s cat\.$/.exec(text);
-      if (encoded) {
-        let secret = files.get(encoded[2]!)!;
-        for (const method of encoded[3]!.split(', then ')) secret = await play('decode', { text: secret, method });
-        secrets.push({ what: encoded[1]!, secret });
-      } else if (encrypted) {
-        const key = /my cat (\w+)/.exec(files.get(`/home/${encrypted[3]}/mail.txt`)!)![1];
-        const secret = await play('decode', { text: files.get(encrypted[2]!), method: 'vigenere', key });
-        secrets.push({ what: encrypted[1]!, secret });
-      }
-      const plain = /flag\{[^}]+\}/.exec(text);
-      if (plain && text.startsWith('Nobody looks here')) secrets.push({ what: 'The flag', secret: plain[0] });
-    }
-    const flag = secrets.find(({ what }) => what === 'The flag');
-    if (flag) {
-      await play('submit', { flag: flag.secret });
-      return;
-    }
-    const [{ what, secret }] = secrets as [{ what: string; secret: string }];
-    const next = /^The password of (\w+)$/.exec(what)![1]!;
-    if (seen.has(next)) throw new Error(`going in circles at ${next}`);
-    seen.add(next);
-    await play('login', { host: next, password: secret });
+async function* everyTask(): AsyncGenerator<{ split: string; index: number; level: number }> {
+  for (const split of splits) {
+    for (const [index, task] of ((await ctf.tasks!(split)) as { level: number }[]).entries()) yield { split, index, level: task.level };
   }
 }
 
 describe('ctf', () => {
   test('refuses a level that does not exist', async () => {
-    await expect(open(6, 0)).rejects.toMatchObject({ code: 'environment_failed' });
+    const spec = { level: 6, seed: 0 };
+    const created = host.create({ sid: 'six', env: null, task: { kind: 'spec', spec }, toolsetName: null, secrets: {} });
+    await expect(created).rejects.toMatchObject({ code: 'environment_failed' });
   });
 
   test('requires the password and a reachable machine', async () => {
-    const { play } = await open(5, 0);
-    const [neighbour] = /^(\w+): port 22/m.exec(await play('scan'))!.slice(1);
-    expect(await play('login', { host: neighbour, password: 'guess' })).toBe('login: permission denied');
-    expect(await play('login', { host: 'elsewhere' })).toBe('login: no route to elsewhere');
-    expect(await play('cat', { path: '/../../nope' })).toBe('cat: /nope: no such file');
-    expect(await play('ls', { path: 'nope' })).toBe('ls: /nope: no such directory');
+    const { calls } = await playTask(ctf, {
+      task: { level: 5, seed: 0 },
+      player: playing(async ({ call }) => {
+        const [neighbour] = /^(\w+): port 22/m.exec((await call('scan', {})).text)!.slice(1);
+        await call('login', { host: neighbour!, password: 'guess' });
+        await call('login', { host: 'elsewhere' });
+        await call('cat', { path: '/../../nope' });
+        await call('ls', { path: 'nope' });
+      }),
+    });
+    expect(calls.slice(1).map(({ text }) => text)).toEqual([
+      'login: permission denied',
+      'login: no route to elsewhere',
+      'cat: /nope: no such file',
+      'ls: /nope: no such directory',
+    ]);
   });
 
-  test('ends after three wrong flags', async () => {
-    const { sid, play, total } = await open(1, 3);
-    for (let attempt = 0; attempt < 3; attempt += 1) await play('submit', { flag: 'flag{guess}' });
-    expect(await host.call(sid, 'ls', {})).toMatchObject({ ok: false, reason: 'episode_finished' });
-    expect(total()).toBe(0);
+  test('ls shows hidden files with all, and files below with recursive', async () => {
+    const { machines, start } = makeRoom(1, 3);
+    const files = [...machines.get(start)!.files.keys()].toSorted();
+    const visible = files.filter((path) => !path.includes('/.'));
+    const { calls } = await playTask(ctf, {
+      task: { level: 1, seed: 3 },
+      player: playing(async ({ call }) => {
+        await call('ls', { all: true, recursive: true });
+        await call('ls', { recursive: true });
+        await call('ls', { path: '/etc' });
+      }),
+    });
+    expect(calls.map(({ text }) => text)).toEqual([files.join('\n'), visible.join('\n'), 'motd']);
+    expect(visible.length).toBeLessThan(files.length);
+  });
+
+  test('ends after three wrong flags, and after ten turns', async () => {
+    const wrong = await playTask(ctf, {
+      task: { level: 1, seed: 3 },
+      player: playing(async ({ call }) => {
+        for (let attempt = 0; attempt < 4; attempt += 1) await call('submit', { flag: 'flag{guess}' });
+      }),
+    });
+    expect(wrong.calls.map(({ refused }) => refused)).toEqual([null, null, null, 'episode_finished']);
+    const slow = await playTask(ctf, {
+      task: { level: 1, seed: 3 },
+      player: playing(async ({ call }) => {
+        await call('cat', {});
+        for (let turn = 0; turn < 11; turn += 1) await call('cat', { path: '/etc/motd' });
+      }),
+    });
+    expect(slow.calls.map(({ refused }) => refused)).toEqual(['input_validation', ...Array.from({ length: 10 }, () => null), 'episode_finished']);
+    expect(slow.calls[7]!.text).toMatch(/^Welcome to \w+\. Authorised users only\.\nTurns left: 3\.$/);
+    expect(slow.calls[10]!.text).toMatch(/That was your last turn\.$/);
+    expect(slow.total).toBe(0);
+    expect(slow.prompt).toContain('You have 10 turns');
   });
 
   test('a task may have tools that answer with an error, or never', async () => {
@@ -101,17 +96,57 @@ describe('ctf', () => {
     expect(await hanging).toBeInstanceOf(Error);
   });
 
-  test.each([1, 2, 3, 4, 5])('level %i can be solved with the tools', async (level) => {
-    for (let seed = 0; seed < 40; seed += 1) {
-      const { play, total } = await open(level, seed);
-      await solve(play);
-      expect(total(), `seed ${seed}`).toBe(1);
+  test('gives each reward on the way once, and 1 in all with the flag', async () => {
+    for (const level of [1, 2, 3, 4, 5]) {
+      const repeated = playing(async ({ call, ...session }) => {
+        // Everything that was rewarded is repeated once.
+        await player('expert').play({
+          ...session,
+          async call(tool, input) {
+            const first = await call(tool, input);
+            if (tool === 'ls' || first.finished || !first.reward) return first;
+            const again = await call(tool, input);
+            expect(again.reward ?? 0, `${level} ${tool}`).toBe(0);
+            return first;
+          },
+        });
+      });
+      expect((await playTask(ctf, { task: { level, seed: 11 }, player: repeated })).total).toBeLessThanOrEqual(1);
+      const partial = await playTask(ctf, { task: { level, seed: 11 }, player: player('expert') });
+      expect(cents(partial.total)).toBe(100);
+      const onTheWay = partial.rewards.slice(0, -1).filter((reward) => reward > 0);
+      expect(onTheWay.map(cents)).toEqual({ 1: [5], 2: [5, 5, 10], 3: [5, 5, 10], 4: [5, 10, 15, 5], 5: [5, 5, 10, 15, 5, 10] }[level]);
     }
   });
 
-  test('has enough tasks of every level', async () => {
-    const tasks = (await host.tasks(null, 'train')) as { level: number }[];
-    expect(tasks.length).toBeGreaterThanOrEqual(200);
-    expect(new Set(tasks.map(({ level }) => level)).size).toBe(5);
+  test('every task is solved by solve and by the expert, within ten turns', async () => {
+    for await (const { split, index, level } of everyTask()) {
+      const name = `${split} ${index}`;
+      expect(cents((await playTask(ctf, { split, index })).total), name).toBe(100);
+      const { calls, total } = await playTask(ctf, { split, index, player: player('expert') });
+      expect(cents(total), name).toBe(100);
+      expect(calls.length, name).toBe({ 1: 3, 2: 6, 3: 5, 4: 7, 5: 9 }[level]);
+    }
+  });
+
+  test('the naive player solves some levels, the random one none', async () => {
+    const means: Record<string, number[]> = {};
+    for (const name of ['random', 'naive']) {
+      for (let index = 0; index < 50; index += 1) {
+        const { total } = await playTask(ctf, { split: 'test', index, player: player(name) });
+        const sums = (means[name] ??= [0, 0, 0, 0, 0]);
+        sums[index % 5]! += total / 10;
+      }
+    }
+    expect(means['random']!.every((mean) => mean < 0.2)).toBe(true);
+    expect(means['naive']![0]).toBeCloseTo(1);
+    expect(means['naive']![1]).toBeLessThan(0.5);
+    expect(means['naive']![2]).toBeLessThan(0.5);
+  });
+
+  test('has levels in equal shares', async () => {
+    const counts: Record<string, number> = {};
+    for await (const { split, level } of everyTask()) counts[`${split} ${level}`] = (counts[`${split} ${level}`] ?? 0) + 1;
+    for (const level of [1, 2, 3, 4, 5]) expect([counts[`train ${level}`], counts[`validation ${level}`], counts[`test ${level}`]]).toEqual([60, 10, 10]);
   });
 });

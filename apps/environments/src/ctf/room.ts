@@ -8,6 +8,10 @@ export interface Machine {
   files: Map<string, string>;
   /** Machines that are reachable from here. */
   neighbours: string[];
+  /** Files that lead to its secret: a note, a mail, the hidden file. */
+  clues: Set<string>;
+  /** What its clues lead to: the password of the next machine, or the flag. */
+  secret: string;
 }
 
 export interface Room {
@@ -37,23 +41,24 @@ const CHATTER = [
 const ENCODINGS: Method[] = ['base64', 'hex', 'rot13', 'reverse'];
 
 /**
- * Creates the room of a seed. Level 1: the flag is in a hidden file. 2: encoded twice. 3: encrypted, with the key in a mail. 4: as 2, on a
- * machine whose password is encoded in a note. 5: as 3, two machines further, with the last password encrypted.
+ * Creates the room of a seed. Level 1: the flag is in a hidden file. 2: encoded twice. 3: encrypted, with the key in a mail. 4: in a hidden
+ * file of another machine, whose password is encoded in a note. 5: encoded in a note of another machine, whose password is encrypted.
  */
 export function makeRoom(level: number, seed: number): Room {
   const random = new SeededRandom('ctf', level, seed);
-  const names = random.sample(HOSTS, level < 4 ? 1 : level - 2);
+  const names = random.sample(HOSTS, level < 4 ? 1 : 2);
   const machines = names.map((name, index) => makeMachine(random, name, index === 0 ? null : password(random)));
   machines.forEach((machine, index) => {
     machine.neighbours = [names[index - 1], names[index + 1]].filter((name) => name !== undefined);
   });
   const flag = `flag{${random.sample(WORDS, 3).join('-')}-${random.integer(1000, 9999)}}`;
-  const last = machines.at(-1)!;
-  if (level === 1) hidePlainly(random, last, flag);
-  else if (level === 2 || level === 4) hideEncoded(random, last, 'The flag', flag);
-  else hideEncrypted(random, last, 'The flag', flag);
-  if (level >= 4) hideEncoded(random, machines[0]!, `The password of ${machines[1]!.name}`, machines[1]!.password!);
-  if (level === 5) hideEncrypted(random, machines[1]!, `The password of ${machines[2]!.name}`, machines[2]!.password!);
+  const [first, last] = [machines[0]!, machines.at(-1)!];
+  if (level === 4) noteEncoded(random, first, `The password of ${last.name}`, last.password!);
+  if (level === 5) hideEncrypted(random, first, `The password of ${last.name}`, last.password!);
+  if (level === 1 || level === 4) hidePlainly(random, last, flag);
+  else if (level === 2) hideEncoded(random, last, 'The flag', flag);
+  else if (level === 3) hideEncrypted(random, last, 'The flag', flag);
+  else noteEncoded(random, last, 'The flag', flag);
   return { level, flag, start: names[0]!, machines: new Map(machines.map((machine) => [machine.name, machine])) };
 }
 
@@ -62,33 +67,51 @@ const password = (random: SeededRandom): string => `${random.sample(WORDS, 2).jo
 function makeMachine(random: SeededRandom, name: string, secret: string | null): Machine {
   const files = new Map([['/etc/motd', `Welcome to ${name}. Authorised users only.`]]);
   for (const folder of random.sample(FOLDERS, 4)) files.set(`${folder}/${random.pick(WORDS)}.log`, random.pick(CHATTER));
-  return { name, password: secret, files, neighbours: [] };
+  return { name, password: secret, files, neighbours: [], clues: new Set(), secret: '' };
 }
 
 function hiddenPath(random: SeededRandom): string {
   return `${random.pick(FOLDERS)}/.${random.pick(WORDS)}/${random.pick(WORDS)}.dat`;
 }
 
-function hidePlainly(random: SeededRandom, { files }: Machine, secret: string): void {
-  files.set(hiddenPath(random), `Nobody looks here: ${secret}`);
+/** Adds files that lead to the machine's secret. */
+function addClues(machine: Machine, secret: string, files: [path: string, text: string][]): void {
+  machine.secret = secret;
+  for (const [path, text] of files) {
+    machine.files.set(path, text);
+    machine.clues.add(path);
+  }
 }
 
-function hideEncoded(random: SeededRandom, { files }: Machine, what: string, secret: string): void {
+function hidePlainly(random: SeededRandom, machine: Machine, secret: string): void {
+  addClues(machine, secret, [[hiddenPath(random), `Nobody looks here: ${secret}`]]);
+}
+
+/** Encoded once, in the note itself. */
+function noteEncoded(random: SeededRandom, machine: Machine, what: string, secret: string): void {
+  const method = random.pick(ENCODINGS);
+  addClues(machine, secret, [
+    [`/home/${random.pick(USERS)}/notes.txt`, `${what}: ${encode(secret, method)}\nTo read it, undo ${method}.`],
+  ]);
+}
+
+function hideEncoded(random: SeededRandom, machine: Machine, what: string, secret: string): void {
   const methods = random.sample(ENCODINGS, 2);
   const path = hiddenPath(random);
-  files.set(
-    path,
-    methods.reduce((text, method) => encode(text, method), secret),
-  );
   const user = random.pick(USERS);
-  files.set(`/home/${user}/notes.txt`, `${what} is in ${path}. To read it, undo ${methods.toReversed().join(', then ')}.`);
+  addClues(machine, secret, [
+    [path, methods.reduce((text, method) => encode(text, method), secret)],
+    [`/home/${user}/notes.txt`, `${what} is in ${path}. To read it, undo ${methods.toReversed().join(', then ')}.`],
+  ]);
 }
 
-function hideEncrypted(random: SeededRandom, { files }: Machine, what: string, secret: string): void {
+function hideEncrypted(random: SeededRandom, machine: Machine, what: string, secret: string): void {
   const [owner, friend] = random.sample(USERS, 2) as [string, string];
   const pet = random.pick(PETS);
-  const path = hiddenPath(random);
-  files.set(path, encode(secret, 'vigenere', pet));
-  files.set(`/home/${owner}/reminder.txt`, `${what} is in ${path}, vigenere. The key is the name of ${friend}'s cat.`);
-  files.set(`/home/${friend}/mail.txt`, `From: ${friend}\nSubject: vet\n\nI cannot come on Friday, my cat ${pet} has an appointment.`);
+  const encrypted = encode(secret, 'vigenere', pet);
+  const mail = `From: ${friend}\nSubject: vet\n\nI cannot come on Friday, my cat ${pet} has an appointment.`;
+  addClues(machine, secret, [
+    [`/home/${owner}/reminder.txt`, `${what}: ${encrypted}\nIt is vigenere. The key is the name of ${friend}'s cat.`],
+    [`/home/${friend}/mail.txt`, mail],
+  ]);
 }

@@ -1,36 +1,38 @@
-import type { ToolResult } from '@palestra/environment-kit';
+import { textBlock, type ToolResult } from '@palestra/environment-kit';
 import type { Mystery } from './mystery.ts';
 import { isTrue, sayStatement } from './statement.ts';
 
+/** Calls of an episode, the accusation included. Enough to search every room, hear every suspect and accuse, on each level. */
+export const TURNS = 10;
 const ALIBI_CHECKS = 2;
+const WARNED_TURNS = 3;
 const REWARDS = { blood: 0.05, weapon: 0.05, murderer: 0.5, weaponToo: 0.2, roomToo: 0.2, consolation: 0.05 };
 
-/** A player's night: what was found and the time left. */
+/** A player's night: what was found, and the turns left. */
 export class Investigation {
   readonly #mystery: Mystery;
-  #stepsLeft: number;
+  #turnsLeft = TURNS;
   #alibiChecksLeft = ALIBI_CHECKS;
   #bloodFound = false;
   #weaponFound = false;
 
   constructor(mystery: Mystery) {
     this.#mystery = mystery;
-    this.#stepsLeft = mystery.suspects.length + mystery.rooms.length + ALIBI_CHECKS + 2;
   }
 
   interview(name: string): ToolResult {
-    const suspect = find(this.#mystery.suspects, name);
-    if (!suspect) return unknown('suspect', name, this.#mystery.suspects);
     return this.#spend(() => {
+      const suspect = find(this.#mystery.suspects, name);
+      if (!suspect) return unknown('suspect', name, this.#mystery.suspects);
       const said = this.#mystery.statements.get(suspect)!.map((statement, index) => `${index + 1}. "${sayStatement(statement)}"`);
       return { content: `${suspect} says:\n${said.join('\n')}`, reward: 0 };
     });
   }
 
   search(name: string): ToolResult {
-    const room = find(this.#mystery.rooms, name);
-    if (!room) return unknown('room', name, this.#mystery.rooms);
     return this.#spend(() => {
+      const room = find(this.#mystery.rooms, name);
+      if (!room) return unknown('room', name, this.#mystery.rooms);
       const weapons = this.#mystery.weapons.filter((weapon) => weapon.room === room);
       const blood = room === this.#mystery.room;
       const lines = [
@@ -50,10 +52,10 @@ export class Investigation {
   }
 
   checkAlibi(name: string): ToolResult {
-    const suspect = find(this.#mystery.suspects, name);
-    if (!suspect) return unknown('suspect', name, this.#mystery.suspects);
-    if (this.#alibiChecksLeft === 0) return { content: 'You have checked two alibis; the inspector allows no more.', reward: 0 };
     return this.#spend(() => {
+      const suspect = find(this.#mystery.suspects, name);
+      if (!suspect) return unknown('suspect', name, this.#mystery.suspects);
+      if (this.#alibiChecksLeft === 0) return { content: 'You have checked two alibis; the inspector allows no more.', reward: 0 };
       this.#alibiChecksLeft -= 1;
       const claim = this.#mystery.statements.get(suspect)![0]!;
       const honest = isTrue(claim, suspect, this.#mystery.whereabouts);
@@ -81,10 +83,14 @@ export class Investigation {
     };
   }
 
+  /** Takes one turn. The last one is for the accusation, so another call then ends the game. */
   #spend(investigate: () => ToolResult): ToolResult {
-    if (this.#stepsLeft === 0) return { content: 'The sun rises. There is no time left but to accuse somebody.', reward: 0 };
-    this.#stepsLeft -= 1;
-    return investigate();
+    this.#turnsLeft -= 1;
+    if (this.#turnsLeft === 0) return { content: 'The sun rises, and nobody was accused. That was your last turn.', reward: 0, finished: true };
+    const result = investigate();
+    if (this.#turnsLeft > WARNED_TURNS) return result;
+    const left = this.#turnsLeft === 1 ? 'One turn left: accuse now.' : `Turns left: ${this.#turnsLeft}.`;
+    return { ...result, content: [textBlock(String(result.content)), textBlock(left)] };
   }
 
   #rewardFinds(blood: boolean, weapon: boolean): number {

@@ -39,22 +39,34 @@ export interface Mystery {
   room: string;
 }
 
+/** Suspects, rooms and those who lie in any case, by level. */
+const SIZES = [
+  { suspects: 3, rooms: 3, liars: 1 },
+  { suspects: 4, rooms: 3, liars: 1 },
+  { suspects: 4, rooms: 4, liars: 1 },
+  { suspects: 5, rooms: 4, liars: 2 },
+];
+export const LEVELS = SIZES.length;
+
+/** Neighbouring seeds have different levels. */
+export const levelOf = (seed: number): number => 1 + (Math.abs(seed) % LEVELS);
+
 /** The mystery of a seed, with exactly one murderer who fits all statements. */
-export function makeMystery(seed: number): Mystery {
+export function makeMystery(seed: number, level: number): Mystery {
   for (let attempt = 0; ; attempt += 1) {
-    const mystery = draft(new SeededRandom('whodunit', seed, attempt), 4 + (Math.abs(seed) % 3));
+    const mystery = draft(new SeededRandom('whodunit', level, seed, attempt), SIZES[level - 1]!);
     if (possibleMurderers({ ...mystery, murderRoom: mystery.room }).length === 1) return mystery;
   }
 }
 
-function draft(random: SeededRandom, size: number): Mystery {
-  const suspects = random.sample(NAMES, size);
-  const rooms = random.sample(ROOMS, size);
+function draft(random: SeededRandom, size: (typeof SIZES)[number]): Mystery {
+  const suspects = random.sample(NAMES, size.suspects);
+  const rooms = random.sample(ROOMS, size.rooms);
   const murderer = random.pick(suspects);
   const room = random.pick(rooms);
   const elsewhere = rooms.filter((other) => other !== room);
   const whereabouts = new Map(suspects.map((suspect) => [suspect, suspect === murderer ? room : random.pick(elsewhere)]));
-  const liars = new Set(random.sample(suspects, size < 6 ? 1 : 2));
+  const liars = new Set(random.sample(suspects, size.liars));
   const statements = new Map(
     suspects.map((suspect) => {
       const lies = suspect === murderer || liars.has(suspect);

@@ -1,98 +1,103 @@
-import { EnvironmentHost } from '@palestra/environment-kit';
-import type { TaskSpec } from '@palestra/protocol';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { SeededRandom } from '../random.ts';
-import { solveWhodunit } from './solver.fixture.ts';
+import { EnvironmentHost, playTask, type Player } from '@palestra/environment-kit';
+import { describe, expect, test } from 'vitest';
+import { possibleMurderers } from './deduction.ts';
+import { TURNS } from './investigation.ts';
+import { LEVELS, makeMystery } from './mystery.ts';
+import { readCase } from './reader.ts';
 import { whodunit } from './whodunit.environment.ts';
-import { full } from '../../../../tests/support/full.ts';
 
-interface Output {
-  output: { blocks: { text: string }[]; reward: number; finished: boolean; metadata: { solved: boolean } };
+const playing = (play: Player['play']): Player => ({ name: 'test', description: 'A player of this test.', play });
+const player = (name: string) => whodunit.players!.find((one) => one.name === name)!;
+const cents = (value: number) => Math.round(value * 100);
+
+interface Task {
+  level: number;
+  seed: number;
 }
-
-let host: EnvironmentHost;
-beforeAll(() => {
-  host = new EnvironmentHost([whodunit]);
-});
-afterAll(() => host.close());
-
-/** Opens a game and gives what a model sees of it: the prompt, and tools that return text. */
-async function open(sid: string, task: TaskSpec) {
-  await host.create({ sid, env: null, task: { kind: 'spec', spec: task }, toolsetName: null, secrets: {} });
-  let total = 0;
-  const play = async (tool: string, input: Record<string, string>): Promise<string> => {
-    const { output } = JSON.parse((await host.call(sid, tool, input)).text) as Output;
-    total += output.reward;
-    return output.blocks[0]!.text;
-  };
-  const [prompt] = await host.prompt(sid);
-  return { prompt: (prompt as { text: string }).text, play, total: () => Math.round(total * 100) / 100 };
-}
+const everyTask = async () => {
+  const lists = await Promise.all(
+    whodunit.splits.map(async ({ name }) => ((await whodunit.tasks!(name)) as Task[]).map((task, index) => ({ split: name, index, task }))),
+  );
+  return lists.flat();
+};
 
 describe('whodunit', () => {
-  test('answers invalid input with help', async () => {
-    const { play, total } = await open('nonsense', { seed: 1 });
-    expect(await play('interview', { suspect: 'Nobody' })).toMatch(/There is no suspect "Nobody"\. Try: /);
-    expect(await play('search', { room: '' })).toMatch(/There is no room ""/);
-    expect(total()).toBe(0);
+  test('answers invalid input with help, which takes a turn', async () => {
+    const { calls, total } = await playTask(whodunit, {
+      task: { seed: 1 },
+      player: playing(async ({ call }) => {
+        await call('interview', { suspect: 'Nobody' });
+        await call('search', { room: '' });
+        for (let turn = 0; turn < TURNS; turn += 1) await call('search', { room: 'nowhere' });
+      }),
+    });
+    expect(calls[0]!.text).toMatch(/^There is no suspect "Nobody"\. Try: /);
+    expect(calls[1]!.text).toMatch(/^There is no room ""/);
+    expect(calls[9]).toMatchObject({ text: expect.stringContaining('nobody was accused'), finished: true });
+    expect(calls.slice(10).map(({ refused }) => refused)).toEqual(['episode_finished', 'episode_finished']);
+    expect(total).toBe(0);
   });
 
-  test('refuses a task without a seed', async () => {
-    const create = host.create({ sid: 'bad', env: null, task: { kind: 'spec', spec: { seed: 'x' } }, toolsetName: null, secrets: {} });
+  test.each([{ seed: 'x' }, { seed: 1, level: 5 }])('refuses the task %j', async (spec) => {
+    const host = new EnvironmentHost([whodunit]);
+    const create = host.create({ sid: 'bad', env: null, task: { kind: 'spec', spec }, toolsetName: null, secrets: {} });
     await expect(create).rejects.toMatchObject({ code: 'environment_failed' });
+    await host.close();
   });
 
-  test('can be solved from the answers alone, for every seed', async () => {
-    for (let seed = 0; seed < (full ? 300 : 100); seed += 1) {
-      const game = await open(`solver-${seed}`, { seed });
-      await solveWhodunit(game);
-      expect(game.total(), `seed ${seed}`).toBe(1);
-      await host.delete(`solver-${seed}`);
+  test('states the turns, and warns at the end', async () => {
+    const { prompt, calls } = await playTask(whodunit, {
+      task: { seed: 7 },
+      player: playing(async ({ call, prompt: text }) => {
+        const { suspects, rooms } = readCase(text);
+        for (let check = 0; check < 3; check += 1) await call('check_alibi', { suspect: suspects[0]! });
+        for (let turn = 3; turn < TURNS; turn += 1) await call('search', { room: rooms[0]! });
+      }),
+    });
+    expect(prompt).toContain('You have 10 turns');
+    for (const check of [0, 1]) expect(calls[check]!.text).toMatch(/whereabouts at nine is/);
+    expect(calls[2]!.text).toMatch(/allows no more/);
+    expect(calls[5]!.text).not.toContain('left');
+    expect(calls[6]!.text).toMatch(/\nTurns left: 3\.$/);
+    expect(calls[8]!.text).toMatch(/\nOne turn left: accuse now\.$/);
+    expect(calls[9]).toMatchObject({ finished: true, reward: 0 });
+  });
+
+  test('every task has one culprit, whom the expert finds from the texts alone within ten turns', { timeout: 240_000 }, async () => {
+    for (const { split, index, task } of await everyTask()) {
+      const mystery = makeMystery(task.seed, task.level);
+      expect(possibleMurderers({ ...mystery, murderRoom: mystery.room })).toEqual([mystery.murderer]);
+      // Each room once, each suspect once, and the accusation.
+      expect(mystery.rooms.length + mystery.suspects.length + 1).toBeLessThanOrEqual(TURNS);
+      const name = `${split} ${index}`;
+      const { calls, total } = await playTask(whodunit, { split, index, player: player('expert') });
+      expect(cents(total), name).toBe(100);
+      expect(calls.length, name).toBeLessThanOrEqual(TURNS);
+      expect(cents((await playTask(whodunit, { split, index })).total), name).toBe(100);
     }
   });
 
-  test('gives little reward for guesses', async () => {
-    const random = new SeededRandom('guess');
-    let sum = 0;
-    for (let seed = 0; seed < 300; seed += 1) {
-      const game = await open(`guess-${seed}`, { seed });
-      const list = (name: string) =>
-        new RegExp(`^${name}: (.*)$`, 'm')
-          .exec(game.prompt)![1]!
-          .split(/[,;] |\w+: /)
-          .filter(Boolean);
-      await game.play('accuse', {
-        suspect: random.pick(list('Suspects')),
-        room: random.pick(list('Rooms')),
-        weapon: random.pick(list('Weapons in the house')),
-      });
-      sum += game.total();
-    }
-    expect(sum / 300).toBeLessThan(0.25);
+  test('the naive player is in the middle, and guesses give little', async () => {
+    const mean = async (name: string) => {
+      let sum = 0;
+      for (let index = 0; index < 200; index += 1) sum += (await playTask(whodunit, { split: 'test', index, player: player(name) })).total;
+      return sum / 200;
+    };
+    expect(await mean('random')).toBeLessThan(0.3);
+    const naive = await mean('naive');
+    expect(naive).toBeGreaterThan(0.3);
+    expect(naive).toBeLessThan(0.7);
   });
 
-  test('limits alibi checks and steps', async () => {
-    const { prompt, play } = await open('night', { seed: 7 });
-    const [suspect] = /^Suspects: (.*)$/m.exec(prompt)![1]!.split(', ');
-    const [room] = /^Rooms: (.*)$/m.exec(prompt)![1]!.split(', ');
-    for (let check = 0; check < 2; check += 1) expect(await play('check_alibi', { suspect: suspect! })).toMatch(/whereabouts at nine is/);
-    expect(await play('check_alibi', { suspect: suspect! })).toMatch(/allows no more/);
-    for (let step = 0; step < 30; step += 1) await play('search', { room: room! });
-    expect(await play('search', { room: room! })).toMatch(/The sun rises/);
-  });
-
-  test('has disjoint splits, and the same mystery for the same seed', async () => {
-    const seeds = new Map<string, Set<number>>();
-    for (const { name } of host.splits(null)) {
-      seeds.set(name, new Set((await host.tasks(null, name)).map((task) => (task as { seed: number }).seed)));
-    }
-    expect([...seeds].map(([name, { size }]) => [name, size])).toEqual([
-      ['train', 2000],
-      ['validation', 200],
-      ['test', 200],
-    ]);
-    expect(new Set([...seeds.values()].flatMap((set) => [...set])).size).toBe(2400);
-    const [first, second] = [await open('same-1', { seed: 5 }), await open('same-2', { seed: 5 })];
-    expect(first.prompt).toBe(second.prompt);
+  test('has disjoint splits with all levels, and the same mystery for the same seed', async () => {
+    const tasks = await everyTask();
+    const count = (split: string, level: number) => tasks.filter((one) => one.split === split && one.task.level === level).length;
+    const levels = Array.from({ length: LEVELS }, (_, index) => index + 1);
+    expect(levels.map((level) => [count('train', level), count('validation', level), count('test', level)])).toEqual(
+      levels.map(() => [500, 50, 50]),
+    );
+    expect(new Set(tasks.map(({ task }) => task.seed)).size).toBe(2400);
+    const prompts = await Promise.all([{ seed: 5 }, { seed: 5, level: 2 }].map(async (task) => (await playTask(whodunit, { task, player: playing(async () => {}) })).prompt));
+    expect(prompts[0]).toBe(prompts[1]);
   });
 });

@@ -1,15 +1,26 @@
 import { defineEnvironment, tool } from '@palestra/environment-kit';
 import { z } from 'zod';
 import { readme } from './card.ts';
-import { Investigation } from './investigation.ts';
-import { makeMystery, type Mystery } from './mystery.ts';
+import { Investigation, TURNS } from './investigation.ts';
+import { levelOf, LEVELS, makeMystery, type Mystery } from './mystery.ts';
+import { players } from './players.ts';
 
 const SPLITS: Record<string, { firstSeed: number; count: number }> = {
   train: { firstSeed: 0, count: 2000 },
   validation: { firstSeed: 1_000_000, count: 200 },
   test: { firstSeed: 2_000_000, count: 200 },
 };
-const taskSchema = z.object({ id: z.string().optional(), seed: z.int() });
+const taskSchema = z.object({
+  id: z.string().optional(),
+  /** Default: by the seed. */
+  level: z.int().min(1).max(LEVELS).optional(),
+  seed: z.int(),
+});
+const mysteryOf = (task: Task): Mystery => {
+  const { seed, level = levelOf(seed) } = taskSchema.parse(task);
+  return makeMystery(seed, level);
+};
+
 
 type Task = z.infer<typeof taskSchema>;
 interface State {
@@ -23,10 +34,21 @@ export const whodunit = defineEnvironment<Task, State>({
   readme,
   splits: Object.keys(SPLITS),
   tasks: (split) =>
-    Array.from({ length: SPLITS[split]!.count }, (_, index) => ({ id: `${split}-${index}`, seed: SPLITS[split]!.firstSeed + index })),
+    Array.from({ length: SPLITS[split]!.count }, (_, index) => {
+      const seed = SPLITS[split]!.firstSeed + index;
+      return { id: `${split}-${index}`, level: levelOf(seed), seed };
+    }),
   deterministic: true,
+  rewardRange: [0, 1],
+  players,
+  solve(task) {
+    const { murderer, weapon, weapons, room } = mysteryOf(task);
+    const found = weapons.find(({ name }) => name === weapon)!.room;
+    const searches = [...new Set([room, found])].map((searched) => ({ tool: 'search', input: { room: searched } }));
+    return [...searches, { tool: 'accuse', input: { suspect: murderer, weapon, room } }];
+  },
   create({ task }) {
-    const mystery = makeMystery(taskSchema.parse(task).seed);
+    const mystery = mysteryOf(task);
     return { mystery, investigation: new Investigation(mystery) };
   },
   prompt: ({ state: { mystery } }) => brief(mystery),
@@ -79,5 +101,5 @@ What is certain:
 - Only the room of the murder has fresh blood.
 - The murder weapon fits the wound and was freshly washed afterwards. It may lie in any room by now.
 
-Use interview, search and check_alibi; then accuse once.`;
+You have ${TURNS} turns; each call of interview, search, check_alibi and accuse is one, also with a name that does not exist. You may check two alibis. Accuse once, with your tenth turn at the latest: the game ends then.`;
 }
