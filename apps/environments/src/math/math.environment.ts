@@ -1,26 +1,42 @@
 import { defineEnvironment, tool } from '@palestra/environment-kit';
 import { z } from 'zod';
 import { readme } from './card.ts';
-import { makeProblem, type Problem } from './problems.ts';
+import type { Level } from './families.ts';
+import { players } from './players.ts';
+import { FIRST_SEEDS, levelOf, LEVELS, makeProblem, type Problem } from './problems.ts';
 import { Rational } from './rational.ts';
 
-const SPLITS: Record<string, { firstSeed: number; count: number }> = {
-  train: { firstSeed: 0, count: 1000 },
-  validation: { firstSeed: 1_000_000, count: 200 },
-  test: { firstSeed: 2_000_000, count: 200 },
-};
-const taskSchema = z.object({ id: z.string().optional(), seed: z.int() });
+const COUNTS: Record<string, number> = { train: 1000, validation: 200, test: 200 };
+const taskSchema = z.object({
+  id: z.string().optional(),
+  /** Default: by the seed. */
+  level: z.int().min(1).max(LEVELS).optional(),
+  seed: z.int(),
+});
+type Task = z.infer<typeof taskSchema>;
 
-export const math = defineEnvironment<z.infer<typeof taskSchema>, Problem>({
+function problemOf(task: Task): Problem {
+  const { seed, level } = taskSchema.parse(task);
+  return makeProblem(seed, level as Level | undefined);
+}
+
+export const math = defineEnvironment<Task, Problem>({
   name: 'math',
-  description: 'One question with a rational answer, checked exactly, in one turn.',
+  description: 'One question with a rational answer, checked exactly, in one turn; five levels.',
   readme,
-  splits: Object.keys(SPLITS),
+  splits: Object.keys(COUNTS),
   tasks: (split) =>
-    Array.from({ length: SPLITS[split]!.count }, (_, index) => ({ id: `${split}-${index}`, seed: SPLITS[split]!.firstSeed + index })),
+    Array.from({ length: COUNTS[split]! }, (_, index) => {
+      const seed = FIRST_SEEDS[split as keyof typeof FIRST_SEEDS] + index;
+      return { id: `${split}-${index}`, level: levelOf(seed), seed };
+    }),
   deterministic: true,
-  create: ({ task }) => makeProblem(taskSchema.parse(task).seed),
-  prompt: ({ state }) => `${state.question}\n\nSubmit an integer, a fraction such as 7/4, or a decimal such as 1.75.`,
+  rewardRange: [0, 1],
+  players,
+  solve: (task) => [{ tool: 'submit', input: { answer: String(problemOf(task).answer) } }],
+  create: ({ task }) => problemOf(task),
+  prompt: ({ state }) =>
+    `${state.question}\n\nYou have one turn: submit an integer, a fraction such as 7/4, or a decimal such as 1.75, with the exact value.`,
   tools: {
     submit: tool({
       description: 'Submit the answer. You have one attempt.',

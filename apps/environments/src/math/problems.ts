@@ -1,64 +1,62 @@
 import { SeededRandom } from '../random.ts';
-import { gcd, Rational } from './rational.ts';
+import { type Family, families, type Level } from './families.ts';
+import { Rational } from './rational.ts';
 
 export interface Problem {
+  family: string;
+  level: Level;
   question: string;
   answer: Rational;
 }
 
-type Family = (random: SeededRandom) => Problem;
+export const LEVELS = 5;
+/** First seeds of the splits. Seeds below the second are for training. */
+export const FIRST_SEEDS = { train: 0, validation: 1_000_000, test: 2_000_000 } as const;
 
-const nonZero = (random: SeededRandom, limit: number): number => random.integer(1, limit) * random.pick([1, -1]);
-const fraction = (random: SeededRandom): Rational => new Rational(nonZero(random, 12), random.integer(2, 12));
-const signed = (value: number): string => (value < 0 ? `- ${-value}` : `+ ${value}`);
+/** Neighbouring seeds have different levels. */
+export const levelOf = (seed: number): Level => (1 + (Math.abs(seed) % LEVELS)) as Level;
 
-const families: Family[] = [
-  function fractions(random) {
-    const [a, b, c] = [fraction(random), fraction(random), fraction(random)];
-    return { question: `Compute (${a}) + (${b}) * (${c}).`, answer: a.plus(b.times(c)) };
-  },
-  function linearEquation(random) {
-    const [a, b, d] = [nonZero(random, 9), nonZero(random, 20), nonZero(random, 20)];
-    const c = a + nonZero(random, 9);
-    return { question: `Solve for x: ${a}x ${signed(b)} = ${c}x ${signed(d)}.`, answer: new Rational(d - b, a - c) };
-  },
-  function sumOfCubesOfRoots(random) {
-    const [p, q] = [nonZero(random, 40), nonZero(random, 40)];
-    const question = `Let r and s be the complex roots of x^2 ${signed(-p)}x ${signed(q)} = 0. Compute r^3 + s^3.`;
-    return { question, answer: new Rational(p ** 3 - 3 * p * q) };
-  },
-  function powerModulo(random) {
-    const [base, exponent, modulus] = [random.integer(2, 30), random.integer(20, 400), random.integer(7, 97)];
-    let rest = 1n;
-    for (let step = 0; step < exponent; step += 1) rest = (rest * BigInt(base)) % BigInt(modulus);
-    return { question: `What is the remainder of ${base}^${exponent} divided by ${modulus}?`, answer: new Rational(rest) };
-  },
-  function commonMultiple(random) {
-    const [a, b, c] = [random.integer(12, 90), random.integer(12, 90), random.integer(12, 90)].map(BigInt) as [bigint, bigint, bigint];
-    const pair = (a * b) / gcd(a, b);
-    return { question: `What is the least common multiple of ${a}, ${b} and ${c}?`, answer: new Rational((pair * c) / gcd(pair, c)) };
-  },
-  function derivative(random) {
-    const [a, b, c, at] = [nonZero(random, 6), nonZero(random, 9), nonZero(random, 12), nonZero(random, 5)];
-    const question = `Let f(x) = ${a}x^4 ${signed(b)}x^3 ${signed(c)}x. Compute f'(${at}).`;
-    return { question, answer: new Rational(4 * a * at ** 3 + 3 * b * at ** 2 + c) };
-  },
-  function probability(random) {
-    const [red, blue] = [random.integer(3, 60), random.integer(3, 60)];
-    const total = red + blue;
-    const question = `A bag holds ${red} red and ${blue} blue balls. Two are drawn without putting the first back. What is the probability that their colours differ?`;
-    return { question, answer: new Rational(2 * red * blue, total * (total - 1)) };
-  },
-  function countMultiples(random) {
-    const [limit, a, b] = [random.integer(200, 2000), random.integer(3, 9), random.integer(10, 17)];
-    const multiples = (step: number) => Math.floor(limit / step);
-    const both = (a * b) / Number(gcd(BigInt(a), BigInt(b)));
-    const question = `How many integers from 1 to ${limit} are divisible by ${a} or by ${b}?`;
-    return { question, answer: new Rational(multiples(a) + multiples(b) - multiples(both)) };
-  },
-];
+/** The problem of a seed and level. A question belongs to one split, by its text, so no question of one split is in another. */
+export function makeProblem(seed: number, level: Level = levelOf(seed)): Problem {
+  const candidates = families.filter((family) => family.level === level);
+  const family = candidates[Math.floor(Math.abs(seed) / LEVELS) % candidates.length]!;
+  for (let attempt = 0; ; attempt += 1) {
+    const drawn = family.draw(new SeededRandom('math', family.name, seed, attempt));
+    const values = Object.fromEntries(Object.entries(drawn).map(([name, value]) => [name, typeof value === 'number' ? new Rational(value) : value]));
+    const question = write(family.text, values);
+    if (splitOf(question) === splitOfSeed(seed)) return { family: family.name, level, question, answer: family.answer(values) };
+  }
+}
 
-/** The problem of a seed. Neighbouring seeds give different kinds. */
-export function makeProblem(seed: number): Problem {
-  return families[Math.abs(seed) % families.length]!(new SeededRandom('math', seed));
+function splitOfSeed(seed: number): keyof typeof FIRST_SEEDS {
+  if (seed >= FIRST_SEEDS.test) return 'test';
+  return seed >= FIRST_SEEDS.validation ? 'validation' : 'train';
+}
+
+function splitOf(question: string): keyof typeof FIRST_SEEDS {
+  const share = new SeededRandom('math', question).next();
+  return share < 0.15 ? 'test' : share < 0.3 ? 'validation' : 'train';
+}
+
+function write(text: string, values: Record<string, Rational>): string {
+  return text.replaceAll(/\{(\+?)(\w+)\}/g, (_, sign: string, name: string) => {
+    const value = values[name]!;
+    if (sign === '') return String(value);
+    return value.numerator < 0n ? `- ${value.times(new Rational(-1))}` : `+ ${value}`;
+  });
+}
+
+/** The family whose question a prompt begins with, and the values in it; null if there is none. */
+export function readQuestion(prompt: string): { family: Family; values: Record<string, Rational> } | null {
+  const question = prompt.split('\n')[0]!;
+  for (const family of families) {
+    const names = [...family.text.matchAll(/\{\+?(\w+)\}/g)].map(([, name]) => name!);
+    const pattern = family.text
+      .replaceAll(/[.*+?^$()|[\]\\]/g, String.raw`\$&`)
+      .replaceAll(/\{\\\+\w+\}/g, String.raw`([-+] \d+(?:/\d+)?)`)
+      .replaceAll(/\{\w+\}/g, String.raw`(-?\d+(?:/\d+)?)`);
+    const found = new RegExp(`^${pattern}$`).exec(question);
+    if (found) return { family, values: Object.fromEntries(names.map((name, index) => [name, Rational.parse(found[index + 1]!)!])) };
+  }
+  return null;
 }
