@@ -14,27 +14,32 @@ export const ctfPlayers = {
 
 type Steps<Result> = Generator<PolicyAction, Result, string>;
 
-/** Where a secret is and how to read it, from a note or a reminder. */
+/** What a note or a reminder says about a secret. */
 interface Clue {
   what: string;
-  path: string;
-  /** In the order in which they are undone; `null`: vigenere with the name of this person's cat. */
+  /** Where the secret is; null: in the note itself. */
+  path: string | null;
+  text: string;
+  /** In the order in which they are undone. */
   methods: string[];
+  /** The cat of this person is the key; null: no key. */
   friend: string | null;
 }
 
 function* operator({ sample }: Parameters<Script>[0], alone: boolean): ReturnType<Script> {
-  for (let machine = 0; machine < 3; machine += 1) {
-    const clue = yield* findClue();
-    if (clue === null) {
-      const flag = yield* findPlainFlag();
-      if (flag === null) return 'I have read every file. There is no flag here.';
+  for (let machine = 0; machine < 2; machine += 1) {
+    const files = yield* listFiles('People leave notes where they live, and hide what nobody should see.');
+    const note = files.find((path) => /\/(?:notes|reminder)\.txt$/.test(path));
+    if (note === undefined) {
+      const flag = yield* readHidden(files);
+      if (flag === null) return 'I have read the hidden files. There is no flag here.';
       yield call('submit', { flag }, { message: `No note says how, so it must lie here in plain text: \`${flag}\`` });
       return 'That was the only flag that I could find.';
     }
+    const clue = yield* readNote(note);
     const secret = yield* readSecret(clue, alone);
     if (clue.what === 'The flag') {
-      const message = `The secret is read:\n\n\`\`\`json\n${JSON.stringify({ file: clue.path, undo: clue.methods, flag: secret }, null, 2)}\n\`\`\``;
+      const message = `The secret is read:\n\n\`\`\`json\n${JSON.stringify({ note, undo: clue.methods, flag: secret }, null, 2)}\n\`\`\``;
       for (let attempt = 0; attempt < 3; attempt += 1) yield call('submit', { flag: secret }, attempt === 0 ? { message } : {});
       return 'I have no attempts left.';
     }
@@ -46,35 +51,34 @@ function* operator({ sample }: Parameters<Script>[0], alone: boolean): ReturnTyp
   return 'There is no way on from here.';
 }
 
-/** Reads the notes in the home directories. */
-function* findClue(): Steps<Clue | null> {
-  const homes = (yield call('ls', { path: '/home', all: true }, { reasoning: 'People leave notes where they live.' })).split('\n');
-  for (const home of homes.filter((name) => name.endsWith('/') && name !== 'guest/')) {
-    const files = (yield call('ls', { path: `/home/${home}`, all: false })).split('\n');
-    const note = files.find((name) => name === 'notes.txt' || name === 'reminder.txt');
-    if (note === undefined) continue;
-    const text = yield call('cat', { path: `/home/${home}${note}` });
-    const encoded = /^(.+) is in (\S+)\. To read it, undo (.+)\.$/.exec(text);
-    if (encoded) return { what: encoded[1]!, path: encoded[2]!, methods: encoded[3]!.split(', then '), friend: null };
-    const encrypted = /^(.+) is in (\S+), vigenere\. The key is the name of (\w+)'s cat\.$/.exec(text);
-    if (encrypted) return { what: encrypted[1]!, path: encrypted[2]!, methods: ['vigenere'], friend: encrypted[3]! };
-  }
-  return null;
+function* listFiles(reasoning: string): Steps<string[]> {
+  return (yield call('ls', { path: '/', all: true, recursive: true }, { reasoning })).split('\n').filter((path) => path.startsWith('/'));
 }
 
-function* readSecret({ path, methods, friend }: Clue, alone: boolean): Steps<string> {
+function* readNote(path: string): Steps<Clue> {
+  const note = yield call('cat', { path });
+  const [, what = '', inline] = /^(.+?)(?:: (\S+))?(?:\n| is in)/.exec(note) ?? [];
+  const friend = /the name of (\w+)'s cat/.exec(note)?.[1] ?? null;
+  const methods = friend === null ? (/undo (.+)\.$/m.exec(note)?.[1]?.split(', then ') ?? []) : ['vigenere'];
+  return { what, path: inline === undefined ? (/is in (\S+)\. /.exec(note)?.[1] ?? null) : null, text: inline ?? '', methods, friend };
+}
+
+function* readSecret({ path, text: inline, methods, friend }: Clue, alone: boolean): Steps<string> {
   let key = '';
   if (friend !== null) key = /my cat (\w+)/.exec(yield call('cat', { path: `/home/${friend}/mail.txt` }))?.[1] ?? '';
-  let text = yield call('cat', { path });
+  let text = path === null ? inline : firstLine(yield call('cat', { path }));
   for (const method of methods) {
     const args = method === 'vigenere' ? { text, method, key } : { text, method };
-    const result = yield call('decode', args, { reasoning: `Undo ${explain(method, key)}.` });
+    const result = firstLine(yield call('decode', args, { reasoning: `Undo ${explain(method, key)}.` }));
     if (!result.startsWith('Error')) text = result;
     else if (alone) text = decode(text, method, key);
     else return text;
   }
   return text;
 }
+
+/** Without the remark on the turns that are left. */
+const firstLine = (text: string): string => text.split('\n')[0]!;
 
 const explain = (method: string, key: string): string =>
   method === 'vigenere' ? `vigenere with the key \`${key}\`: $p_i = (c_i - k_{i \\bmod ${key.length}}) \\bmod 26$` : method;
@@ -97,29 +101,32 @@ function decode(text: string, method: string, key: string): string {
   }
 }
 
-/** Searches so many folders, hidden ones first. Null: no flag in them. */
-function* findPlainFlag(most = Infinity): Steps<string | null> {
+/** Reads hidden files. Null: no flag in plain text. */
+function* readHidden(files: string[]): Steps<string | null> {
+  for (const path of files.filter((one) => one.endsWith('.dat'))) {
+    const flag = /flag\{[^}]+\}/.exec(yield call('cat', { path }))?.[0];
+    if (flag) return flag;
+  }
+  return null;
+}
+
+/** Searches for a flag in plain text only, folder by folder. Gives up after five folders; one sample uses all its turns. */
+function* explorer({ sample }: Parameters<Script>[0]): ReturnType<Script> {
   const open = ['/'];
-  for (let seen = 0; open.length > 0 && seen < most; seen += 1) {
+  for (let seen = 0; open.length > 0 && (sample === 3 || seen < 5); seen += 1) {
     const folder = open.shift()!;
     const names = (yield call('ls', { path: folder, all: true })).split('\n');
     for (const name of names) {
       if (name.startsWith('.')) open.unshift(folder + name);
       else if (name.endsWith('/')) open.push(folder + name);
-      const text = name.endsWith('.dat') ? yield call('cat', { path: folder + name }) : '';
-      const flag = /flag\{[^}]+\}/.exec(text)?.[0];
-      if (flag) return flag;
+    }
+    const flag = yield* readHidden(names.map((name) => folder + name));
+    if (flag !== null) {
+      yield call('submit', { flag });
+      return 'I have submitted the only flag that I found.';
     }
   }
-  return null;
-}
-
-/** Searches for a flag in plain text only. Gives up after a few folders; one sample uses all its turns. */
-function* explorer({ sample }: Parameters<Script>[0]): ReturnType<Script> {
-  const flag = yield* findPlainFlag(sample === 3 ? Infinity : 5);
-  if (flag === null) return 'I have looked into five folders. There is no flag here.';
-  yield call('submit', { flag });
-  return 'I have submitted the only flag that I found.';
+  return 'I have looked into five folders. There is no flag here.';
 }
 
 /** Reads the greeting and submits what it expects. */

@@ -75,7 +75,7 @@ describe('ctf', () => {
       }),
     });
     expect(slow.calls.map(({ refused }) => refused)).toEqual(['input_validation', ...Array.from({ length: 10 }, () => null), 'episode_finished']);
-    expect(slow.calls[7]!.text).toMatch(/^Welcome to \w+\. Authorised users only\.\nTurns left: 3\.$/);
+    expect(slow.calls[7]!.text).toMatch(/^Welcome to \w+\. Authorised users only\.\n+Turns left: 3\.$/);
     expect(slow.calls[10]!.text).toMatch(/That was your last turn\.$/);
     expect(slow.total).toBe(0);
     expect(slow.prompt).toContain('You have 10 turns');

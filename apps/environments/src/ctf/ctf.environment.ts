@@ -65,8 +65,8 @@ You have ${TURNS} turns; each call of a tool is one. Submit the flag when you ha
   tools: {
     ls: tool({
       description: 'Lists a directory of the machine you are on.',
-      input: z.object({
-        path: z.string().default('/'),
+      input: z.strictObject({
+        path: z.string().default('/').describe('An absolute path'),
         all: z.boolean().default(false).describe('Also hidden entries'),
         recursive: z.boolean().default(false).describe('All files below the directory, by their full paths'),
       }),
@@ -74,12 +74,16 @@ You have ${TURNS} turns; each call of a tool is one. Submit the flag when you ha
     }),
     cat: tool({
       description: 'Shows a file of the machine you are on.',
-      input: z.object({ path: z.string() }),
+      input: z.strictObject({ path: z.string().describe('The absolute path of a file') }),
       run: play('cat', ({ path }, terminal) => terminal.read(path)),
     }),
     decode: tool({
       description: 'Undoes an encoding of a text; vigenere needs a key of letters.',
-      input: z.object({ text: z.string().max(10_000), method: z.enum(METHODS), key: z.string().max(100).default('') }),
+      input: z.strictObject({
+        text: z.string().max(10_000).describe('The encoded text alone'),
+        method: z.enum(METHODS).describe('The encoding to undo'),
+        key: z.string().max(100).default('').describe('Only for vigenere'),
+      }),
       run: play('decode', ({ text, method, key }, terminal) => terminal.decode(text, method, key)),
     }),
     scan: tool({
@@ -88,12 +92,15 @@ You have ${TURNS} turns; each call of a tool is one. Submit the flag when you ha
     }),
     login: tool({
       description: 'Moves you to another machine.',
-      input: z.object({ host: z.string(), password: z.string().default('') }),
+      input: z.strictObject({
+        host: z.string().describe('The name of a machine that scan shows'),
+        password: z.string().default('').describe('Not needed for a machine where you were before'),
+      }),
       run: play('login', ({ host, password }, terminal) => terminal.login(host, password)),
     }),
     submit: tool({
       description: 'Submits the flag.',
-      input: z.object({ flag: z.string() }),
+      input: z.strictObject({ flag: z.string().describe('The whole flag: flag{...}') }),
       mode: 'exclusive',
       run: play('submit', ({ flag }, terminal) => terminal.submit(flag)),
     }),

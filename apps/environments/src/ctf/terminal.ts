@@ -43,7 +43,8 @@ export class Terminal {
     const result = act();
     if (result.finished || this.#turnsLeft > WARNED_TURNS) return result;
     const left = this.#turnsLeft === 0 ? 'That was your last turn.' : `Turns left: ${this.#turnsLeft}.`;
-    return { ...result, content: [textBlock(String(result.content)), textBlock(left)], finished: this.#turnsLeft === 0 };
+    // Some clients join blocks without a separator.
+    return { ...result, content: [textBlock(String(result.content)), textBlock(`\n${left}`)], finished: this.#turnsLeft === 0 };
   }
 
   list(path: string, all: boolean, recursive: boolean): ToolResult {

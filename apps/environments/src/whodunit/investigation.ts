@@ -90,7 +90,8 @@ export class Investigation {
     const result = investigate();
     if (this.#turnsLeft > WARNED_TURNS) return result;
     const left = this.#turnsLeft === 1 ? 'One turn left: accuse now.' : `Turns left: ${this.#turnsLeft}.`;
-    return { ...result, content: [textBlock(String(result.content)), textBlock(left)] };
+    // Some clients join blocks without a separator.
+    return { ...result, content: [textBlock(String(result.content)), textBlock(`\n${left}`)] };
   }
 
   #rewardFinds(blood: boolean, weapon: boolean): number {

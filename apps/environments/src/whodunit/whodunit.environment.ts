@@ -60,17 +60,21 @@ export const whodunit = defineEnvironment<Task, State>({
     }),
     search: tool({
       description: 'Search a room for blood and weapons. What you find is always true.',
-      input: z.object({ room: z.string() }),
+      input: z.object({ room: z.string().describe('Name of the room') }),
       run: ({ room }, { state }) => state.investigation.search(room),
     }),
     check_alibi: tool({
       description: 'Find out whether a suspect told the truth about the own whereabouts. Two checks per game.',
-      input: z.object({ suspect: z.string() }),
+      input: z.object({ suspect: z.string().describe('Family name of the suspect') }),
       run: ({ suspect }, { state }) => state.investigation.checkAlibi(suspect),
     }),
     accuse: tool({
       description: 'Name the murderer, the weapon and the room. Ends the game; you have one accusation.',
-      input: z.object({ suspect: z.string(), weapon: z.string(), room: z.string() }),
+      input: z.object({
+        suspect: z.string().describe('Family name of the murderer'),
+        weapon: z.string().describe('The murder weapon'),
+        room: z.string().describe('The room of the murder'),
+      }),
       mode: 'exclusive',
       run: (accusation, { state }) => state.investigation.accuse(accusation),
     }),
