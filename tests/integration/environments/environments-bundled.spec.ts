@@ -8,7 +8,7 @@ import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts
 import { startServer, type TestServer } from '../../support/server.ts';
 
 /** The bundled environments as the child processes that they are. */
-const bundledNames = ['bench', 'coding_env', 'ctf', 'echo', 'echo_env', 'math', 'whodunit'];
+const bundledNames = ['bench', 'coding', 'coding_env', 'ctf', 'echo', 'echo_env', 'math', 'whodunit'];
 
 let server: TestServer;
 let repository: EnvironmentRepository;
@@ -76,10 +76,11 @@ describe('bundled environments', () => {
     ['echo', 1_000],
     ['echo_env', 1],
     ['coding_env', 1],
+    ['coding', 300],
     ['bench', 1],
   ])('%s runs and has at least %i train tasks', async (name, least) => {
-    // One of them runs what a model wrote, and says how it is isolated.
-    const detail = name === 'coding_env' ? expect.stringMatching(/^Isolation: (?:namespace|process)/) : null;
+    // Two of them run what a model wrote, and say how it is isolated.
+    const detail = name.startsWith('coding') ? expect.stringMatching(/^Isolation: (?:namespace|process)/) : null;
     expect(bundled.status(name)).toEqual({ status: 'ready', detail });
     expect(await bundled.backend(name).numTasks(null, 'train', soon())).toBeGreaterThanOrEqual(least);
     expect((await bundled.backend(name).tools(null, soon())).tools.length).toBeGreaterThan(0);

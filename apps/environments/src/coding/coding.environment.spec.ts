@@ -55,7 +55,7 @@ describe('coding', () => {
       'class Any(str):\n    def __eq__(self, other): return True\n    __hash__ = None\ndef solve(text): return Any("x")',
       // All the frames and objects of the interpreter.
       'import gc, sys, json\ndef solve(text):\n    frame = sys._getframe()\n    found = []\n    while frame:\n        found.append({k: repr(v) for k, v in frame.f_locals.items()})\n        frame = frame.f_back\n    return json.dumps(found)[:9000]',
-      'import json\njson.dumps = lambda value: \'true\'\ndef solve(text): return text',
+      "import json\njson.dumps = lambda value: 'true'\ndef solve(text): return text",
       'import builtins\nbuiltins.print = lambda *args: None\ndef solve(text): return text',
       'def solve(text):\n    import sys\n    sys.stdout = sys.__stdout__\n    print("\\n".join(["passed"] * 50))\n    return None',
       'import io\nio.StringIO = None\ndef solve(text): return "a"',

@@ -63,7 +63,13 @@ export const coding = defineEnvironment<CodingTask, State>({
           const passed = count(verdicts, 'passed');
           const solved = passed === verdicts.length;
           const reward = solved ? 1 : Math.round(((PARTIAL_REWARD * passed) / verdicts.length) * 1e4) / 1e4;
-          const metadata = { passed, tests: verdicts.length, wrong: count(verdicts, 'wrong'), failed: count(verdicts, 'error'), timed_out: count(verdicts, 'time') };
+          const metadata = {
+            passed,
+            tests: verdicts.length,
+            wrong: count(verdicts, 'wrong'),
+            failed: count(verdicts, 'error'),
+            timed_out: count(verdicts, 'time'),
+          };
           return { content: summarise(verdicts, failure), reward, finished: true, metadata };
         } finally {
           await fresh.close();

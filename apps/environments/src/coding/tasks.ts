@@ -36,7 +36,9 @@ function deal(): Record<string, CodingTask[]> {
     dealt['train']!.push(...shuffled.slice(validation + test));
   }
   for (const split of SPLITS) {
-    dealt[split] = new SeededRandom('coding', 'order', split).shuffle(dealt[split]!).map((task, index) => ({ id: `${split}-${index}`, ...task }));
+    dealt[split] = new SeededRandom('coding', 'order', split)
+      .shuffle(dealt[split]!)
+      .map((task, index) => ({ id: `${split}-${index}`, ...task }));
   }
   return dealt;
 }

@@ -74,7 +74,11 @@ describe('ctf', () => {
         for (let turn = 0; turn < 11; turn += 1) await call('cat', { path: '/etc/motd' });
       }),
     });
-    expect(slow.calls.map(({ refused }) => refused)).toEqual(['input_validation', ...Array.from({ length: 10 }, () => null), 'episode_finished']);
+    expect(slow.calls.map(({ refused }) => refused)).toEqual([
+      'input_validation',
+      ...Array.from({ length: 10 }, () => null),
+      'episode_finished',
+    ]);
     expect(slow.calls[7]!.text).toMatch(/^Welcome to \w+\. Authorised users only\.\n+Turns left: 3\.$/);
     expect(slow.calls[10]!.text).toMatch(/That was your last turn\.$/);
     expect(slow.total).toBe(0);
@@ -147,6 +151,7 @@ describe('ctf', () => {
   test('has levels in equal shares', async () => {
     const counts: Record<string, number> = {};
     for await (const { split, level } of everyTask()) counts[`${split} ${level}`] = (counts[`${split} ${level}`] ?? 0) + 1;
-    for (const level of [1, 2, 3, 4, 5]) expect([counts[`train ${level}`], counts[`validation ${level}`], counts[`test ${level}`]]).toEqual([60, 10, 10]);
+    for (const level of [1, 2, 3, 4, 5])
+      expect([counts[`train ${level}`], counts[`validation ${level}`], counts[`test ${level}`]]).toEqual([60, 10, 10]);
   });
 });

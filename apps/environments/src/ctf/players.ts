@@ -91,7 +91,8 @@ async function readByNote(call: PlayedSession['call'], path: string, skilled: bo
   }
   let text = inline ?? (await call('cat', { path: /is in (\S+)\. /.exec(note)?.[1] ?? '' })).text;
   const methods = /undo (.+)\.$/m.exec(note)?.[1]?.split(', then ') ?? [];
-  for (const method of skilled ? methods : methods.slice(0, 1)) text = firstLine(await call('decode', { text: firstLine({ text }), method }));
+  for (const method of skilled ? methods : methods.slice(0, 1))
+    text = firstLine(await call('decode', { text: firstLine({ text }), method }));
   return { what, text };
 }
 

@@ -90,9 +90,7 @@ function hidePlainly(random: SeededRandom, machine: Machine, secret: string): vo
 /** Encoded once, in the note itself. */
 function noteEncoded(random: SeededRandom, machine: Machine, what: string, secret: string): void {
   const method = random.pick(ENCODINGS);
-  addClues(machine, secret, [
-    [`/home/${random.pick(USERS)}/notes.txt`, `${what}: ${encode(secret, method)}\nTo read it, undo ${method}.`],
-  ]);
+  addClues(machine, secret, [[`/home/${random.pick(USERS)}/notes.txt`, `${what}: ${encode(secret, method)}\nTo read it, undo ${method}.`]]);
 }
 
 function hideEncoded(random: SeededRandom, machine: Machine, what: string, secret: string): void {

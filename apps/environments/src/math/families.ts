@@ -174,7 +174,14 @@ export const families: Family[] = [
     text: 'What is the area of the triangle with the corners ({a}, {b}), ({c}, {d}) and ({e}, {f})?',
     draw(random) {
       for (;;) {
-        const [a, b, c, d, e, f] = Array.from({ length: 6 }, () => random.integer(-20, 20)) as [number, number, number, number, number, number];
+        const [a, b, c, d, e, f] = Array.from({ length: 6 }, () => random.integer(-20, 20)) as [
+          number,
+          number,
+          number,
+          number,
+          number,
+          number,
+        ];
         if ((c - a) * (f - b) !== (e - a) * (d - b)) return { a, b, c, d, e, f };
       }
     },
@@ -205,7 +212,8 @@ export const families: Family[] = [
     draw: (random) => ({ w: random.integer(5, 12), m: random.integer(4, 12), k: random.integer(4, 6), l: random.integer(1, 2) }),
     answer({ w, m, k, l }) {
       let ways = 0n;
-      for (let women = number(l!); women < number(k!); women += 1) ways += choose(number(w!), women) * choose(number(m!), number(k!) - women);
+      for (let women = number(l!); women < number(k!); women += 1)
+        ways += choose(number(w!), women) * choose(number(m!), number(k!) - women);
       return whole(ways);
     },
   },
@@ -229,7 +237,13 @@ export const families: Family[] = [
     name: 'test_result',
     level: 5,
     text: 'Of the parts from machine A, {a} percent are faulty, of those from machine B {b} percent. Machine A makes {s} percent of all parts, and B the rest. A check rejects {h} percent of the faulty parts and {w} percent of the others. A part was rejected. What is the probability that it came from machine A?',
-    draw: (random) => ({ a: random.integer(1, 20), b: random.integer(1, 20), s: random.integer(10, 90), h: random.integer(60, 99), w: random.integer(1, 20) }),
+    draw: (random) => ({
+      a: random.integer(1, 20),
+      b: random.integer(1, 20),
+      s: random.integer(10, 90),
+      h: random.integer(60, 99),
+      w: random.integer(1, 20),
+    }),
     answer({ a, b, s, h, w }) {
       const rejected = (faulty: Rational) => sum(faulty.times(h!), sum(whole(100), minus(faulty)).times(w!));
       const [fromA, fromB] = [s!.times(rejected(a!)), sum(whole(100), minus(s!)).times(rejected(b!))];
@@ -290,7 +304,13 @@ export const families: Family[] = [
     name: 'three_sets',
     level: 5,
     text: 'How many integers from {l} to {n} are divisible by exactly one of {a}, {b} and {c}?',
-    draw: (random) => ({ l: random.integer(50, 300), n: random.integer(900, 3000), a: random.integer(3, 6), b: random.integer(7, 10), c: random.integer(11, 15) }),
+    draw: (random) => ({
+      l: random.integer(50, 300),
+      n: random.integer(900, 3000),
+      a: random.integer(3, 6),
+      b: random.integer(7, 10),
+      c: random.integer(11, 15),
+    }),
     answer({ l, n, a, b, c }) {
       let count = 0;
       for (let value = number(l!); value <= number(n!); value += 1) {

@@ -18,7 +18,9 @@ const answerTo = (name: string, values: Record<string, number | Rational>) =>
   String(
     families
       .find((family) => family.name === name)!
-      .answer(Object.fromEntries(Object.entries(values).map(([key, value]) => [key, typeof value === 'number' ? new Rational(value) : value]))),
+      .answer(
+        Object.fromEntries(Object.entries(values).map(([key, value]) => [key, typeof value === 'number' ? new Rational(value) : value])),
+      ),
   );
 
 describe('math', () => {

@@ -18,5 +18,9 @@ export const players: Player[] = [
     },
   },
   { name: 'naive', description: 'Computes the answers of levels 1 and 2, and submits 0 otherwise.', play: solving(2) },
-  { name: 'expert', description: 'Recognises the kind of the question by its text, and computes the answer from the numbers in it.', play: solving(5) },
+  {
+    name: 'expert',
+    description: 'Recognises the kind of the question by its text, and computes the answer from the numbers in it.',
+    play: solving(5),
+  },
 ];

@@ -22,7 +22,9 @@ export function makeProblem(seed: number, level: Level = levelOf(seed)): Problem
   const family = candidates[Math.floor(Math.abs(seed) / LEVELS) % candidates.length]!;
   for (let attempt = 0; ; attempt += 1) {
     const drawn = family.draw(new SeededRandom('math', family.name, seed, attempt));
-    const values = Object.fromEntries(Object.entries(drawn).map(([name, value]) => [name, typeof value === 'number' ? new Rational(value) : value]));
+    const values = Object.fromEntries(
+      Object.entries(drawn).map(([name, value]) => [name, typeof value === 'number' ? new Rational(value) : value]),
+    );
     const question = write(family.text, values);
     if (splitOf(question) === splitOfSeed(seed)) return { family: family.name, level, question, answer: family.answer(values) };
   }

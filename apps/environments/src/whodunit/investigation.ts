@@ -86,7 +86,8 @@ export class Investigation {
   /** Takes one turn. The last one is for the accusation, so another call then ends the game. */
   #spend(investigate: () => ToolResult): ToolResult {
     this.#turnsLeft -= 1;
-    if (this.#turnsLeft === 0) return { content: 'The sun rises, and nobody was accused. That was your last turn.', reward: 0, finished: true };
+    if (this.#turnsLeft === 0)
+      return { content: 'The sun rises, and nobody was accused. That was your last turn.', reward: 0, finished: true };
     const result = investigate();
     if (this.#turnsLeft > WARNED_TURNS) return result;
     const left = this.#turnsLeft === 1 ? 'One turn left: accuse now.' : `Turns left: ${this.#turnsLeft}.`;

@@ -97,7 +97,11 @@ describe('whodunit', () => {
       levels.map(() => [500, 50, 50]),
     );
     expect(new Set(tasks.map(({ task }) => task.seed)).size).toBe(2400);
-    const prompts = await Promise.all([{ seed: 5 }, { seed: 5, level: 2 }].map(async (task) => (await playTask(whodunit, { task, player: playing(async () => {}) })).prompt));
+    const prompts = await Promise.all(
+      [{ seed: 5 }, { seed: 5, level: 2 }].map(
+        async (task) => (await playTask(whodunit, { task, player: playing(async () => {}) })).prompt,
+      ),
+    );
     expect(prompts[0]).toBe(prompts[1]);
   });
 });

@@ -21,7 +21,6 @@ const mysteryOf = (task: Task): Mystery => {
   return makeMystery(seed, level);
 };
 
-
 type Task = z.infer<typeof taskSchema>;
 interface State {
   mystery: Mystery;

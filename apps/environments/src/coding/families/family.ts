@@ -43,7 +43,8 @@ export function defineFamily<Variant>(name: string, variants: Variant[], make: (
       const { mistakes, slow = [], ...exercise } = make(variant);
       const python = dedent(exercise.python);
       const mutants = mistakes.map(([correct, wrong]) => {
-        if (!python.includes(correct)) throw new Error(`${name}: no ${JSON.stringify(correct)} in the program of ${JSON.stringify(variant)}`);
+        if (!python.includes(correct))
+          throw new Error(`${name}: no ${JSON.stringify(correct)} in the program of ${JSON.stringify(variant)}`);
         return python.replace(correct, wrong);
       });
       return { ...exercise, statement: dedent(exercise.statement), python, mutants: [...mutants, ...slow.map(dedent)] };
@@ -74,7 +75,9 @@ export const integers = (random: SeededRandom, length: number, low: number, high
   Array.from({ length }, () => random.integer(low, high));
 export const times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, index) => make(index));
 
-const WORDS = ('amber apple arrow basin birch cedar cloud coral delta ember fable field flint forge grape harbor hazel iris ivory jade lark ' +
+const WORDS = (
+  'amber apple arrow basin birch cedar cloud coral delta ember fable field flint forge grape harbor hazel iris ivory jade lark ' +
   'lemon linen maple marsh mint north oak ocean olive onyx orbit pearl pine plum quartz quill reed river rose sage salt shore silk ' +
-  'slate snow spark stone sun thorn tide umber vale violet wave willow wind yarn a an of to in it up').split(' ');
+  'slate snow spark stone sun thorn tide umber vale violet wave willow wind yarn a an of to in it up'
+).split(' ');
 export const words = (random: SeededRandom, count: number): string[] => times(count, () => random.pick(WORDS));

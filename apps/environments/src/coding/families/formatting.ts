@@ -32,7 +32,9 @@ export const wrappedText = defineFamily(
         if (align === 'centre') return ' '.repeat(Math.floor(missing / 2)) + plain;
         if (align === 'left' || line.length === 1 || index === lines.length - 1) return plain;
         const gaps = line.length - 1;
-        return line.map((word, at) => word + ' '.repeat(at === gaps ? 0 : 1 + Math.floor(missing / gaps) + (at < missing % gaps ? 1 : 0))).join('');
+        return line
+          .map((word, at) => word + ' '.repeat(at === gaps ? 0 : 1 + Math.floor(missing / gaps) + (at < missing % gaps ? 1 : 0)))
+          .join('');
       });
     },
     python: `
@@ -113,7 +115,7 @@ export const templates = defineFamily(
         \`template\` has at most 5000 characters.`,
       reference(template: string, values: Record<string, string>) {
         let result = '';
-        for (let at = 0; at < template.length; ) {
+        for (let at = 0; at < template.length;) {
           const end = template[at] === open ? template.indexOf(close, at) : -1;
           const inside = end < 0 ? '' : template.slice(at + 1, end);
           const [name = '', ...defaults] = inside.split('|');
@@ -168,7 +170,13 @@ function template(random: SeededRandom, open: string, close: string, parts: numb
   const names = times(8, () => text(random, random.integer(1, 3), 'abc'));
   const part = () => {
     const name = random.pick(names);
-    return random.pick([`${open}${name}${close}`, `${open}${name}|${text(random, 3, 'xyz ')}${close}`, ` ${name} `, open, `${name}${close}`]);
+    return random.pick([
+      `${open}${name}${close}`,
+      `${open}${name}|${text(random, 3, 'xyz ')}${close}`,
+      ` ${name} `,
+      open,
+      `${name}${close}`,
+    ]);
   };
   const values = Object.fromEntries(names.slice(0, 5).map((name) => [name, text(random, 4, 'PQRS')]));
   return [times(parts, part).join(''), values];
@@ -202,7 +210,9 @@ export const tables = defineFamily(
           .map((cell, column) => (!isHeader && isNumber(cell) ? cell.padStart(widths[column]!) : cell.padEnd(widths[column]!)))
           .join(SEPARATORS[separator]);
       const first = line(header, true);
-      return [first, ...(rule ? ['-'.repeat(first.length)] : []), ...rows.map((row) => line(row, false))].map((made) => made.replace(/ +$/, ''));
+      return [first, ...(rule ? ['-'.repeat(first.length)] : []), ...rows.map((row) => line(row, false))].map((made) =>
+        made.replace(/ +$/, ''),
+      );
     },
     python: `
       def is_number(cell):
@@ -228,11 +238,30 @@ export const tables = defineFamily(
       ...(numbersRight ? [['cell[1:] if cell.startswith("-") else cell', 'cell'] as [string, string]] : []),
     ],
     inputs: (random) => [
-      [['name', 'n'], [['pear', '12'], ['fig', '7']]],
-      [['item', 'price', 'note'], [['a', '-30', ''], ['bcd', '5', 'x y']]],
+      [
+        ['name', 'n'],
+        [
+          ['pear', '12'],
+          ['fig', '7'],
+        ],
+      ],
+      [
+        ['item', 'price', 'note'],
+        [
+          ['a', '-30', ''],
+          ['bcd', '5', 'x y'],
+        ],
+      ],
       [['one'], []],
       [['', 'b'], [['', '']]],
-      [['x', '12'], [['1', '3'], ['-', '1-2'], ['-5', '007']]],
+      [
+        ['x', '12'],
+        [
+          ['1', '3'],
+          ['-', '1-2'],
+          ['-5', '007'],
+        ],
+      ],
       ...times(6, () => table(random, random.integer(1, 6), random.integer(1, 9))),
       table(random, 5, 300),
     ],

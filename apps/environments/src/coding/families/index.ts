@@ -1,15 +1,22 @@
-import { gridSums, coins, listSplits, textDistances } from './dynamic.ts';
+import { gridSums, listSplits } from './divisions.ts';
+import { digitCounts } from './digits.ts';
+import { coins, textDistances } from './dynamic.ts';
+import { expressions } from './expressions.ts';
 import type { Family } from './family.ts';
 import { tables, templates, wrappedText } from './formatting.ts';
-import { gridWalks, linkedGroups, routes } from './graphs.ts';
+import { gridWalks, linkedGroups } from './graphs.ts';
 import { bookings, coveredNumbers } from './intervals.ts';
-import { nearest, pairs, rankings, sublists } from './lists.ts';
+import { nearest, sublists } from './lists.ts';
 import { caches, eventLogs, tinyMachines } from './machines.ts';
 import { bitWords, matrixReadings } from './matrices.ts';
-import { digitCounts, numberCounts, numerals, recurrences } from './numbers.ts';
+import { numberCounts } from './number-counts.ts';
+import { numerals } from './numerals.ts';
 import { buildOrders, trees } from './orders.ts';
-import { expressions, folders, separatedValues, settings } from './parsing.ts';
+import { pairs, rankings } from './pairs.ts';
+import { folders, separatedValues, settings } from './parsing.ts';
 import { groupedRecords, joinedTables } from './records.ts';
+import { recurrences } from './recurrences.ts';
+import { routes } from './routes.ts';
 import { brackets, runLengths, textWindows, wordRules } from './strings.ts';
 
 /** A new family, or a new variant at the end of one, keeps the tasks of the others. */

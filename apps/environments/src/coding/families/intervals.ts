@@ -6,7 +6,8 @@ const COVERED = {
   total: 'how many numbers are covered by at least one interval',
   once: 'how many numbers are covered by exactly one interval',
   gaps: 'the list of the maximal stretches of numbers that no interval covers between the smallest and the largest covered number, as pairs of the same kind as the intervals, in ascending order',
-  deepest: 'the pair [largest number of intervals that cover the same number, the smallest number that so many cover]; [0, 0] without intervals',
+  deepest:
+    'the pair [largest number of intervals that cover the same number, the smallest number that so many cover]; [0, 0] without intervals',
 } as const;
 
 export const coveredNumbers = defineFamily(
@@ -49,7 +50,8 @@ export const coveredNumbers = defineFamily(
             return list;
           }, [])
           .map(([from, to]) => [from, to - shown]);
-      const size = (test: (depth: number) => boolean) => stretches.reduce((sum, { from, to, depth: at }) => sum + (test(at) ? to - from : 0), 0);
+      const size = (test: (depth: number) => boolean) =>
+        stretches.reduce((sum, { from, to, depth: at }) => sum + (test(at) ? to - from : 0), 0);
       const most = Math.max(0, ...stretches.map((stretch) => stretch.depth));
       return {
         merged: () => joined(true),
@@ -94,13 +96,40 @@ export const coveredNumbers = defineFamily(
       }[result] as [string, string],
     ],
     inputs: (random) => [
-      [[[1, 4], [3, 6], [9, 12]]],
-      [[[5, 8], [1, 4], [8, 12], [20, 25]]],
+      [
+        [
+          [1, 4],
+          [3, 6],
+          [9, 12],
+        ],
+      ],
+      [
+        [
+          [5, 8],
+          [1, 4],
+          [8, 12],
+          [20, 25],
+        ],
+      ],
       [someIntervals(random, 5, 20)],
       [[]],
       [[[0, 7]]],
-      [[[-5, 5], [-2, 2], [-5, 5]]],
-      [[[0, 2], [2, 4], [4, 7], [8, 11], [12, 13]]],
+      [
+        [
+          [-5, 5],
+          [-2, 2],
+          [-5, 5],
+        ],
+      ],
+      [
+        [
+          [0, 2],
+          [2, 4],
+          [4, 7],
+          [8, 11],
+          [12, 13],
+        ],
+      ],
       ...times(7, () => [someIntervals(random, random.integer(5, 25), 100)]),
       [someIntervals(random, 600, 3000)],
       [someIntervals(random, 8000, 1_000_000_000)],
@@ -220,12 +249,34 @@ export const bookings = defineFamily(
           return best[-1][-1]`,
     ],
     inputs: (random) => [
-      [[[1, 3, 5], [3, 6, 4], [2, 9, 8]]],
-      [[[0, 10, 3], [10, 20, 3], [23, 30, 1], [5, 24, 7]]],
+      [
+        [
+          [1, 3, 5],
+          [3, 6, 4],
+          [2, 9, 8],
+        ],
+      ],
+      [
+        [
+          [0, 10, 3],
+          [10, 20, 3],
+          [23, 30, 1],
+          [5, 24, 7],
+        ],
+      ],
       [requests(random, 6, 30)],
       [[]],
       [[[4, 5, 9]]],
-      [[[0, 1, 1], [1, 2, 1], [4, 5, 1], [8, 9, 1], [12, 13, 1], [16, 17, 1]]],
+      [
+        [
+          [0, 1, 1],
+          [1, 2, 1],
+          [4, 5, 1],
+          [8, 9, 1],
+          [12, 13, 1],
+          [16, 17, 1],
+        ],
+      ],
       ...times(12, () => [requests(random, random.integer(5, 30), 120)]),
       [requests(random, most === null ? 20_000 : 6000, 10_000_000)],
     ],

@@ -2,9 +2,21 @@ import type { SeededRandom } from '../../random.ts';
 import { combine, defineFamily, type Json, text, times } from './family.ts';
 
 const WRAPS = {
-  byte: { says: 'Every value is kept as its remainder modulo 256, from 0 to 255', python: 'value % 256', of: (value: number) => ((value % 256) + 256) % 256 },
-  clamp: { says: 'A value below -99 becomes -99, a value above 99 becomes 99', python: 'max(-99, min(99, value))', of: (value: number) => Math.max(-99, Math.min(99, value)) },
-  signed: { says: 'Every value is kept in eight bits with sign: 128 becomes -128, -129 becomes 127 and so on', python: '(value + 128) % 256 - 128', of: (value: number) => ((((value + 128) % 256) + 256) % 256) - 128 },
+  byte: {
+    says: 'Every value is kept as its remainder modulo 256, from 0 to 255',
+    python: 'value % 256',
+    of: (value: number) => ((value % 256) + 256) % 256,
+  },
+  clamp: {
+    says: 'A value below -99 becomes -99, a value above 99 becomes 99',
+    python: 'max(-99, min(99, value))',
+    of: (value: number) => Math.max(-99, Math.min(99, value)),
+  },
+  signed: {
+    says: 'Every value is kept in eight bits with sign: 128 becomes -128, -129 becomes 127 and so on',
+    python: '(value + 128) % 256 - 128',
+    of: (value: number) => ((((value + 128) % 256) + 256) % 256) - 128,
+  },
 } as const;
 const MACHINE_RESULTS = {
   printed: { says: 'the list of the printed values', python: 'printed' },
@@ -100,7 +112,19 @@ export const tinyMachines = defineFamily(
       [['set a -3', 'sub b 50', 'add a 1', `jump a ${relative ? '-2' : '1'}`, 'set c b', 'print b', 'print a']],
       [[`jump 0 ${relative ? '5' : '0'}`, 'set a 7', `jump a ${relative ? '-9' : '77'}`, 'print a']],
       ...times(12, () => [machineProgram(random, random.integer(6, 25), relative)]),
-      [['set a 90', 'set b 90', 'add c 3', 'sub b 1', `jump b ${relative ? '-2' : '2'}`, 'mul c 3', 'sub a 1', `jump a ${relative ? '-6' : '1'}`, 'print c']],
+      [
+        [
+          'set a 90',
+          'set b 90',
+          'add c 3',
+          'sub b 1',
+          `jump b ${relative ? '-2' : '2'}`,
+          'mul c 3',
+          'sub a 1',
+          `jump a ${relative ? '-6' : '1'}`,
+          'print c',
+        ],
+      ],
     ],
   }),
 );
@@ -121,9 +145,38 @@ function machineProgram(random: SeededRandom, length: number, relative: boolean)
 }
 
 const STATES = {
-  door: { states: ['open', 'closed', 'locked'], start: 'closed', moves: ['open push closed', 'closed pull open', 'closed turn locked', 'locked turn closed', 'locked kick open'] },
-  order: { states: ['new', 'paid', 'packed', 'sent', 'cancelled'], start: 'new', moves: ['new pay paid', 'paid pack packed', 'packed send sent', 'new cancel cancelled', 'paid cancel cancelled', 'packed unpack paid', 'sent return new'] },
-  player: { states: ['idle', 'playing', 'paused', 'broken'], start: 'idle', moves: ['idle play playing', 'playing pause paused', 'paused play playing', 'playing stop idle', 'paused stop idle', 'playing drop broken', 'idle drop broken', 'broken repair idle'] },
+  door: {
+    states: ['open', 'closed', 'locked'],
+    start: 'closed',
+    moves: ['open push closed', 'closed pull open', 'closed turn locked', 'locked turn closed', 'locked kick open'],
+  },
+  order: {
+    states: ['new', 'paid', 'packed', 'sent', 'cancelled'],
+    start: 'new',
+    moves: [
+      'new pay paid',
+      'paid pack packed',
+      'packed send sent',
+      'new cancel cancelled',
+      'paid cancel cancelled',
+      'packed unpack paid',
+      'sent return new',
+    ],
+  },
+  player: {
+    states: ['idle', 'playing', 'paused', 'broken'],
+    start: 'idle',
+    moves: [
+      'idle play playing',
+      'playing pause paused',
+      'paused play playing',
+      'playing stop idle',
+      'paused stop idle',
+      'playing drop broken',
+      'idle drop broken',
+      'broken repair idle',
+    ],
+  },
 } as const;
 const INVALID = {
   ignored: 'An event that the current state does not list changes nothing',
@@ -132,15 +185,18 @@ const INVALID = {
 } as const;
 const LOG_RESULTS = {
   final: 'the list of the final states of the logs',
-  visits: 'for each log, the list of how often each state was entered, in the order of the states above; the first state counts as entered at the start, and a change to the same state counts',
+  visits:
+    'for each log, the list of how often each state was entered, in the order of the states above; the first state counts as entered at the start, and a change to the same state counts',
   invalid: 'for each log, the pair [number of events that the then current state did not list and that were handled, final state]',
 } as const;
 
 export const eventLogs = defineFamily(
   'event_logs',
-  combine({ machine: ['door', 'order', 'player'], invalid: ['ignored', 'reset', 'ends'], result: ['final', 'visits', 'invalid'] } as const).filter(
-    ({ invalid, result }) => invalid !== 'ends' || result !== 'invalid',
-  ),
+  combine({
+    machine: ['door', 'order', 'player'],
+    invalid: ['ignored', 'reset', 'ends'],
+    result: ['final', 'visits', 'invalid'],
+  } as const).filter(({ invalid, result }) => invalid !== 'ends' || result !== 'invalid'),
   ({ machine, invalid, result }) => {
     const { states, start, moves } = STATES[machine];
     const rules = moves.map((move) => move.split(' ') as [string, string, string]);
@@ -214,7 +270,15 @@ export const eventLogs = defineFamily(
         ],
       ],
       inputs: (random) => [
-        [[rules.slice(0, 2).map(([, event]) => event).join(' '), log(random, 4)]],
+        [
+          [
+            rules
+              .slice(0, 2)
+              .map(([, event]) => event)
+              .join(' '),
+            log(random, 4),
+          ],
+        ],
         [[log(random, 8), '']],
         [[log(random, 5), events.join(' '), events[0]!]],
         [[]],
@@ -230,7 +294,8 @@ export const eventLogs = defineFamily(
 const EVICTIONS = {
   oldest: 'the key that was stored first (reading does not matter)',
   unused: 'the key that was not read or stored for the longest time',
-  rarest: 'the key that was read or stored least often since it was stored last; of several, the one that was not read or stored for the longest time',
+  rarest:
+    'the key that was read or stored least often since it was stored last; of several, the one that was not read or stored for the longest time',
   newest: 'the key that was read or stored last before the new one',
 } as const;
 const CACHE_RESULTS = {
@@ -291,7 +356,12 @@ export const caches = defineFamily(
                   continue
               if len(cache) == capacity:
                   worst = min(cache, key=lambda name: ${
-                    { oldest: 'cache[name][0]', unused: 'cache[name][1]', rarest: '(cache[name][2], cache[name][1])', newest: '-cache[name][1]' }[eviction]
+                    {
+                      oldest: 'cache[name][0]',
+                      unused: 'cache[name][1]',
+                      rarest: '(cache[name][2], cache[name][1])',
+                      newest: '-cache[name][1]',
+                    }[eviction]
                   })
                   del cache[worst]
                   evicted.append(worst)
@@ -299,8 +369,12 @@ export const caches = defineFamily(
           return ${{ hits: 'hits', evicted: 'evicted', content: 'sorted(cache)' }[result]}`,
     mistakes: [
       [
-        { oldest: 'cache[name][0]', unused: 'cache[name][1]', rarest: '(cache[name][2], cache[name][1])', newest: '-cache[name][1]' }[eviction],
-        { oldest: 'cache[name][1]', unused: 'cache[name][0]', rarest: '(cache[name][2], -cache[name][1])', newest: '-cache[name][0]' }[eviction],
+        { oldest: 'cache[name][0]', unused: 'cache[name][1]', rarest: '(cache[name][2], cache[name][1])', newest: '-cache[name][1]' }[
+          eviction
+        ],
+        { oldest: 'cache[name][1]', unused: 'cache[name][0]', rarest: '(cache[name][2], -cache[name][1])', newest: '-cache[name][0]' }[
+          eviction
+        ],
       ],
       ['len(cache) == capacity', 'len(cache) > capacity'],
     ],

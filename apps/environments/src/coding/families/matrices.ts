@@ -2,9 +2,11 @@ import type { SeededRandom } from '../../random.ts';
 import { combine, defineFamily, integers, type Json, times } from './family.ts';
 
 const READINGS = {
-  spiral: 'in a spiral: along the first row to the right, down the last column, back along the last row, up the first column, and so on inwards',
+  spiral:
+    'in a spiral: along the first row to the right, down the last column, back along the last row, up the first column, and so on inwards',
   snake: 'row by row, the first row from left to right, the second from right to left, and so on in turn',
-  diagonals: 'by the diagonals that go from the upper right to the lower left, beginning with the one of the first element; each from its upper end to its lower end',
+  diagonals:
+    'by the diagonals that go from the upper right to the lower left, beginning with the one of the first element; each from its upper end to its lower end',
   columns: 'by columns, from the last column to the first one, each from top to bottom',
 } as const;
 const TURNS = {
@@ -33,7 +35,7 @@ export const matrixReadings = defineFamily(
       const cells = turned.flatMap((row, r) => row.map((value, c) => ({ value, r, c })));
       if (reading === 'spiral') {
         const result: number[] = [];
-        for (let rest = turned; rest.length > 0; ) {
+        for (let rest = turned; rest.length > 0;) {
           const [first, ...others] = rest;
           result.push(...first!);
           // Turn the rest counter-clockwise.
@@ -42,7 +44,9 @@ export const matrixReadings = defineFamily(
         return result;
       }
       const key = ({ r, c }: { r: number; c: number }) =>
-        ({ snake: r * width + (r % 2 === 0 ? c : width - 1 - c), diagonals: (r + c) * height + r, columns: (width - 1 - c) * height + r })[reading];
+        ({ snake: r * width + (r % 2 === 0 ? c : width - 1 - c), diagonals: (r + c) * height + r, columns: (width - 1 - c) * height + r })[
+          reading
+        ];
       return cells.toSorted((a, b) => key(a) - key(b)).map(({ value }) => value);
     },
     python: `
@@ -76,8 +80,20 @@ export const matrixReadings = defineFamily(
       ...(turn === 'right' ? [['matrix[::-1]', 'matrix'] as [string, string]] : []),
     ],
     inputs: (random) => [
-      [[[1, 2, 3], [4, 5, 6]]],
-      [[[1, 2], [3, 4], [5, 6], [7, 8]]],
+      [
+        [
+          [1, 2, 3],
+          [4, 5, 6],
+        ],
+      ],
+      [
+        [
+          [1, 2],
+          [3, 4],
+          [5, 6],
+          [7, 8],
+        ],
+      ],
       matrix(random, 3, 3),
       [[[9]]],
       [[[1, 2, 3, 4, 5]]],
@@ -91,12 +107,37 @@ export const matrixReadings = defineFamily(
 const matrix = (random: SeededRandom, rows: number, columns: number): Json[] => [times(rows, () => integers(random, columns, -99, 99))];
 
 const WORD_CHANGES = {
-  rotate: { says: (w: number) => `rotated to the left by three bits: the three highest of the ${w} bits become the lowest`, python: '((n << 3) | (n >> (W - 3))) & MASK', wrong: ['(n >> (W - 3))', '(n >> (W - 2))'] },
-  reverse: { says: (w: number) => `with its ${w} bits in reverse order`, python: 'int(format(n, "0%db" % W)[::-1], 2)', wrong: ['format(n, "0%db" % W)', 'format(n, "b")'] },
-  toGray: { says: () => 'as its Gray code: each bit is the exclusive or of that bit and the next higher bit of the number', python: 'n ^ (n >> 1)', wrong: ['n ^ (n >> 1)', 'n | (n >> 1)'] },
-  fromGray: { says: () => 'as the number whose Gray code it is (the Gray code of a number has, at each place, the exclusive or of that bit and the next higher bit of the number)', python: 'ungray(n)', wrong: ['shift *= 2', 'shift += 8'] },
-  next: { says: () => 'as the next larger number with as many ones among its bits; 0 if there is none with as many bits in all', python: 'following(n)', wrong: ['// low', '// (low * 2)'] },
-  swap: { says: () => 'with each bit at an even place exchanged with the bit at the next higher place (place 0 is the lowest bit)', python: '((n & EVEN) << 1) | ((n >> 1) & EVEN)', wrong: ['(n >> 1) & EVEN', '(n >> 1) & MASK'] },
+  rotate: {
+    says: (w: number) => `rotated to the left by three bits: the three highest of the ${w} bits become the lowest`,
+    python: '((n << 3) | (n >> (W - 3))) & MASK',
+    wrong: ['(n >> (W - 3))', '(n >> (W - 2))'],
+  },
+  reverse: {
+    says: (w: number) => `with its ${w} bits in reverse order`,
+    python: 'int(format(n, "0%db" % W)[::-1], 2)',
+    wrong: ['format(n, "0%db" % W)', 'format(n, "b")'],
+  },
+  toGray: {
+    says: () => 'as its Gray code: each bit is the exclusive or of that bit and the next higher bit of the number',
+    python: 'n ^ (n >> 1)',
+    wrong: ['n ^ (n >> 1)', 'n | (n >> 1)'],
+  },
+  fromGray: {
+    says: () =>
+      'as the number whose Gray code it is (the Gray code of a number has, at each place, the exclusive or of that bit and the next higher bit of the number)',
+    python: 'ungray(n)',
+    wrong: ['shift *= 2', 'shift += 8'],
+  },
+  next: {
+    says: () => 'as the next larger number with as many ones among its bits; 0 if there is none with as many bits in all',
+    python: 'following(n)',
+    wrong: ['// low', '// (low * 2)'],
+  },
+  swap: {
+    says: () => 'with each bit at an even place exchanged with the bit at the next higher place (place 0 is the lowest bit)',
+    python: '((n & EVEN) << 1) | ((n >> 1) & EVEN)',
+    wrong: ['(n >> 1) & EVEN', '(n >> 1) & MASK'],
+  },
 } as const;
 
 export const bitWords = defineFamily(

@@ -5,9 +5,11 @@ const ORDER_RESULTS = {
   smallest: 'the order in which, at every place, the smallest task comes that can be next',
   largest: 'the order in which, at every place, the largest task comes that can be next',
   rounds: 'the list of rounds: in each round all tasks are done whose predecessors were done in earlier rounds, in ascending order',
-  finish: 'the list of the times at which the tasks 0 to n - 1 end, if each begins as early as possible and any number of tasks can run at the same time, from time 0 on',
+  finish:
+    'the list of the times at which the tasks 0 to n - 1 end, if each begins as early as possible and any number of tasks can run at the same time, from time 0 on',
   chain: 'the largest total duration of a chain of tasks in which each is a predecessor of the next one',
-  slack: 'the list of the tasks, in ascending order, that cannot be done one unit of time longer without a later end of the whole work, if each begins as early as possible and any number of tasks can run at the same time',
+  slack:
+    'the list of the tasks, in ascending order, that cannot be done one unit of time longer without a later end of the whole work, if each begins as early as possible and any number of tasks can run at the same time',
 } as const;
 
 export const buildOrders = defineFamily(
@@ -22,7 +24,9 @@ export const buildOrders = defineFamily(
       parameters: 'durations, rules',
       statement: `
         The tasks 0 to n - 1 take the times in the list \`durations\`. A rule [a, b] says that ${
-          before ? 'a is a predecessor of b: b can only begin when a is done' : 'a needs b, so b is a predecessor of a: a can only begin when b is done'
+          before
+            ? 'a is a predecessor of b: b can only begin when a is done'
+            : 'a needs b, so b is a predecessor of a: a can only begin when b is done'
         }. Rules may be repeated. Return ${ORDER_RESULTS[result]}. If the rules contradict each other (a task would have to be done before itself), return ${none}.
 
         There are at most 4000 tasks and 8000 rules; durations are from 1 to 100.`,
@@ -37,7 +41,7 @@ export const buildOrders = defineFamily(
         }
         const rounds: number[][] = [];
         const left = [...missing];
-        for (let round = times(n, (task) => task).filter((task) => left[task] === 0); round.length > 0; ) {
+        for (let round = times(n, (task) => task).filter((task) => left[task] === 0); round.length > 0;) {
           rounds.push(round);
           const next: number[] = [];
           for (const task of round) for (const later of after[task]!) if ((left[later]! -= 1) === 0) next.push(later);
@@ -46,10 +50,12 @@ export const buildOrders = defineFamily(
         const topological = rounds.flat();
         if (topological.length < n) return result === 'chain' ? -1 : [];
         const end = [...durations];
-        for (const task of topological) for (const later of after[task]!) end[later] = Math.max(end[later]!, end[task]! + durations[later]!);
+        for (const task of topological)
+          for (const later of after[task]!) end[later] = Math.max(end[later]!, end[task]! + durations[later]!);
         const total = Math.max(0, ...end);
         const tail = times(n, () => 0);
-        for (const task of topological.toReversed()) for (const later of after[task]!) tail[task] = Math.max(tail[task]!, tail[later]! + durations[later]!);
+        for (const task of topological.toReversed())
+          for (const later of after[task]!) tail[task] = Math.max(tail[task]!, tail[later]! + durations[later]!);
         const greedy = (sign: 1 | -1) => {
           const waits = [...missing];
           const ready = new Set(times(n, (task) => task).filter((task) => waits[task] === 0));
@@ -124,18 +130,52 @@ export const buildOrders = defineFamily(
             ? ['first, second in rules', 'second, first in rules']
             : ['second, first in rules', 'first, second in rules'],
         [
-          { smallest: 'heapify(ready)', largest: 'sign * later', rounds: 'max(round_of[later], round_of[task] + 1)', finish: 'max(start[later], start[task] + durations[task])', chain: 'return -1', slack: 'min(latest[task], latest[later] - durations[later])' }[result],
-          { smallest: 'ready.reverse()', largest: 'later', rounds: 'round_of[task] + 1', finish: 'start[task] + durations[task]', chain: 'return 0', slack: 'latest[later] - durations[later]' }[result],
+          {
+            smallest: 'heapify(ready)',
+            largest: 'sign * later',
+            rounds: 'max(round_of[later], round_of[task] + 1)',
+            finish: 'max(start[later], start[task] + durations[task])',
+            chain: 'return -1',
+            slack: 'min(latest[task], latest[later] - durations[later])',
+          }[result],
+          {
+            smallest: 'ready.reverse()',
+            largest: 'later',
+            rounds: 'round_of[task] + 1',
+            finish: 'start[task] + durations[task]',
+            chain: 'return 0',
+            slack: 'latest[later] - durations[later]',
+          }[result],
         ],
       ],
       inputs: (random) => [
-        [[3, 2, 4, 1], [[0, 2], [1, 2], [2, 3]]],
-        [[1, 1, 1], [[0, 1], [1, 0]]],
+        [
+          [3, 2, 4, 1],
+          [
+            [0, 2],
+            [1, 2],
+            [2, 3],
+          ],
+        ],
+        [
+          [1, 1, 1],
+          [
+            [0, 1],
+            [1, 0],
+          ],
+        ],
         rules(random, 6, 6),
         [[], []],
         [[5], []],
         [[5, 1], [[1, 1]]],
-        [[2, 3, 9, 1, 1], [[4, 0], [4, 0], [0, 3]]],
+        [
+          [2, 3, 9, 1, 1],
+          [
+            [4, 0],
+            [4, 0],
+            [0, 3],
+          ],
+        ],
         ...times(9, () => rules(random, random.integer(5, 30), random.integer(4, 50))),
         rules(random, 4000, 8000),
       ],
@@ -159,7 +199,8 @@ const TREE_RESULTS = {
   leaves: 'the list of the numbers of leaves (nodes without children) in the subtree of each node; a leaf counts itself',
   longest: 'the largest number of edges on a path between any two nodes',
   independent: 'the largest total value of a set of nodes that has no node together with its parent',
-  smaller: 'the list of the numbers of ancestors (parent, its parent and so on) of each node whose value is smaller than that of the node; here no branch is deeper than 60 nodes',
+  smaller:
+    'the list of the numbers of ancestors (parent, its parent and so on) of each node whose value is smaller than that of the node; here no branch is deeper than 60 nodes',
 } as const;
 
 export const trees = defineFamily(
@@ -170,7 +211,9 @@ export const trees = defineFamily(
     parameters: 'parents, values',
     statement: `
       \`parents[i]\` is the parent of node i, or -1 for the root, and \`values[i]\` is its value. There is exactly one root. ${
-        ordered ? 'Each parent has a smaller number than its children.' : 'Nodes are in any order: a parent may have a larger number than its children.'
+        ordered
+          ? 'Each parent has a smaller number than its children.'
+          : 'Nodes are in any order: a parent may have a larger number than its children.'
       } Return ${TREE_RESULTS[result]}${TREE_RESULTS[result].startsWith('the list') ? ', in the order of the nodes' : ''}.
 
       There are 1 to 5000 nodes with values from 0 to 100${result === 'smaller' ? '' : '; a branch may be as deep as there are nodes'}.`,
@@ -183,7 +226,11 @@ export const trees = defineFamily(
       const up = order.toReversed();
       const fold = <T>(make: (node: number, below: T[]) => T): T[] => {
         const made: T[] = [];
-        for (const node of up) made[node] = make(node, children[node]!.map((child) => made[child]!));
+        for (const node of up)
+          made[node] = make(
+            node,
+            children[node]!.map((child) => made[child]!),
+          );
         return made;
       };
       const add = (numbers: number[]) => numbers.reduce((sum, number) => sum + number, 0);
@@ -209,7 +256,8 @@ export const trees = defineFamily(
           const found = times(n, () => 0);
           for (const node of order) {
             if (result === 'paths') found[node] = values[node]! + (parents[node]! < 0 ? 0 : found[parents[node]!]!);
-            else for (let above = parents[node]!; above >= 0; above = parents[above]!) found[node]! += values[above]! < values[node]! ? 1 : 0;
+            else
+              for (let above = parents[node]!; above >= 0; above = parents[above]!) found[node]! += values[above]! < values[node]! ? 1 : 0;
           }
           return found;
         }
@@ -304,8 +352,14 @@ export const trees = defineFamily(
           ]
         : [],
     inputs: (random) => [
-      [[-1, 0, 0, 1, 1], [5, 3, 4, 2, 1]],
-      [[-1, 0, 1, 2], [1, 9, 2, 7]],
+      [
+        [-1, 0, 0, 1, 1],
+        [5, 3, 4, 2, 1],
+      ],
+      [
+        [-1, 0, 1, 2],
+        [1, 9, 2, 7],
+      ],
       tree(random, 7, ordered, 7),
       [[-1], [3]],
       [times(12, (node) => (node === 0 ? -1 : 0)), times(12, (node) => node)],

@@ -10,14 +10,34 @@ interface Sale {
 const GROUPS = {
   city: { says: 'city', python: 'row["city"]', of: ({ city }: Sale) => city },
   item: { says: 'item', python: 'row["item"]', of: ({ item }: Sale) => item },
-  both: { says: 'city and item, whose key is "city/item"', python: 'row["city"] + "/" + row["item"]', of: ({ city, item }: Sale) => `${city}/${item}` },
+  both: {
+    says: 'city and item, whose key is "city/item"',
+    python: 'row["city"] + "/" + row["item"]',
+    of: ({ city, item }: Sale) => `${city}/${item}`,
+  },
 } as const;
 const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0);
 const AGGREGATES = {
-  total: { says: 'the sum of the amounts', python: 'sum(row["amount"] for row in rows)', of: (rows: Sale[]) => sum(rows.map(({ amount }) => amount)) },
-  largest: { says: 'the largest amount', python: 'max(row["amount"] for row in rows)', of: (rows: Sale[]) => Math.max(...rows.map(({ amount }) => amount)) },
-  years: { says: 'the number of different years', python: 'len({row["year"] for row in rows})', of: (rows: Sale[]) => new Set(rows.map(({ year }) => year)).size },
-  mean: { says: 'the mean amount, rounded down to a whole number', python: 'sum(row["amount"] for row in rows) // len(rows)', of: (rows: Sale[]) => Math.floor(sum(rows.map(({ amount }) => amount)) / rows.length) },
+  total: {
+    says: 'the sum of the amounts',
+    python: 'sum(row["amount"] for row in rows)',
+    of: (rows: Sale[]) => sum(rows.map(({ amount }) => amount)),
+  },
+  largest: {
+    says: 'the largest amount',
+    python: 'max(row["amount"] for row in rows)',
+    of: (rows: Sale[]) => Math.max(...rows.map(({ amount }) => amount)),
+  },
+  years: {
+    says: 'the number of different years',
+    python: 'len({row["year"] for row in rows})',
+    of: (rows: Sale[]) => new Set(rows.map(({ year }) => year)).size,
+  },
+  mean: {
+    says: 'the mean amount, rounded down to a whole number',
+    python: 'sum(row["amount"] for row in rows) // len(rows)',
+    of: (rows: Sale[]) => Math.floor(sum(rows.map(({ amount }) => amount)) / rows.length),
+  },
 } as const;
 const FILTERS = {
   all: { says: '', python: 'True', of: () => true },
@@ -40,7 +60,8 @@ export const groupedRecords = defineFamily(
       There are at most 800 records; amounts are from -500 to 1000.`,
     reference(records: Sale[], least: number) {
       const groups = new Map<string, Sale[]>();
-      for (const row of records.filter(FILTERS[filter].of)) groups.set(GROUPS[group].of(row), [...(groups.get(GROUPS[group].of(row)) ?? []), row]);
+      for (const row of records.filter(FILTERS[filter].of))
+        groups.set(GROUPS[group].of(row), [...(groups.get(GROUPS[group].of(row)) ?? []), row]);
       return [...groups]
         .map(([key, rows]): [string, number] => [key, AGGREGATES[aggregate].of(rows)])
         .filter(([, value]) => value >= least)
@@ -102,7 +123,8 @@ const JOINS = {
 const DUPLICATES = {
   first: 'If several products have the same code, the first of them counts and the others are ignored',
   last: 'If several products have the same code, the last of them counts and the others are ignored',
-  cheap: 'If several products have the same code, the cheapest of them counts (the first of several equally cheap ones), and the others are ignored',
+  cheap:
+    'If several products have the same code, the cheapest of them counts (the first of several equally cheap ones), and the others are ignored',
 } as const;
 
 export const joinedTables = defineFamily(
@@ -113,7 +135,11 @@ export const joinedTables = defineFamily(
     parameters: 'products, orders',
     statement: `
       \`products\` is a list of [code, name, price] with different names, \`orders\` a list of [id, code, count]. An order belongs to the product with its code, if there is one. ${DUPLICATES[duplicate]}. Return ${JOINS[join]}.${
-        join === 'inner' || join === 'left' ? ' Lines are in the order of the orders.' : join === 'totals' ? ' The pairs are ordered by sum, largest first, and for equal sums by name in alphabetical order.' : ''
+        join === 'inner' || join === 'left'
+          ? ' Lines are in the order of the orders.'
+          : join === 'totals'
+            ? ' The pairs are ordered by sum, largest first, and for equal sums by name in alphabetical order.'
+            : ''
       }
 
       There are at most 2500 products and 2500 orders. Codes are numbers.`,
@@ -131,7 +157,10 @@ export const joinedTables = defineFamily(
           return orders.map(([id, code]) => [id, known.get(code)?.[1] ?? null]);
         case 'unsold': {
           const sold = new Set(orders.map(([, code]) => code));
-          return kept.filter(([code]) => !sold.has(code)).map(([, name]) => name).toSorted();
+          return kept
+            .filter(([code]) => !sold.has(code))
+            .map(([, name]) => name)
+            .toSorted();
         }
         case 'totals': {
           const counts = new Map<number, number>();
@@ -168,12 +197,41 @@ export const joinedTables = defineFamily(
       ],
     ],
     inputs: (random) => [
-      [[[7, 'pen', 2], [9, 'ink', 5]], [[1, 9, 3], [2, 7, 1], [3, 4, 1]]],
-      [[[1, 'b', 3], [1, 'a', 3], [1, 'c', 2]], [[5, 1, 2]]],
+      [
+        [
+          [7, 'pen', 2],
+          [9, 'ink', 5],
+        ],
+        [
+          [1, 9, 3],
+          [2, 7, 1],
+          [3, 4, 1],
+        ],
+      ],
+      [
+        [
+          [1, 'b', 3],
+          [1, 'a', 3],
+          [1, 'c', 2],
+        ],
+        [[5, 1, 2]],
+      ],
       joinTables(random, 5, 6),
       [[], []],
       [[], [[1, 2, 3]]],
-      [[[3, 'x', 0], [2, 'w', 4], [3, 'v', 0], [5, 'u', 9], [2, 't', 4]], [[1, 3, 1], [2, 2, 1]]],
+      [
+        [
+          [3, 'x', 0],
+          [2, 'w', 4],
+          [3, 'v', 0],
+          [5, 'u', 9],
+          [2, 't', 4],
+        ],
+        [
+          [1, 3, 1],
+          [2, 2, 1],
+        ],
+      ],
       ...times(8, () => joinTables(random, random.integer(5, 25), random.integer(5, 25))),
       joinTables(random, 2000, 2000),
     ],

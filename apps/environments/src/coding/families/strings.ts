@@ -55,10 +55,22 @@ export const runLengths = defineFamily(
 );
 
 const SELECTED = {
-  second: { says: 'every second word (the 2nd, the 4th and so on)', test: (_: string, index: number) => index % 2 === 1, python: 'index % 2 == 1' },
-  third: { says: 'every third word (the 3rd, the 6th and so on)', test: (_: string, index: number) => index % 3 === 2, python: 'index % 3 == 2' },
+  second: {
+    says: 'every second word (the 2nd, the 4th and so on)',
+    test: (_: string, index: number) => index % 2 === 1,
+    python: 'index % 2 == 1',
+  },
+  third: {
+    says: 'every third word (the 3rd, the 6th and so on)',
+    test: (_: string, index: number) => index % 3 === 2,
+    python: 'index % 3 == 2',
+  },
   long: { says: 'each word of more than four letters', test: (word: string) => word.length > 4, python: 'len(word) > 4' },
-  vowel: { says: 'each word that begins with a vowel (a, e, i, o, u)', test: (word: string) => VOWELS.includes(word[0]!), python: 'word[0] in "aeiou"' },
+  vowel: {
+    says: 'each word that begins with a vowel (a, e, i, o, u)',
+    test: (word: string) => VOWELS.includes(word[0]!),
+    python: 'word[0] in "aeiou"',
+  },
 } as const;
 const rotate = (word: string, by: number) => word.replaceAll(/[a-z]/g, (c) => String.fromCharCode(97 + ((c.charCodeAt(0) - 97 + by) % 26)));
 const CHANGED = {
@@ -211,8 +223,10 @@ export const textWindows = defineFamily(
 
 const BRACKET_RESULTS = {
   depth: 'the largest number of brackets that are open at the same time, or -1 if the text is not balanced',
-  fault: 'the index of the first closing bracket that closes nothing or the wrong kind; if there is none, the length of the text when a bracket is still open at its end, and -1 when the text is balanced',
-  pairs: 'the list of pairs [index of the opening bracket, index of its closing bracket], ordered by the first index, or an empty list if the text is not balanced',
+  fault:
+    'the index of the first closing bracket that closes nothing or the wrong kind; if there is none, the length of the text when a bracket is still open at its end, and -1 when the text is balanced',
+  pairs:
+    'the list of pairs [index of the opening bracket, index of its closing bracket], ordered by the first index, or an empty list if the text is not balanced',
   open: 'the number of brackets that are still open at the end, or -1 if some closing bracket closes nothing or the wrong kind',
 } as const;
 
@@ -315,7 +329,7 @@ export const brackets = defineFamily(
 function bracketText(random: SeededRandom, kinds: string, quotes: boolean, result: keyof typeof BRACKET_RESULTS, pairs: number): string {
   let made = '';
   const open: string[] = [];
-  for (let left = pairs; left > 0 || open.length > 0; ) {
+  for (let left = pairs; left > 0 || open.length > 0;) {
     if (left > 0 && (open.length === 0 || random.next() < 0.55)) {
       const kind = 2 * random.integer(0, kinds.length / 2 - 1);
       made += kinds[kind]!;
