@@ -10,3 +10,6 @@ import { whodunit } from './whodunit/whodunit.environment.ts';
 
 /** Every bundled environment, in order of registration. */
 export const bundledEnvironments: Environment[] = [whodunit, ctf, math, echo, echoEnv, codingEnv, coding, bench];
+
+/** Versions whose tasks or rewards are not comparable with those of the version before. All others: 1. */
+export const versions: Record<string, number> = { whodunit: 2, ctf: 2, math: 2 };

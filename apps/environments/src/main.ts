@@ -1,7 +1,7 @@
 import { serveAsChild } from '@palestra/environment-kit';
 import { isolation } from '@palestra/sandbox';
 import { parseArgs } from 'node:util';
-import { bundledEnvironments } from './catalogue.ts';
+import { bundledEnvironments, versions } from './catalogue.ts';
 import { coding } from './coding/coding.environment.ts';
 import { codingEnv } from './coding_env/coding_env.environment.ts';
 
@@ -35,7 +35,7 @@ const { values, positionals } = readArguments();
 if (values.manifest) {
   const manifest = bundledEnvironments.map(({ name, description = '', readme = '', deterministic = false, tools = {} }) => {
     const idempotent = Object.entries(tools).filter(([, tool]) => tool.idempotent);
-    return { name, description, readme, deterministic, idempotent_tools: idempotent.map(([tool]) => tool) };
+    return { name, version: versions[name] ?? 1, description, readme, deterministic, idempotent_tools: idempotent.map(([tool]) => tool) };
   });
   process.stdout.write(`${JSON.stringify({ environments: manifest })}\n`);
 } else {

@@ -86,6 +86,14 @@ describe('bundled environments', () => {
     expect((await bundled.backend(name).tools(null, soon())).tools.length).toBeGreaterThan(0);
   });
 
+  test('have the version of their tasks; a later one is added once', async () => {
+    const versionOf = async (name: string) => (await repository.find('palestra', name))!.versions[0]!.number;
+    expect([await versionOf('ctf'), await versionOf('echo')]).toEqual([2, 1]);
+    const { id } = (await repository.find('palestra', 'bench'))!;
+    await Promise.all([1, 3, 3].map((number) => repository.ensureVersion(id, number, { kind: 'bundled', name: 'bench' })));
+    expect((await repository.versions(id)).map(({ number }) => number)).toEqual([3, 1]);
+  });
+
   test('a dead child loses its sessions, and restarts', async () => {
     const ref = await echo.create(first(), soon());
     expect(await say(echo, ref)).toMatchObject({ ok: true, reward: 0.1, finished: false });

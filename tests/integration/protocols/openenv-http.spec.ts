@@ -42,7 +42,7 @@ describe('addresses', () => {
       name: 'math',
       description: page.description,
       readme_content: expect.stringContaining('# math') as string,
-      version: '1',
+      version: '2',
       author: 'palestra',
       documentation_url: null,
     });
@@ -100,7 +100,9 @@ test('the Task API answers as OpenEnv does, without env_name where it has none',
   expect((await get(`${MATH}/nope/splits`)).body).toMatchObject({ detail: "unknown environment 'nope'" });
   expect((await post(`${MATH}/math/num_tasks`, { split: 'test' })).body).toEqual({ num_tasks: 200 });
   expect((await post(`${MATH}/math/tasks`, { split: 'test' })).body).toMatchObject({ env_name: 'math', tasks: { length: 200 } });
-  expect((await post(`${MATH}/math/task`, { split: 'test', index: '1' })).body).toEqual({ task: { id: 'test-1', level: 2, seed: 2_000_001 } });
+  expect((await post(`${MATH}/math/task`, { split: 'test', index: '1' })).body).toEqual({
+    task: { id: 'test-1', level: 2, seed: 2_000_001 },
+  });
   expect(await post(`${MATH}/math/task`, { split: 'test', index: 999 })).toMatchObject({
     status: 400,
     body: { detail: 'Invalid task index' },

@@ -29,18 +29,18 @@ export class EnvironmentRepository {
     environment: NewEnvironment,
     source: EnvironmentSource | null,
     discovery: EnvironmentDiscoveryView | null,
+    number = 1,
   ): Promise<EnvironmentRecord> {
-    const version =
-      source === null ? {} : { versions: { create: { number: 1, ...sourceColumns(source), ...discoveryColumns(discovery) } } };
+    const version = source === null ? {} : { versions: { create: { number, ...sourceColumns(source), ...discoveryColumns(discovery) } } };
     return this.#rejectDuplicate(environment.owner, environment.name, () =>
       this.database.prisma.environment.create({ data: { ...environment, ...version }, include: newestVersion }),
     );
   }
 
   /** Two servers may start on one database at the same time; the second one finds the rows of the first. */
-  async createIfMissing(environment: NewEnvironment, source: EnvironmentSource): Promise<void> {
+  async createIfMissing(environment: NewEnvironment, source: EnvironmentSource, number: number): Promise<void> {
     try {
-      await this.create(environment, source, null);
+      await this.create(environment, source, null, number);
     } catch (error) {
       if (!(error instanceof PalestraError) || error.code !== 'environment_exists') throw error;
     }
@@ -68,6 +68,16 @@ export class EnvironmentRepository {
       return transaction.environmentVersion.create({
         data: { environmentId, number, taskSetId, ...sourceColumns(source), ...discoveryColumns(discovery) },
       });
+    });
+  }
+
+  /** Adds a version with this number unless the newest one has it. Two servers may start at the same time; one of them adds it. */
+  async ensureVersion(environmentId: string, number: number, source: EnvironmentSource): Promise<void> {
+    await this.database.prisma.$transaction(async (transaction) => {
+      await transaction.environment.update({ where: { id: environmentId }, data: { updatedAt: new Date() } });
+      const newest = await transaction.environmentVersion.findFirst({ where: { environmentId }, orderBy: { number: 'desc' } });
+      if ((newest?.number ?? 0) >= number) return;
+      await transaction.environmentVersion.create({ data: { environmentId, number, ...sourceColumns(source), ...discoveryColumns(null) } });
     });
   }
 

@@ -27,6 +27,7 @@ const manifestSchema = z.object({
   environments: z.array(
     z.object({
       name: z.string(),
+      version: z.int().default(1),
       description: z.string().default(''),
       readme: z.string().default(''),
       deterministic: z.boolean().default(false),
@@ -140,15 +141,25 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
     if (version) await this.discovery.refresh(version.id, backend);
   }
 
-  async #register({ name, description, readme }: Manifest['environments'][number]): Promise<void> {
+  async #register({ name, version, description, readme }: Manifest['environments'][number]): Promise<void> {
+    const source = { kind: 'bundled', name } as const;
     const known = await this.repository.find(BUNDLED_OWNER, name);
-    if (known !== null) {
-      if (known.description !== description || known.readmeContent !== readme)
-        await this.repository.update(known, { description, readmeContent: readme });
+    if (known === null) {
+      const environment = {
+        orgId: null,
+        owner: BUNDLED_OWNER,
+        name,
+        description,
+        isPrivate: false,
+        isHarbor: false,
+        readmeContent: readme,
+      };
+      await this.repository.createIfMissing(environment, source, version);
       return;
     }
-    const environment = { orgId: null, owner: BUNDLED_OWNER, name, description, isPrivate: false, isHarbor: false, readmeContent: readme };
-    await this.repository.createIfMissing(environment, { kind: 'bundled', name });
+    if (known.description !== description || known.readmeContent !== readme)
+      await this.repository.update(known, { description, readmeContent: readme });
+    if ((known.versions[0]?.number ?? 0) < version) await this.repository.ensureVersion(known.id, version, source);
   }
 }
 
