@@ -26,8 +26,9 @@ describe('coding', () => {
   });
 
   test('states the task, examples, limits and turns, and no hidden test', { timeout: PATIENCE_MS }, async () => {
-    for (const stated of [task, ...tasks['test']!.slice(0, 10)]) {
-      const { prompt } = await playTask(coding, { task: stated, player: submitting('') });
+    const reading: Player = { name: 'test', description: 'Reads the prompt.', play: async () => {} };
+    for (const stated of [task, ...tasks['test']!.slice(0, 20)]) {
+      const { prompt } = await playTask(coding, { task: stated, player: reading });
       const { examples, hidden } = testsOf(stated);
       expect(prompt).toContain(exerciseOf(stated).statement);
       for (const { args, expected } of examples) expect(prompt).toContain(`(${args.map(toPython).join(', ')}) == ${toPython(expected)}`);
@@ -102,12 +103,12 @@ def solve(text):
     const mean = async (name: string) => {
       const player = coding.players!.find((one) => one.name === name)!;
       let sum = 0;
-      for (let index = 0; index < 12; index += 1) sum += (await playTask(coding, { split: 'test', index, player })).total;
-      return sum / 12;
+      for (let index = 0; index < 6; index += 1) sum += (await playTask(coding, { split: 'test', index, player })).total;
+      return sum / 6;
     };
     const [random, naive, expert] = [await mean('random'), await mean('naive'), await mean('expert')];
     expect(expert).toBe(1);
-    expect(random).toBeLessThan(0.15);
+    expect(random).toBeLessThan(0.2);
     expect(naive).toBeGreaterThan(random);
     expect(naive).toBeLessThan(0.8);
   });
