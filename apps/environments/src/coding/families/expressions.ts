@@ -22,7 +22,7 @@ export const expressions = defineFamily(
           .map((sign) => `\`${sign}\``)
           .join(', ')}${
           negative ? ', the sign `-` in front of a number, a parenthesis or another such sign' : ''
-        } and parentheses. Spaces may stand between any two of these. ${PRECEDENCES[precedence].says}; operators that bind equally are applied from left to right.${
+        }, and parentheses. Spaces may stand between any two of these. ${PRECEDENCES[precedence].says}; operators that bind equally are applied from left to right.${
           larger ? ' `a # b` is the larger one of a and b; it binds less tightly than all others.' : ''
         }${negative ? ' The sign binds most tightly.' : ''} Every result${
           negative ? ', also that of the sign,' : ''
