@@ -1,9 +1,6 @@
 import { defineEnvironment, tool } from '@palestra/environment-kit';
+import { isolation, PROGRAM_LIMITS, ProgramGuard, type ProgramResult, PythonConsole, requireSandbox } from '@palestra/sandbox';
 import { z } from 'zod';
-import { PythonConsole } from '../coding_env/python/console.ts';
-import type { ProgramResult } from '../coding_env/python/interpreter.ts';
-import { PROGRAM_LIMITS, ProgramGuard } from '../coding_env/python/program-guard.ts';
-import { isolation, requireSandbox } from '../coding_env/sandbox/isolation.ts';
 import { readme } from './card.ts';
 import { grade, TEST_LIMITS, type Verdict } from './grader.ts';
 import { players } from './players.ts';

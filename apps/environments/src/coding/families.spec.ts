@@ -1,6 +1,5 @@
+import { ProgramGuard, PythonConsole } from '@palestra/sandbox';
 import { afterAll, describe, expect, test } from 'vitest';
-import { PythonConsole } from '../coding_env/python/console.ts';
-import { ProgramGuard } from '../coding_env/python/program-guard.ts';
 import { families } from './families/index.ts';
 import { grade, TEST_LIMITS } from './grader.ts';
 import { exerciseOf, SPLITS, tasks, testsOf } from './tasks.ts';

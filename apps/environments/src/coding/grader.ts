@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { PythonConsole } from '../coding_env/python/console.ts';
-import { PROGRAM_LIMITS } from '../coding_env/python/program-guard.ts';
+import { PROGRAM_LIMITS, type PythonConsole } from '@palestra/sandbox';
 import type { Json } from './families/family.ts';
 import type { Test } from './tasks.ts';
 

@@ -39,6 +39,8 @@ export const whodunit = defineEnvironment<Task, State>({
     }),
   deterministic: true,
   rewardRange: [0, 1],
+  // The prompt lists all suspects, weapons and rooms.
+  answersInPrompt: true,
   players,
   solve(task) {
     const { murderer, weapon, weapons, room } = mysteryOf(task);

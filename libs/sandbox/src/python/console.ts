@@ -8,9 +8,9 @@ import { Slots } from './slots.ts';
 const PATIENCE_MS = 60_000;
 /** Below the 15 s of OpenEnv's first clients. */
 const WARM_UP_MS = 10_000;
-/** Memory of an idle interpreter. Half of the machine's memory is for interpreters. */
+/** Memory of an idle interpreter. Two environments run programs, each in a process of its own: a third of the machine's memory is for each. */
 const FOOTPRINT_BYTES = 160 * (1 << 20);
-const MOST_INTERPRETERS = Math.max(8, Math.floor(totalmem() / 2 / FOOTPRINT_BYTES));
+const MOST_INTERPRETERS = Math.max(8, Math.floor(totalmem() / 3 / FOOTPRINT_BYTES));
 
 const PARALLELISM = Math.max(2, availableParallelism());
 

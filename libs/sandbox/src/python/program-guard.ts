@@ -10,8 +10,8 @@ export const PROGRAM_LIMITS = {
   /** Resident memory of the process: twice the interpreter's limits. */
   memoryBytes: 640 * (1 << 20),
 };
-/** Memory of all running programs together. */
-const CEILING_BYTES = totalmem() * 0.5;
+/** Memory of all running programs of this process. Two environments run programs. */
+const CEILING_BYTES = totalmem() / 3;
 const LOOK_EVERY_MS = 50;
 
 /** The interpreter that is measured and ended. */

@@ -1,5 +1,5 @@
 import type { SeededRandom } from '../../random.ts';
-import { combine, defineFamily, type Json, text, times } from './family.ts';
+import { combine, defineFamily, type Json, times } from './family.ts';
 
 const MODULUS = 9973;
 const PRECEDENCES = {

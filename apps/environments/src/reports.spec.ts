@@ -1,0 +1,60 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { type Environment, playTask, validateEnvironment } from '@palestra/environment-kit';
+import { environmentReportSchema } from '@palestra/protocol/schemas';
+import { describe, expect, test } from 'vitest';
+import { bundledEnvironments } from './catalogue.ts';
+
+/** PALESTRA_WRITE_REPORTS=1 writes the reports, which takes some minutes. */
+const writes = process.env['PALESTRA_WRITE_REPORTS'] === '1';
+const PATIENCE_MS = 480_000;
+/** The tasks that each player plays, evenly over the split `test`. Running programs takes a second per task. */
+const PLAYED: Record<string, number> = { ctf: 50, whodunit: 200, math: 200 };
+
+const fileOf = (name: string) => path.join(import.meta.dirname, name, 'report.json');
+
+describe.each(Object.keys(PLAYED))('the report of %s', (name) => {
+  const environment = bundledEnvironments.find((one) => one.name === name)!;
+
+  test.runIf(writes)('is written', { timeout: PATIENCE_MS }, async () => {
+    const report = await validateEnvironment(environment, { tasks: 10, playerTasks: PLAYED[name]! });
+    expect(report.checks.length).toBeGreaterThan(0);
+    writeFileSync(fileOf(name), `${JSON.stringify(report, null, 2)}\n`);
+  });
+
+  test('has no failed check, and players between which a model finds its place', () => {
+    const { checks, players, reward_range: range } = read(name);
+    expect(checks.filter(({ status }) => status === 'failed')).toEqual([]);
+    expect(range).toEqual([0, 1]);
+    const [random, naive, expert, solve] = ['random', 'naive', 'expert', 'solve'].map((wanted) =>
+      players.find((one) => one.name === wanted)!,
+    );
+    expect([expert!.solved, solve!.solved]).toEqual([1, 1]);
+    expect(random!.high).toBeLessThan(naive!.low);
+    expect(naive!.high).toBeLessThan(0.8);
+  });
+
+  test('states what the players reach', { timeout: PATIENCE_MS }, async () => {
+    for (const { name: player, split, tasks, low, high, mean } of read(name).players) {
+      const indexes = await played(environment, split, tasks);
+      const sample = name === 'coding' ? indexes.filter((_, at) => at % 21 === 0) : indexes;
+      let sum = 0;
+      for (const index of sample) {
+        const chosen = environment.players!.find((one) => one.name === player);
+        const { total } = await playTask(environment, { split, index, ...(chosen && { player: chosen }) });
+        sum += total;
+      }
+      if (sample.length === indexes.length) expect(sum / sample.length, player).toBeCloseTo(mean, 9);
+      // The interval of the whole says little about four tasks, except at its ends.
+      else if (mean === 1) expect(sum / sample.length, player).toBe(1);
+      else expect(low <= mean && mean <= high, player).toBe(true);
+    }
+  });
+});
+
+const read = (name: string) => environmentReportSchema.parse(JSON.parse(readFileSync(fileOf(name), 'utf8')));
+
+async function played({ tasks }: Environment, split: string, count: number): Promise<number[]> {
+  const total = (await tasks!(split)).length;
+  return Array.from({ length: count }, (_, at) => Math.floor((at * total) / count));
+}
