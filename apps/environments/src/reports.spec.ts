@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type Environment, playTask, validateEnvironment } from '@palestra/environment-kit';
-import { environmentReportSchema } from '@palestra/protocol/schemas';
+import type { EnvironmentReport } from '@palestra/protocol';
 import { describe, expect, test } from 'vitest';
 import { bundledEnvironments } from './catalogue.ts';
 
@@ -52,7 +52,7 @@ describe.each(Object.keys(PLAYED))('the report of %s', (name) => {
   });
 });
 
-const read = (name: string) => environmentReportSchema.parse(JSON.parse(readFileSync(fileOf(name), 'utf8')));
+const read = (name: string) => JSON.parse(readFileSync(fileOf(name), 'utf8')) as EnvironmentReport;
 
 async function played({ tasks }: Environment, split: string, count: number): Promise<number[]> {
   const total = (await tasks!(split)).length;
