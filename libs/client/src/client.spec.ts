@@ -1,43 +1,26 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, test } from 'vitest';
+import type { ServerResponse } from 'node:http';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { PalestraClient } from './client.ts';
 import { playGroup } from './play-group.ts';
-
-/** Handles a request of a test server on a real socket. */
-type Handler = (path: string, body: Record<string, unknown>, response: ServerResponse, request: IncomingMessage) => void;
-const cleanups: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const clean of cleanups.splice(0)) await clean();
-});
+import { type Handler, json, startTestServer } from './test-server.fixture.ts';
 
 async function clientOf(handle: Handler): Promise<PalestraClient> {
-  const server = createServer((request, response) => {
-    let text = '';
-    request.on('data', (piece: Buffer) => (text += piece.toString()));
-    request.on('end', () => handle(request.url!, text ? (JSON.parse(text) as Record<string, unknown>) : {}, response, request));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const client = new PalestraClient({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, uploads: { maxAgeMs: 5 } });
-  cleanups.push(async () => {
-    await client.close();
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  });
+  const client = new PalestraClient({ url: await startTestServer(handle), uploads: { maxAgeMs: 5 } });
+  onTestFinished(async () => void (await client.close()));
   return client;
 }
 
-const json = (response: ServerResponse, body: unknown, status = 200) =>
-  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 const RESULT = JSON.stringify({ ok: true, output: { blocks: [], metadata: null, reward: 1, finished: true } });
 const task = { environment: 'a/b', split: 'train', index: 0, reserve: false, pingIntervalMs: 0 };
 
 describe('a session', () => {
   test('resumes an interrupted call with its task id', async () => {
     const bodies: unknown[] = [];
-    const client = await clientOf((path, body, response) => {
+    const keys = new Set<unknown>();
+    const client = await clientOf((path, body, response, request) => {
       if (path !== '/call') return void json(response, {});
       bodies.push(body);
+      keys.add(request.headers['idempotency-key']);
       response
         .writeHead(200, { 'content-type': 'text/event-stream' })
         .write('event: task_id\r\ndata: t1\r\n\r\nevent: chunk\r\ndata: {"ok"\r\n\r\n');
@@ -50,14 +33,34 @@ describe('a session', () => {
       { name: 'x', input: { a: 1 } },
       { name: 'x', input: { a: 1 }, task_id: 't1' },
     ]);
+    // One key for both requests, another one for another call.
+    expect(keys.size).toBe(1);
+    await session.call('x', { a: 1 });
+    expect(keys.size).toBe(2);
   });
 
-  test('treats "already exists" on the repeat of a lost /create as success', async () => {
+  test('reports its place in the queue while it waits for a slot', async () => {
+    const headers: unknown[] = [];
+    const client = await clientOf((path, _body, response, request) => {
+      if (path !== '/create_session') return void json(response, {});
+      headers.push(request.headers['x-palestra-queue']);
+      const queue = (position: number) => `event: queue\r\ndata: {"position":${position},"waiting":2,"estimated_wait_s":null}\r\n\r\n`;
+      response.end(`event: task_id\r\ndata: s1\r\n\r\n${queue(2)}: ping\r\n\r\n${queue(1)}event: end\r\ndata: \r\n\r\n`);
+    });
+    const positions: number[] = [];
+    const session = await client.session({ ...task, reserve: true, onQueue: ({ position }) => positions.push(position) });
+    expect([session.sid, positions, headers]).toEqual(['s1', [2, 1], ['1']]);
+  });
+
+  test.each([
+    ['cut', (response: ServerResponse) => void response.destroy()],
+    ['answered by a proxy', (response: ServerResponse) => void response.writeHead(502).end('<h1>Bad Gateway</h1>')],
+  ])('treats "already exists" on the repeat of a /create that was %s as success', async (_how, lose) => {
     let creates = 0;
     const client = await clientOf((path, _body, response) => {
       if (path !== '/create') return void json(response, {});
       creates += 1;
-      if (creates === 1) response.destroy();
+      if (creates === 1) lose(response);
       else json(response, { detail: 'Session already exists' }, 400);
     });
     await expect(client.session(task)).resolves.toBeDefined();
@@ -127,7 +130,7 @@ test('uploads are retried after 503 until all events are stored', async () => {
   });
   const rollout = await client.rollouts.start({ runName: 'r' });
   for (let index = 0; index < 10; index += 1) await rollout.log({ type: 'user_message', content: 'x' });
-  expect(await client.rollouts.flush()).toEqual({ stored: 11, lost: 0, error: null });
+  expect(await client.rollouts.flush()).toEqual({ stored: 11, unsent: 0, error: null });
 });
 
 test('an episode that fails by the infrastructure is unscored and has no reward of 0', async () => {

@@ -58,11 +58,16 @@ export class PalestraClient {
     return Session.attach(this.#connection, sid, options);
   }
 
+  /** Replaces the key of all later requests, such as after the old one was revoked. Queued uploads continue with it. */
+  setApiKey(apiKey: string): void {
+    this.#connection.setApiKey(apiKey);
+  }
+
   async me(): Promise<MeView> {
     return (await this.#connection.json({ path: '/v1/me' })) as MeView;
   }
 
-  /** Waits for all uploads, then closes the connections. */
+  /** Tries to store all uploads, then closes the connections. Events that could not be stored remain in `rollouts.unsent()`. */
   async close(): Promise<UploadReport> {
     const report = await this.rollouts.flush();
     await this.#connection.close();

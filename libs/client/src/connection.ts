@@ -1,12 +1,13 @@
-import type { Readable } from 'node:stream';
+import { createTransport, type TransportOptions } from '#transport';
 import { parseJson, stringifyJson, type JsonValue } from '@palestra/protocol';
 import { retryAfterMs } from '@palestra/kit';
 import { SseParser } from '@palestra/kit/sse';
-import { Agent, type Dispatcher, request } from 'undici';
-import { ConnectionError, PalestraApiError, ToolFailedError } from './errors.ts';
+import { ClientError, ConnectionError, PalestraApiError, ToolFailedError } from './errors.ts';
+import { RequestTimer } from './request-timer.ts';
 import { requestRetry, type RetryPolicy, withRetry } from './retry.ts';
+import type { HttpAnswer, RequestBody, Transport } from './transport.ts';
 
-export interface ConnectionOptions {
+export interface ConnectionOptions extends TransportOptions {
   /** Origin of the API. */
   url: string;
   apiKey?: string;
@@ -14,8 +15,6 @@ export interface ConnectionOptions {
   sessionUrl?: string;
   /** Aborts every request of this client. */
   signal?: AbortSignal;
-  /** An undici dispatcher, for proxies, connection limits or tests. */
-  dispatcher?: Dispatcher;
 }
 
 export interface Call {
@@ -23,10 +22,18 @@ export interface Call {
   path: string;
   headers?: Record<string, string>;
   body?: JsonValue;
+  /** The JSON text of the body, instead of `body`. */
+  text?: string;
   signal?: AbortSignal;
   /** Deadline of one attempt. */
   deadlineMs?: number;
   retry?: RetryPolicy;
+}
+
+/** What an event stream reports before its result. */
+export interface StreamListeners {
+  onTaskId?: (taskId: string) => void;
+  onQueue?: (data: string) => void;
 }
 
 /** A stream without data for this long counts as dead; servers send a heartbeat every 10 s. */
@@ -34,150 +41,236 @@ const STALL_MS = 30_000;
 /** A stream that lived this long received a heartbeat, so its failure does not consume a retry. */
 const PROGRESS_MS = 10_000;
 const DEADLINE_MS = 60_000;
+/** A file that was sent is checked for at most ten minutes. */
+const UPLOAD_STALL_MS = 660_000;
 
 /** HTTP requests to one server, with API key, deadlines, retries and resumable event streams. */
 export class Connection {
   readonly url: string;
   readonly #sessionUrl: string;
-  readonly #headers: Record<string, string>;
-  readonly #dispatcher: Dispatcher;
-  readonly #ownsDispatcher: boolean;
+  readonly #transport: Transport;
   readonly #signal: AbortSignal | undefined;
+  #headers: Record<string, string> = {};
 
   constructor(options: ConnectionOptions) {
     this.url = new URL(options.url).origin;
     this.#sessionUrl = options.sessionUrl ? new URL(options.sessionUrl).origin : this.url;
-    this.#headers = { 'user-agent': 'palestra-client/0.1.0', ...(options.apiKey ? { 'x-api-key': options.apiKey } : {}) };
-    this.#ownsDispatcher = options.dispatcher === undefined;
-    // Signals enforce the deadlines: a prompt can wait half an hour for setup.
-    this.#dispatcher = options.dispatcher ?? new Agent({ headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: 30_000 });
+    this.#transport = createTransport(options);
     this.#signal = options.signal;
+    if (options.apiKey) this.setApiKey(options.apiKey);
   }
 
   get isOneOrigin(): boolean {
     return this.url === this.#sessionUrl;
   }
 
+  setApiKey(apiKey: string): void {
+    this.#headers = { 'x-api-key': apiKey };
+  }
+
   /** Returns the JSON of a 2xx response. */
   json(call: Call): Promise<JsonValue> {
-    return withRetry(() => this.jsonOnce(call), call.retry ?? requestRetry, this.#combine(call.signal));
+    return withRetry(() => this.jsonOnce(call), call.retry ?? requestRetry, this.#signalOf(call));
   }
 
   /** Like `json`, without retries. */
   async jsonOnce(call: Call): Promise<JsonValue> {
-    const deadlineMs = call.deadlineMs ?? DEADLINE_MS;
-    const signal = this.#combine(call.signal, AbortSignal.timeout(deadlineMs));
+    const timer = this.#timer(call, call.deadlineMs ?? DEADLINE_MS);
     try {
-      const answer = await this.#send(call, signal);
-      const text = await answer.body.text();
+      const answer = await this.#send(call, timer);
+      const text = await answer.text();
       return text === '' ? null : parseJson(text);
     } catch (error) {
-      throw this.#toError(error, call, `no response within ${deadlineMs / 1000} s`);
+      throw this.#toError(error, call, timer);
+    } finally {
+      timer.end();
     }
   }
 
-  /** Uploads a body of any size, opened for every attempt, and returns the JSON of the 2xx response. Without a deadline. */
-  upload(call: Call, open: () => Readable): Promise<JsonValue> {
+  /** Uploads a body of any size, opened for every attempt, and returns the JSON of the 2xx response. */
+  upload(call: Call, open: () => Exclude<RequestBody, string>): Promise<JsonValue> {
     const attempt = async () => {
       const body = open();
+      const timer = this.#timer(call, UPLOAD_STALL_MS);
       try {
-        const answer = await this.#send(
-          { ...call, headers: { 'content-type': 'application/octet-stream' } },
-          this.#combine(call.signal),
-          body,
-        );
-        return parseJson(await answer.body.text());
+        const headers = { ...call.headers, 'content-type': 'application/octet-stream' };
+        const answer = await this.#send({ ...call, headers }, timer, isBlob(body) ? body : touching(body, timer));
+        return parseJson(await answer.text());
       } catch (error) {
-        throw this.#toError(error, call, 'the connection broke');
+        throw this.#toError(error, call, timer);
       } finally {
-        body.destroy();
+        timer.end();
+        (body as { destroy?: () => void }).destroy?.();
       }
     };
-    return withRetry(attempt, call.retry ?? requestRetry, this.#combine(call.signal));
+    return withRetry(attempt, call.retry ?? requestRetry, this.#signalOf(call));
   }
 
-  /** Returns the body of a 2xx response. The caller must read it to its end. */
+  /** Opens the body of a 2xx response. Reading it rejects with a `ConnectionError` if the connection breaks or is silent. */
+  async openStream(call: Call): Promise<AsyncGenerator<Uint8Array>> {
+    const { chunks } = await this.#open(call);
+    return chunks;
+  }
+
+  /**
+   * Opens a file. While it is read, an interrupted or silent connection continues at the first missing byte, by a range, so that the file
+   * is complete.
+   */
   async download(call: Call): Promise<AsyncIterable<Uint8Array>> {
-    const answer = await this.#send(call, this.#combine(call.signal)).catch((error: unknown) => {
-      throw this.#toError(error, call, 'the connection broke');
-    });
-    return answer.body;
+    const first = await withRetry(() => this.#open(call), call.retry ?? requestRetry, this.#signalOf(call));
+    return this.#resume(call, first.chunks);
+  }
+
+  async *#resume(call: Call, first: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
+    let chunks = first;
+    let received = 0;
+    for (let fruitless = 0; ; fruitless += 1) {
+      try {
+        for await (const bytes of chunks) {
+          received += bytes.length;
+          fruitless = 0;
+          yield bytes;
+        }
+        return;
+      } catch (error) {
+        if (!(error instanceof ConnectionError) || fruitless >= requestRetry.retries) throw error;
+      }
+      chunks = await withRetry(() => this.#openRest(call, received), call.retry ?? requestRetry, this.#signalOf(call));
+    }
+  }
+
+  async #openRest(call: Call, received: number): Promise<AsyncGenerator<Uint8Array>> {
+    if (received === 0) return (await this.#open(call)).chunks;
+    const { answer, chunks } = await this.#open({ ...call, headers: { ...call.headers, range: `bytes=${received}-` } });
+    if (answer.status === 206) return chunks;
+    await chunks.return(undefined);
+    const failure = { failureClass: 'infrastructure', retryable: false, advice: 'Download the file again.' } as const;
+    throw new ClientError(`${call.path}: the connection broke after ${received} bytes, and the server cannot send the rest`, failure);
   }
 
   /**
    * Returns the text of an event stream, or ''. An interrupted or silent stream is requested again with its task id, so that the
-   * call runs once. Rejects with `ToolFailedError` on the event `error`.
+   * call runs once. Rejects with `ToolFailedError` if the tool raised an error. `isCall`: a failure that the stream reports is the recorded
+   * outcome of a call, so it is not retried.
    */
-  stream(call: Call, onTaskId: (taskId: string) => void = () => {}): Promise<string> {
+  stream(call: Call, listeners: StreamListeners, isCall: boolean): Promise<string> {
     let taskId: string | null = null;
     const attempt = () => {
       const body = taskId === null ? call.body : { ...(call.body as object), task_id: taskId };
-      return this.#streamOnce({ ...call, body }, (id) => {
+      const onTaskId = (id: string) => {
         taskId = id;
-        onTaskId(id);
-      });
+        listeners.onTaskId?.(id);
+      };
+      return this.#streamOnce({ ...call, body }, { ...listeners, onTaskId }, isCall);
     };
-    return withRetry(attempt, call.retry ?? requestRetry, this.#combine(call.signal));
+    return withRetry(attempt, call.retry ?? requestRetry, this.#signalOf(call));
   }
 
-  async close(): Promise<void> {
-    if (this.#ownsDispatcher) await this.#dispatcher.close();
+  close(): Promise<void> {
+    return this.#transport.close();
   }
 
-  async #streamOnce(call: Call, onTaskId: (taskId: string) => void): Promise<string> {
-    const stall = new AbortController();
+  async #streamOnce(call: Call, { onTaskId, onQueue }: StreamListeners, isCall: boolean): Promise<string> {
     const startedAt = Date.now();
-    const timer = setTimeout(() => stall.abort(), STALL_MS);
+    const madeProgress = () => Date.now() - startedAt > PROGRESS_MS;
+    const timer = this.#timer(call, STALL_MS);
     const pieces: string[] = [];
+    let hasEnded = false;
     try {
+      // `x-palestra-failure`: a failure has its code (docs/sessions.md#failures-in-event-streams).
       const answer = await this.#send(
-        { ...call, headers: { ...call.headers, accept: 'text/event-stream' } },
-        this.#combine(call.signal, stall.signal),
+        { ...call, headers: { ...call.headers, accept: 'text/event-stream', 'x-palestra-failure': '1' } },
+        timer,
       );
       const parser = new SseParser();
-      for await (const bytes of answer.body as AsyncIterable<Uint8Array>) {
-        timer.refresh();
+      for await (const bytes of answer.chunks()) {
+        timer.touch();
         for (const { event, data } of parser.push(bytes)) {
-          if (event === 'task_id') onTaskId(data);
+          if (event === 'task_id') onTaskId?.(data);
+          else if (event === 'queue') onQueue?.(data);
           else if (event === 'chunk' || event === 'end') pieces.push(data);
-          if (event === 'end') return pieces.join('');
+          // To the end of the body, so that the connection can be used again.
+          if (event === 'end') hasEnded = true;
           if (event === 'error') throw new ToolFailedError(data || 'the tool failed without a message');
+          if (event === 'failure') throw failureOf(data, isCall);
         }
       }
-      throw new ConnectionError(`${call.path}: the stream ended without a result`, Date.now() - startedAt > PROGRESS_MS);
+      if (!hasEnded) throw new ConnectionError(`${call.path}: the stream ended without a result`, madeProgress());
     } catch (error) {
-      throw this.#toError(error, call, `no data for ${STALL_MS / 1000} s`, Date.now() - startedAt > PROGRESS_MS);
+      if (!hasEnded) throw this.#toError(error, call, timer, madeProgress());
     } finally {
-      clearTimeout(timer);
+      timer.end();
+    }
+    return pieces.join('');
+  }
+
+  async #open(call: Call): Promise<{ answer: HttpAnswer; chunks: AsyncGenerator<Uint8Array> }> {
+    const timer = this.#timer(call, STALL_MS);
+    try {
+      const answer = await this.#send(call, timer);
+      return { answer, chunks: this.#chunks(answer, call, timer) };
+    } catch (error) {
+      timer.end();
+      throw this.#toError(error, call, timer);
     }
   }
 
-  async #send(call: Call, signal: AbortSignal, bytes: Readable | null = null): Promise<Dispatcher.ResponseData> {
-    const origin = call.path.startsWith('/v1/') ? this.url : this.#sessionUrl;
-    const hasBody = call.body !== undefined;
-    const answer = await request(origin + call.path, {
+  async *#chunks(answer: HttpAnswer, call: Call, timer: RequestTimer): AsyncGenerator<Uint8Array> {
+    try {
+      for await (const bytes of answer.chunks()) {
+        timer.touch();
+        yield bytes;
+        // The time that the reader takes does not count.
+        timer.touch();
+      }
+    } catch (error) {
+      throw this.#toError(error, call, timer);
+    } finally {
+      timer.end();
+    }
+  }
+
+  async #send(call: Call, timer: RequestTimer, bytes: RequestBody | null = null): Promise<HttpAnswer> {
+    const text = call.text ?? (call.body === undefined ? undefined : stringifyJson(call.body));
+    const answer = await this.#transport.send({
+      origin: call.path.startsWith('/v1/') ? this.url : this.#sessionUrl,
+      path: call.path,
       method: call.method ?? 'GET',
-      headers: { ...this.#headers, ...(hasBody ? { 'content-type': 'application/json' } : {}), ...call.headers },
-      body: hasBody ? stringifyJson(call.body) : bytes,
-      signal,
-      dispatcher: this.#dispatcher,
+      headers: { ...this.#headers, ...(text === undefined ? {} : { 'content-type': 'application/json' }), ...call.headers },
+      body: text ?? bytes,
+      signal: timer.signal,
     });
-    if (answer.statusCode >= 300) throw await readError(answer);
+    if (answer.status >= 300) throw await readError(answer);
     return answer;
   }
 
-  #combine(...signals: (AbortSignal | undefined)[]): AbortSignal {
-    return AbortSignal.any([this.#signal, ...signals].filter((signal) => signal !== undefined));
+  #timer(call: Call, timeoutMs: number): RequestTimer {
+    return new RequestTimer(timeoutMs, [this.#signal, call.signal]);
+  }
+
+  /** The signal that ends retries. */
+  #signalOf({ signal }: Call): AbortSignal | undefined {
+    if (signal === undefined || this.#signal === undefined) return signal ?? this.#signal;
+    return AbortSignal.any([signal, this.#signal]);
   }
 
   /** Returns the error to throw: the caller's abort reason unchanged, and a `ConnectionError` for any other missing response. */
-  #toError(error: unknown, call: Call, onTimeout: string, madeProgress = false): unknown {
-    if (error instanceof PalestraApiError || error instanceof ConnectionError || error instanceof ToolFailedError) return error;
+  #toError(error: unknown, call: Call, timer: RequestTimer, madeProgress = false): unknown {
+    if (error instanceof ClientError) return error;
     for (const signal of [call.signal, this.#signal]) if (signal?.aborted) return signal.reason;
     if (error instanceof SyntaxError) return new ConnectionError(`${call.path}: the response is not JSON`, false, { cause: error });
-    const name = error instanceof Error ? error.name : '';
-    const reason = name === 'TimeoutError' || name === 'AbortError' ? onTimeout : describe(error);
+    const reason = timer.isLate ? `no response within ${timer.timeoutMs / 1_000} s` : describe(error);
     return new ConnectionError(`${call.path}: ${reason}`, madeProgress, { cause: error });
+  }
+}
+
+const isBlob = (body: Exclude<RequestBody, string>): body is Blob => body instanceof Blob;
+
+/** The body, whose progress restarts the timer. */
+async function* touching(body: AsyncIterable<Uint8Array>, timer: RequestTimer): AsyncGenerator<Uint8Array> {
+  for await (const bytes of body) {
+    timer.touch();
+    yield bytes;
   }
 }
 
@@ -188,22 +281,40 @@ function describe(error: unknown): string {
   return inner instanceof Error && inner.message ? inner.message : error.name;
 }
 
-async function readError(answer: Dispatcher.ResponseData): Promise<PalestraApiError> {
-  const text = await answer.body.text();
-  let body: { code?: unknown; detail?: unknown; message?: unknown } = {};
+interface ErrorBody {
+  code?: unknown;
+  detail?: unknown;
+  message?: unknown;
+  status?: unknown;
+}
+
+function parseObject(text: string): ErrorBody {
   try {
     const parsed: unknown = JSON.parse(text);
-    if (typeof parsed === 'object' && parsed !== null) body = parsed;
+    return typeof parsed === 'object' && parsed !== null ? parsed : {};
   } catch {
-    // The response of a proxy: use its text.
+    // The response of a proxy.
+    return {};
   }
+}
+
+async function readError(answer: HttpAnswer): Promise<PalestraApiError> {
+  const text = await answer.text();
+  const body = parseObject(text);
   const detail = body.detail ?? body.message ?? (text.slice(0, 500) || 'no detail');
-  const retryAfter = answer.headers['retry-after'];
   return new PalestraApiError(
     typeof body.code === 'string' ? body.code : null,
-    answer.statusCode,
+    answer.status,
     typeof detail === 'string' ? detail : JSON.stringify(detail),
-    typeof retryAfter === 'string' ? retryAfterMs(retryAfter, Date.now()) : null,
-    answer.headers['x-backend-state'] === 'starting',
+    retryAfterMs(answer.header('retry-after'), Date.now()),
+    answer.header('x-backend-state') === 'starting',
   );
+}
+
+/** The error of an event `failure`. A tool that raised an error has no code. */
+function failureOf(data: string, isCall: boolean): ClientError {
+  const { code, status, detail } = parseObject(data);
+  const text = typeof detail === 'string' ? detail : 'the call failed without a message';
+  if (typeof code !== 'string') return new ToolFailedError(text);
+  return new PalestraApiError(code, typeof status === 'number' ? status : 500, text, null, false, isCall);
 }

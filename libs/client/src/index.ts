@@ -2,7 +2,8 @@
 import '@palestra/kit/node-version';
 export { PalestraClient, type ClientOptions } from './client.ts';
 export type { EnvironmentServer } from './environments.ts';
-export { PalestraApiError, ConnectionError, ToolCallError, ToolFailedError, SessionTerminatedError } from './errors.ts';
+export { ClientError, PalestraApiError, ConnectionError, ToolCallError, ToolFailedError, SessionTerminatedError } from './errors.ts';
+export type { ErrorClass } from './failures.ts';
 export {
   playGroup,
   type GroupOptions,
@@ -14,6 +15,6 @@ export {
 } from './play-group.ts';
 export type { UploadReport } from './rollout-uploader.ts';
 export type { Rollout, RolloutMessage, RolloutStart } from './rollouts.ts';
-export type { AttachOptions, Session, SessionOptions } from './session.ts';
+export type { AttachOptions, QueuePosition, Session, SessionOptions } from './session.ts';
 export type { SessionEvent, SessionListOptions, Sessions } from './sessions.ts';
 export type { PushedTasks, TaskFile } from './task-sets.ts';

@@ -1,6 +1,6 @@
 import type { JsonObject, OutputBlock, StopReason, ToolOutput, ToolSpec } from '@palestra/protocol';
 import type { PalestraClient } from './client.ts';
-import { ToolCallError, ToolFailedError } from './errors.ts';
+import { ClientError, ToolCallError } from './errors.ts';
 import type { Rollout, RolloutStart } from './rollouts.ts';
 import type { Session } from './session.ts';
 
@@ -141,8 +141,7 @@ class Episode {
   /** Ends the rollout without a score. */
   async recordFailure(error: Error): Promise<void> {
     if (this.#options.signal?.aborted) return;
-    // The server corrects this by its ledger: a call that timed out also ends as a failed tool.
-    const stop = error instanceof ToolFailedError ? 'env_error' : 'infra_error';
+    const stop = error instanceof ClientError && error.failureClass === 'environment' ? 'env_error' : 'infra_error';
     if (this.#openCall !== null) {
       const metadata = { error: error.message };
       await this.rollout?.log({ type: 'tool_result', callId: this.#openCall, content: `Error: ${error.message}`, metadata });

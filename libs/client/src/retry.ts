@@ -1,6 +1,6 @@
 import { systemClock } from '@palestra/kit';
 import pRetry, { type RetryContext } from 'p-retry';
-import { ConnectionError, PalestraApiError } from './errors.ts';
+import { ClientError, ConnectionError, PalestraApiError } from './errors.ts';
 
 /** How often a request is retried, and how long to wait. */
 export interface RetryPolicy {
@@ -18,11 +18,12 @@ export const noRetry: RetryPolicy = { retries: 0, minDelayMs: 0, maxDelayMs: 0 }
 /** How long to wait for a server that reports that it is starting, like OPENREWARD_STARTING_RIDE_OUT_S of the SDK. */
 const MAX_STARTING_MS = 600_000;
 const MAX_RETRY_AFTER_MS = 10_000;
-const RETRYABLE_STATUS = new Set([429, 502, 503, 504]);
 
-export function isRetryable(error: unknown): boolean {
-  return error instanceof ConnectionError || (error instanceof PalestraApiError && RETRYABLE_STATUS.has(error.status));
-}
+const isRetryable = (error: unknown): boolean => error instanceof ClientError && error.retryable;
+
+/** Whether the request may have run although it failed: no response arrived, or a proxy answered in the place of the server. */
+export const mayHaveRun = (error: unknown): boolean =>
+  error instanceof ConnectionError || (error instanceof PalestraApiError && error.retryable && error.code === null);
 
 /**
  * Retries `attempt` after transient errors. Only for idempotent requests, or requests with an id that makes a repeat safe (task id,

@@ -1,5 +1,6 @@
-import { type RolloutEvent, stringifyJson } from '@palestra/protocol';
+import { parseJson, type RolloutEvent, stringifyJson } from '@palestra/protocol';
 import type { Connection } from './connection.ts';
+import { PalestraApiError } from './errors.ts';
 import { uploadRetry } from './retry.ts';
 
 export interface UploaderOptions {
@@ -9,69 +10,125 @@ export interface UploaderOptions {
   maxBatchBytes?: number;
   /** or after its oldest event has waited this long. */
   maxAgeMs?: number;
-  /** Maximum events in memory; at the limit `add` waits. */
+  /** Maximum events in memory, and their bytes of JSON; at the limit `add` waits. */
   maxQueued?: number;
+  maxQueuedBytes?: number;
   /** Batches sent concurrently. */
   concurrency?: number;
 }
 
-/** The outcome: every event is stored or counted as lost. */
+/** The outcome: every event is stored, or kept as unsent. */
 export interface UploadReport {
   stored: number;
-  lost: number;
-  /** The error of the last lost batch. */
+  /** Events that the service has not stored, see `Rollouts.unsent`. */
+  unsent: number;
+  /** Why the last batch was not stored. */
   error: Error | null;
 }
 
-/** Sends rollout events in bounded, concurrent batches. Event ids make retries safe. `flush` waits for all events. */
+interface QueuedEvent {
+  /** JSON. */
+  text: string;
+  bytes: number;
+}
+
+/** After a failed batch no batch is sent for this long, besides by `flush`. */
+const PAUSE_MS = 10_000;
+/** The events of the batch are at fault, and other batches may succeed. */
+const isRefusal = (error: unknown): boolean => error instanceof PalestraApiError && [400, 413, 422].includes(error.status);
+const encoder = new TextEncoder();
+
+/**
+ * Sends rollout events in bounded, concurrent batches. Event ids make repeats safe, so no event is stored twice. No event is dropped: those
+ * that the service does not store stay in the queue and are sent again, and those that it refuses are set aside.
+ */
 export class RolloutUploader {
   readonly #connection: Connection;
   readonly #options: Required<UploaderOptions>;
-  readonly #report: UploadReport = { stored: 0, lost: 0, error: null };
-  #queue: { event: RolloutEvent; bytes: number }[] = [];
+  #queue: QueuedEvent[] = [];
+  #refused: QueuedEvent[] = [];
   #queuedBytes = 0;
-  #unsettled = 0;
-  #sending = 0;
-  #timer: NodeJS.Timeout | null = null;
+  /** Events and bytes in memory: queued, in flight and refused. */
+  #kept = { events: 0, bytes: 0 };
+  #stored = 0;
+  /** Set while uploads pause or events are refused. */
+  #error: Error | null = null;
+  readonly #sending = new Set<QueuedEvent[]>();
+  #isPaused = false;
+  #timer: ReturnType<typeof setTimeout> | null = null;
   #waiters: (() => void)[] = [];
 
   constructor(connection: Connection, options: UploaderOptions = {}) {
     this.#connection = connection;
-    this.#options = { maxBatchEvents: 128, maxBatchBytes: 1_000_000, maxAgeMs: 1_000, maxQueued: 20_000, concurrency: 4, ...options };
+    const batches = { maxBatchEvents: 128, maxBatchBytes: 1_000_000, maxAgeMs: 1_000, concurrency: 4 };
+    this.#options = { ...batches, maxQueued: 20_000, maxQueuedBytes: 64_000_000, ...options };
   }
 
-  /** Queues an event. Resolves when the queue has space, so callers must await it. */
+  /**
+   * Queues an event. Resolves when the queue has space, so callers must await it. If it has none because the service stores nothing,
+   * rejects with the error of the last upload, and the event is not queued.
+   */
   async add(event: RolloutEvent): Promise<void> {
-    while (this.#unsettled >= this.#options.maxQueued) await this.#settled();
-    const bytes = Buffer.byteLength(stringifyJson(event));
-    this.#queue.push({ event, bytes });
+    const text = stringifyJson(event);
+    const bytes = encoder.encode(text).length;
+    while (!this.#hasSpace(bytes)) {
+      if (this.#sending.size === 0 && (this.#isPaused || this.#queue.length === 0)) throw this.#error!;
+      await this.#settled();
+    }
+    this.#queue.push({ text, bytes });
     this.#queuedBytes += bytes;
-    this.#unsettled += 1;
+    this.#kept.events += 1;
+    this.#kept.bytes += bytes;
     if (this.#queue.length >= this.#options.maxBatchEvents || this.#queuedBytes >= this.#options.maxBatchBytes) this.#pump();
-    else this.#timer ??= setTimeout(() => this.#pump(), this.#options.maxAgeMs);
+    else if (!this.#isPaused) this.#timer ??= setTimeout(() => this.#pump(), this.#options.maxAgeMs);
   }
 
-  /** Resolves when every queued event is stored or lost. */
+  /** Resolves when every queued event is stored or the service has failed to store one. */
   async flush(): Promise<UploadReport> {
-    this.#pump();
-    while (this.#unsettled > 0) await this.#settled();
-    return { ...this.#report };
+    this.#resume();
+    while (this.#sending.size > 0 || (this.#queue.length > 0 && !this.#isPaused)) await this.#settled();
+    return { stored: this.#stored, unsent: this.#kept.events, error: this.#error };
+  }
+
+  /** The events that are not known to be stored: refused ones, then those in flight, then those that wait. */
+  unsent(): RolloutEvent[] {
+    return [...this.#refused, ...[...this.#sending].flat(), ...this.#queue].map(({ text }) => parseJson(text) as RolloutEvent);
+  }
+
+  #hasSpace(bytes: number): boolean {
+    const { events, bytes: kept } = this.#kept;
+    return events === 0 || (events < this.#options.maxQueued && kept + bytes <= this.#options.maxQueuedBytes);
   }
 
   #settled(): Promise<void> {
     return new Promise((resolve) => this.#waiters.push(resolve));
   }
 
-  #pump(): void {
-    if (this.#timer) clearTimeout(this.#timer);
-    this.#timer = null;
-    while (this.#queue.length > 0 && this.#sending < this.#options.concurrency) {
-      this.#sending += 1;
-      void this.#send(this.#takeBatch());
-    }
+  #resume(): void {
+    this.#isPaused = false;
+    this.#pump();
   }
 
-  #takeBatch(): RolloutEvent[] {
+  #pause(): void {
+    this.#isPaused = true;
+    this.#clearTimer();
+    this.#timer = setTimeout(() => this.#resume(), PAUSE_MS);
+    // In browsers a timer is a number.
+    (this.#timer as { unref?: () => void }).unref?.();
+  }
+
+  #clearTimer(): void {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  #pump(): void {
+    if (this.#isPaused) return;
+    this.#clearTimer();
+    while (this.#queue.length > 0 && this.#sending.size < this.#options.concurrency) void this.#send(this.#takeBatch());
+  }
+
+  #takeBatch(): QueuedEvent[] {
     let count = 0;
     let bytes = 0;
     for (const entry of this.#queue) {
@@ -80,20 +137,31 @@ export class RolloutUploader {
       bytes += entry.bytes;
     }
     this.#queuedBytes -= bytes;
-    return this.#queue.splice(0, count).map(({ event }) => event);
+    return this.#queue.splice(0, count);
   }
 
-  async #send(events: RolloutEvent[]): Promise<void> {
+  async #send(batch: QueuedEvent[]): Promise<void> {
+    this.#sending.add(batch);
+    const text = `{"events":[${batch.map((entry) => entry.text).join(',')}]}`;
     try {
-      await this.#connection.json({ method: 'POST', path: '/v1/rollouts', body: { events }, retry: uploadRetry });
-      this.#report.stored += events.length;
+      await this.#connection.json({ method: 'POST', path: '/v1/rollouts', text, retry: uploadRetry });
+      this.#stored += batch.length;
+      this.#kept.events -= batch.length;
+      this.#kept.bytes -= sum(batch);
+      if (!this.#isPaused && this.#refused.length === 0) this.#error = null;
     } catch (error) {
-      this.#report.lost += events.length;
-      this.#report.error = error instanceof Error ? error : new Error(String(error));
+      this.#error = error instanceof Error ? error : new Error(String(error));
+      if (isRefusal(error)) this.#refused.push(...batch);
+      else {
+        this.#queue.unshift(...batch);
+        this.#queuedBytes += sum(batch);
+        this.#pause();
+      }
     }
-    this.#sending -= 1;
-    this.#unsettled -= events.length;
+    this.#sending.delete(batch);
     this.#pump();
     for (const resolve of this.#waiters.splice(0)) resolve();
   }
 }
+
+const sum = (batch: QueuedEvent[]): number => batch.reduce((total, { bytes }) => total + bytes, 0);

@@ -103,7 +103,13 @@ export class Rollouts {
     return rollout;
   }
 
+  /** Sends every recorded event. Resolves when all are stored, or when the service fails to store one; then they stay queued. */
   flush(): Promise<UploadReport> {
     return this.#uploader.flush();
+  }
+
+  /** Recorded events that are not known to be stored, such as to save them before the process ends. `send` stores them later, once each. */
+  unsent(): RolloutEvent[] {
+    return this.#uploader.unsent();
   }
 }

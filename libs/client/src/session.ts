@@ -14,7 +14,7 @@ import {
 } from '@palestra/protocol';
 import type { Connection } from './connection.ts';
 import { ConnectionError, PalestraApiError, SessionTerminatedError, ToolCallError, ToolFailedError } from './errors.ts';
-import { noRetry, requestRetry, withRetry } from './retry.ts';
+import { mayHaveRun, noRetry, requestRetry, withRetry } from './retry.ts';
 
 export interface SessionOptions {
   /** `owner/name`, or a name in the caller's namespace. */
@@ -35,6 +35,18 @@ export interface SessionOptions {
   reserve?: boolean;
   /** Interval of keep-alive pings; 0 sends none, for sessions of a few requests. */
   pingIntervalMs?: number;
+  /** Called with the position in the queue of a full environment, whenever it changes. Not with `reserve: false`. */
+  onQueue?: (position: QueuePosition) => void;
+}
+
+/** A place in the queue of an environment (docs/sessions.md#the-queue). */
+export interface QueuePosition {
+  /** 1 is the next one. */
+  position: number;
+  /** Number of waiting sessions. */
+  waiting: number;
+  /** Seconds; null while the service cannot estimate it. */
+  estimated_wait_s: number | null;
 }
 
 export interface AttachOptions extends Pick<SessionOptions, 'signal' | 'pingIntervalMs'> {
@@ -56,7 +68,7 @@ export class Session implements AsyncDisposable {
   readonly #signal: AbortSignal | undefined;
   readonly #headers: Record<string, string>;
   readonly #prefix: string;
-  #pings: NodeJS.Timeout | null = null;
+  #pings: ReturnType<typeof setInterval> | null = null;
   #failedPings = 0;
   #endedBy: SessionTerminatedError | null = null;
   #closing: Promise<void> | null = null;
@@ -113,13 +125,15 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Runs a tool once. An interrupted or stalled stream is resumed with its task id. Throws `ToolCallError` if the environment refuses
-   * the call (the session continues), and `ToolFailedError` if the tool raised an error (the session is closed).
+   * Runs a tool once. An interrupted or stalled stream is resumed with its task id; a repeat without it has the same `Idempotency-Key`.
+   * Throws `ToolCallError` if the environment refuses the call (the session continues), and `ToolFailedError` if the tool raised an error
+   * (the session is closed).
    */
   async call(tool: string, input: JsonObject = {}): Promise<ToolOutput> {
     this.#assertAlive();
     try {
-      const text = await this.#connection.stream(this.#post('/call', { name: tool, input }));
+      const request = this.#post('/call', { name: tool, input }, { 'idempotency-key': newUuid() });
+      const text = await this.#connection.stream(request, {}, true);
       const result = parseJson(text) as RunToolOutput;
       if (result.ok) return { ...result.output, reward: toPlainNumber(result.output.reward) };
       throw new ToolCallError(result.reason ?? guessReason(result.error), result.error);
@@ -133,7 +147,7 @@ export class Session implements AsyncDisposable {
   async scoreGroup(candidates: GroupCandidate[]): Promise<GroupScore[]> {
     this.#assertAlive();
     try {
-      const text = await this.#connection.stream(this.#post('/score_group', { candidates }));
+      const text = await this.#connection.stream(this.#post('/score_group', { candidates }), {}, true);
       return (parseJson(text) as { scores: GroupScore[] }).scores;
     } catch (error) {
       throw await this.#translate(error);
@@ -161,7 +175,7 @@ export class Session implements AsyncDisposable {
         await this.#connection.jsonOnce({ ...this.#post('/create', body, secrets), path: '/create', deadlineMs: SETUP_DEADLINE_MS });
       } catch (error) {
         if (responseLost && error instanceof PalestraApiError && error.detail === 'Session already exists') return;
-        if (error instanceof ConnectionError) responseLost = true;
+        if (mayHaveRun(error)) responseLost = true;
         throw error;
       }
     };
@@ -193,14 +207,14 @@ export class Session implements AsyncDisposable {
   /** A 410 on a session request is final: marks the session as ended. */
   async #translate(error: unknown): Promise<unknown> {
     if (error instanceof PalestraApiError && error.status === 410) {
-      await this.#terminate(error.detail);
+      await this.#terminate(error.detail, error.code);
       return this.#endedBy;
     }
     return error;
   }
 
-  async #terminate(detail: string): Promise<void> {
-    this.#endedBy ??= new SessionTerminatedError(this.sid, detail);
+  async #terminate(detail: string, code: string | null = null): Promise<void> {
+    this.#endedBy ??= new SessionTerminatedError(this.sid, detail, code);
     await this.close();
   }
 
@@ -217,7 +231,8 @@ export class Session implements AsyncDisposable {
   #startPings(intervalMs: number): void {
     if (intervalMs === 0) return;
     this.#pings = setInterval(() => void this.#ping(), intervalMs);
-    this.#pings.unref();
+    // In browsers a timer is a number.
+    (this.#pings as { unref?: () => void }).unref?.();
   }
 
   async #ping(): Promise<void> {
@@ -237,13 +252,16 @@ async function reserveSid(connection: Connection, options: SessionOptions, secre
   const call = {
     method: 'POST' as const,
     path: '/create_session',
-    headers: { 'x-deployment': options.environment, ...secrets },
+    headers: { 'x-deployment': options.environment, 'x-palestra-queue': '1', ...secrets },
     body: {},
     signal: options.signal,
   };
-  await connection.stream(call, (taskId) => {
-    sid = taskId;
-  });
+  const { onQueue } = options;
+  const listeners = {
+    onTaskId: (taskId: string) => void (sid = taskId),
+    ...(onQueue && { onQueue: (data: string) => onQueue(JSON.parse(data) as QueuePosition) }),
+  };
+  await connection.stream(call, listeners, false);
   if (sid === '') throw new ConnectionError('/create_session: the stream contained no session id');
   return sid;
 }
@@ -251,8 +269,10 @@ async function reserveSid(connection: Connection, options: SessionOptions, secre
 function encodeSecrets(secrets: SessionOptions['secrets']): Record<string, string> {
   if (!secrets || Object.keys(secrets).length === 0) return {};
   const map = Object.fromEntries(Object.entries(secrets).map(([key, value]) => [key, typeof value === 'string' ? { value } : value]));
-  return { 'x-secrets': Buffer.from(JSON.stringify(map)).toString('base64') };
+  return { 'x-secrets': base64(JSON.stringify(map)) };
 }
+
+const base64 = (text: string): string => btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(''));
 
 /** Servers before openreward 0.1.156 send no `reason` (docs/reference/ors.md#older-servers). */
 function guessReason(error: string): string {

@@ -14,8 +14,8 @@ import type {
 import { SseParser } from '@palestra/kit/sse';
 import type { Connection } from './connection.ts';
 import { query } from './environments.ts';
-import { ConnectionError, PalestraApiError } from './errors.ts';
-import { requestRetry, withRetry } from './retry.ts';
+import { PalestraApiError } from './errors.ts';
+import { mayHaveRun, requestRetry, withRetry } from './retry.ts';
 
 export interface SessionListOptions {
   /** State names; `live` selects all sessions that have not ended, `ended` the others. */
@@ -33,8 +33,6 @@ export type SessionEvent = { type: 'session' | 'end'; session: SessionView } | {
 
 /** Opening waits for a slot and for the environment's constructor. */
 const OPEN_DEADLINE_MS = 1_800_000;
-/** An event stream without data for this long counts as dead; servers send a heartbeat every 10 s. */
-const STALL_MS = 30_000;
 const RECONNECT_MS = 500;
 
 const path = (sid: string, rest = ''): string => `/v1/sessions/${encodeURIComponent(sid)}${rest}`;
@@ -87,7 +85,7 @@ export class Sessions {
         return (await this.#connection.jsonOnce(call)) as SessionView;
       } catch (error) {
         if (responseLost && error instanceof PalestraApiError && error.code === 'session_exists') return this.get(withId.sid);
-        if (error instanceof ConnectionError) responseLost = true;
+        if (mayHaveRun(error)) responseLost = true;
         throw error;
       }
     };
@@ -115,16 +113,12 @@ export class Sessions {
     const { signal } = options;
     let position: string | undefined;
     for (;;) {
-      const stall = new AbortController();
-      const timer = setTimeout(() => stall.abort(), STALL_MS);
-      const both = signal ? AbortSignal.any([signal, stall.signal]) : stall.signal;
       const headers: Record<string, string> = position === undefined ? {} : { 'last-event-id': position };
-      const call = { path: path(sid, `/events${query({ after: options.after })}`), headers, signal: both };
-      const stream = await withRetry(() => this.#connection.download(call), requestRetry, signal);
+      const call = { path: path(sid, `/events${query({ after: options.after })}`), headers, signal };
+      const stream = await withRetry(() => this.#connection.openStream(call), requestRetry, signal);
       try {
         const reader = new EventReader();
         for await (const bytes of stream) {
-          timer.refresh();
           for (const { event, data, id } of reader.push(bytes)) {
             const value = JSON.parse(data) as unknown;
             if (event === 'call') yield { type: 'call', call: value as SessionCallView };
@@ -136,9 +130,6 @@ export class Sessions {
       } catch (error) {
         // An interrupted or silent stream is resumed after its last event.
         if (signal?.aborted) throw error;
-      } finally {
-        clearTimeout(timer);
-        stall.abort();
       }
       await systemClock.sleep(RECONNECT_MS, signal);
     }

@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import type {
   PublishedTaskSet,
   SplitType,
@@ -21,7 +20,7 @@ export interface TaskFile {
   /** The name in error messages. */
   name: string;
   /** Opens the file; called for every attempt. */
-  open: () => Readable;
+  open: () => Blob | AsyncIterable<Uint8Array>;
 }
 
 export interface PushedTasks extends PublishedTaskSet {

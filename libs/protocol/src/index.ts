@@ -1,4 +1,5 @@
 export { errorCatalogue, type ErrorCode, PalestraError } from './error-catalogue.ts';
+export { classifyCode } from './failure-class.ts';
 export { MAX_JSON_DEPTH, JsonBounds } from './json-bounds.ts';
 export {
   type CauseClass,

@@ -48,8 +48,8 @@ export async function demo({ exitWithParent = false }: { exitWithParent?: boolea
       throw new Error('The API key of the demo was revoked.', { cause: error });
     })
     .finally(() => progress.stop());
-  if (report.lost > 0) {
-    process.stderr.write(`palestra: ${report.lost} rollout events were lost: ${report.error?.message}\n`);
+  if (report.unsent > 0) {
+    process.stderr.write(`palestra: ${report.unsent} rollout events could not be stored: ${report.error?.message}\n`);
     process.exitCode = 1;
   }
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);

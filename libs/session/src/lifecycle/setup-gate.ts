@@ -1,7 +1,6 @@
 import { abortable, type Clock } from '@palestra/kit';
-import { PalestraError, type ToolsAnswer } from '@palestra/protocol';
+import { classifyCode, PalestraError, type ToolsAnswer } from '@palestra/protocol';
 import type { BackendSession } from '../ports/backend.port.ts';
-import { classifyCode } from '../registry/failure.ts';
 import { failureError, type LiveSession } from '../registry/live-session.ts';
 import type { SessionRegistry } from '../registry/session-registry.ts';
 import { isSetUp } from '../state.ts';

@@ -1,4 +1,4 @@
-import { type ErrorCode, type FailureClass, PalestraError, type SessionState } from '@palestra/protocol';
+import { classifyCode, type FailureClass, PalestraError, type SessionState } from '@palestra/protocol';
 import { ToolFailedError } from '../ports/backend-call.ts';
 import type { CallOutcome } from '../ports/call-ledger.port.ts';
 
@@ -6,24 +6,6 @@ export function classifyOutcome(outcome: CallOutcome): FailureClass {
   if (outcome.type === 'result') return outcome.ok ? 'ok' : 'policy';
   if (outcome.type === 'tool_failed') return 'environment';
   return classifyCode(outcome.code);
-}
-
-const OF_ENVIRONMENT: ReadonlySet<ErrorCode> = new Set(['setup_failed', 'environment_failed', 'session_diverged', 'answer_too_large']);
-/** The request was wrong. */
-const OF_POLICY: ReadonlySet<ErrorCode> = new Set([
-  'invalid_body',
-  'invalid_request',
-  'invalid_json',
-  'invalid_split',
-  'invalid_index',
-  'invalid_index_range',
-  'unknown_toolset',
-  'unknown_variant',
-]);
-
-export function classifyCode(code: ErrorCode): FailureClass {
-  if (OF_ENVIRONMENT.has(code)) return 'environment';
-  return OF_POLICY.has(code) ? 'policy' : 'infrastructure';
 }
 
 /** The failure class of an ended session. An end that the client requested is `ok`, unless the session had failed before. */

@@ -1,0 +1,49 @@
+/**
+ * The signal of one request: it aborts with a signal of the caller, or `timeoutMs` after the start or the last `touch`. Call `end`, which
+ * frees the timer and the listeners. (`AbortSignal.any` keeps a request in memory as long as the caller's signal.)
+ */
+export class RequestTimer {
+  readonly #controller = new AbortController();
+  readonly #signals: AbortSignal[];
+  readonly #abort = () => this.#controller.abort();
+  #timer: ReturnType<typeof setTimeout>;
+  #touchedAt = Date.now();
+  /** Whether the time passed. */
+  isLate = false;
+
+  constructor(
+    readonly timeoutMs: number,
+    signals: (AbortSignal | undefined)[],
+  ) {
+    this.#signals = signals.filter((signal) => signal !== undefined);
+    for (const signal of this.#signals) {
+      if (signal.aborted) this.#abort();
+      else signal.addEventListener('abort', this.#abort);
+    }
+    this.#timer = setTimeout(() => this.#check(), timeoutMs);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Starts the time again. */
+  touch(): void {
+    this.#touchedAt = Date.now();
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    for (const signal of this.#signals) signal.removeEventListener('abort', this.#abort);
+  }
+
+  #check(): void {
+    const leftMs = this.#touchedAt + this.timeoutMs - Date.now();
+    if (leftMs > 0) {
+      this.#timer = setTimeout(() => this.#check(), leftMs);
+      return;
+    }
+    this.isLate = true;
+    this.#abort();
+  }
+}
