@@ -5,6 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Authenticator } from './accounts/authenticator.ts';
 import { AppModule } from './app.module.ts';
 import { healthDocumentation } from './health/health.routes.ts';
+import { allowOrigins } from './platform/http/allowed-origins.ts';
 import { serveDashboard } from './platform/http/dashboard-pages.ts';
 import { ClientAddresses } from './platform/http/client-address.ts';
 import { watchConnections } from './platform/http/connections.ts';
@@ -39,6 +40,7 @@ export async function createApp(dependencies: PlatformDependencies): Promise<Nes
   const authenticator = app.get(Authenticator);
   const authenticate = (request: FastifyRequest) => authenticator.authenticate(request);
   prepareFastify(fastify, { routes: app.get(RouteTable), origin: dependencies.origin, authenticate });
+  allowOrigins(fastify, dependencies.config.allowedOrigins);
   measureRequests(fastify, app.get(Metrics));
   app.get(SessionTraces).readParents(fastify);
   fastify.setErrorHandler(refuse);

@@ -316,5 +316,7 @@ function failureOf(data: string, isCall: boolean): ClientError {
   const { code, status, detail } = parseObject(data);
   const text = typeof detail === 'string' ? detail : 'the call failed without a message';
   if (typeof code !== 'string') return new ToolFailedError(text);
-  return new PalestraApiError(code, typeof status === 'number' ? status : 500, text, null, false, isCall);
+  const known = typeof status === 'number' ? status : 500;
+  // A client that has waited for a slot as long as it may does not queue again.
+  return new PalestraApiError(code, known, text, null, false, isCall || known === 429);
 }

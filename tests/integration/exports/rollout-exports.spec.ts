@@ -40,6 +40,9 @@ async function exported(body: object): Promise<any> {
 }
 
 const fetchFile = async (file: { url: string }) => Buffer.from(await (await fetch(file.url)).arrayBuffer());
+/** The bytes from `start` on, with the key of the client. */
+const rest = (view: any, name: string, start: number) =>
+  server.request('GET', `/v1/exports/${view.id}/files/${encodeURIComponent(name)}`, { headers: { range: `bytes=${start}-` } });
 const dataOf = (view: any) => view.files.filter(({ name }: any) => name.startsWith('data/'));
 
 async function lines(view: any): Promise<any[]> {
@@ -95,6 +98,17 @@ describe('POST /v1/exports refuses', () => {
     expect((await server.request('GET', '/v1/exports', { headers: other })).body).toEqual({ exports: [] });
     expect((await server.request('GET', `/v1/exports/${view.id}/files/${name}`)).status).toBe(200);
   });
+});
+
+test('a file continues at any byte, so that an interrupted download is complete', async () => {
+  const view = await exported({ format: 'jsonl' });
+  const [{ name, size }] = dataOf(view);
+  const whole = await rest(view, name, 0);
+  expect([whole.status, whole.headers.get('content-range')]).toEqual([206, `bytes 0-${size - 1}/${size}`]);
+  const part = await rest(view, name, 100);
+  expect([part.status, part.headers.get('content-range')]).toEqual([206, `bytes 100-${size - 1}/${size}`]);
+  expect(part.body).toBe(String(whole.body).slice(100));
+  expect(await rest(view, name, size)).toMatchObject({ status: 416, body: { code: 'range_not_satisfiable' } });
 });
 
 describe('lineage', () => {

@@ -8,7 +8,7 @@ import { seeded, upload } from '../runs/run-reads.world.ts';
 /** Every route of the OpenAPI document, and an organisation that has one of everything that routes name. A new kind of id wants a line in `furnish`. */
 interface Operation {
   parameters?: { in: string; name: string; required?: boolean }[];
-  responses: Record<string, { description: string; content?: Record<string, { schema: object }> }>;
+  responses: Record<string, { description: string; content?: Record<string, { schema: object; 'x-events'?: Record<string, object> }> }>;
   requestBody?: { content: Record<string, { schema: { properties?: Record<string, unknown> } }> };
 }
 export const document = JSON.parse(readFileSync(path.join(import.meta.dirname, '../../../docs/openapi.json'), 'utf8')) as {
@@ -25,6 +25,7 @@ export interface Route {
   /** Parameters of its query, and those that it demands. */
   queries: string[];
   demanded: string[];
+  headers: string[];
   /** Names of the members of its JSON body. */
   members: string[];
   /** By status: the schema of a 200 in JSON, and the codes of errors. */
@@ -39,6 +40,7 @@ export const routes: Route[] = Object.entries(document.paths).flatMap(([route, m
       route,
       names: [...route.matchAll(/{(\w+)}/g)].map(([, name]) => name!),
       queries: queries.map(({ name }) => name),
+      headers: parameters.filter((each) => each.in === 'header').map(({ name }) => name),
       demanded: queries.filter(({ required }) => required).map(({ name }) => name),
       members: Object.keys(requestBody?.content['application/json']?.schema.properties ?? {}),
     };

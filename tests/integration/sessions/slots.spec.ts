@@ -40,6 +40,24 @@ describe('slots', () => {
     expect((await stored(waiting))['admitted_at']).not.toBeNull();
   });
 
+  test('a client that asks for its position waits without secrets, and learns the code of a refusal', async () => {
+    const backend = new InProcessBackend();
+    const one = await start({ policy: { capacity: 1 }, queue: { limit: 10, patienceMs: 300 } }, backend);
+    await open(one, secret);
+    const response = await fetch(`${one.url}/create_session`, {
+      method: 'POST',
+      headers: { 'x-api-key': 'bob', 'x-deployment': 'acme/math', 'x-palestra-queue': '1', 'x-palestra-failure': '1' },
+    });
+    const events = new SseParser().push(await response.text());
+    expect(events.map(({ event }) => event)).toEqual(['task_id', 'queue', 'failure']);
+    expect(JSON.parse(events[2]!.data)).toMatchObject({
+      code: 'capacity_exhausted',
+      status: 429,
+      failure_class: 'infrastructure',
+      retryable: true,
+    });
+  });
+
   test('a client that leaves gets no slot and keeps its position', async () => {
     const backend = new InProcessBackend();
     const options = { policy: { capacity: 1 } };

@@ -261,6 +261,9 @@ export function isFromOwnPage({ 'sec-fetch-site': site, origin, host }: Incoming
 const isFromProgram = ({ 'sec-fetch-site': site, origin }: IncomingHttpHeaders) =>
   (site === undefined || site === 'none') && origin === undefined;
 
+/** A client that knows only the service's own name asks the other two (docs/operations.md#host-names). */
+const namesOf = (host: string): string[] => [host, `api.${host}`, `sessions.${host}`];
+
 /**
  * Whether a foreign page cannot have this host as its own. DNS rebinding needs a registered name, unlike loopback names, IP addresses and
  * names without a dot, as in a container network.
@@ -268,6 +271,6 @@ const isFromProgram = ({ 'sec-fetch-site': site, origin }: IncomingHttpHeaders) 
 function isTrustedHost(host: string | undefined, publicUrl: string): boolean {
   if (host === undefined || !URL.canParse(`http://${host}`)) return false;
   const { hostname } = new URL(`http://${host}`);
-  if (URL.canParse(publicUrl) && new URL(publicUrl).hostname === hostname) return true;
+  if (URL.canParse(publicUrl) && namesOf(new URL(publicUrl).hostname).includes(hostname)) return true;
   return isIP(hostname.replace(/^\[|\]$/g, '')) !== 0 || !hostname.includes('.') || hostname.endsWith('.localhost');
 }

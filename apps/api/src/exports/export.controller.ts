@@ -1,11 +1,12 @@
-import { Body, Controller, Get, HttpCode, Param, Post, StreamableFile } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
 import { createTaskExportSchema, taskExportSchema } from '@palestra/protocol/schemas';
-import type { Readable } from 'node:stream';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { CreateTaskExport, TaskExportView } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
+import { sendRaw } from '../rollouts/raw-body.ts';
 import { ExportService } from './export.service.ts';
 
 @Controller('v1/exports')
@@ -30,10 +31,17 @@ export class ExportController {
   }
 
   @Get(':id/file')
-  @Api({ summary: 'The file of a finished export', errors: ['export_not_found', 'file_not_found'] })
-  async file(@CurrentCaller() caller: Caller, @Param('id') id: string) {
-    const { blob, fileName } = await this.exports.file(caller, id);
-    const disposition = `attachment; filename="${fileName}"`;
-    return new StreamableFile(blob.body as Readable, { type: blob.contentType, length: blob.size, disposition });
+  @Api({
+    summary: 'The file of a finished export; supports Range',
+    file: true,
+    errors: ['export_not_found', 'file_not_found', 'range_not_satisfiable'],
+  })
+  async file(
+    @CurrentCaller() caller: Caller,
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    await sendRaw(request, reply, await this.exports.file(caller, id));
   }
 }

@@ -1,5 +1,5 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { BlobError, type BlobBody, type BlobStore } from '@palestra/blobs';
+import { BlobError, type BlobStore } from '@palestra/blobs';
 import { type PromptFormat, taskFile, type TaskFailure, taskRows, type TaskRow } from '@palestra/exports';
 import { isUuid, newUuid } from '@palestra/kit';
 import { type CreateTaskExport, PalestraError, type TaskExportView, type TaskFileFormat } from '@palestra/protocol';
@@ -8,6 +8,7 @@ import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
 import { Database } from '../platform/database/database.ts';
 import { TenantConcurrency } from '../platform/tenant-concurrency.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
+import { blobBody, type RawBody } from '../rollouts/raw-body.ts';
 import { backendTaskSource } from './backend-task-source.ts';
 import { LOST_AFTER_MS, presentExport } from './export.presenter.ts';
 
@@ -97,11 +98,12 @@ export class ExportService implements OnApplicationShutdown {
   }
 
   /** The file of a finished export. */
-  async file(caller: Caller, id: string): Promise<{ blob: BlobBody; fileName: string }> {
+  async file(caller: Caller, id: string): Promise<RawBody> {
     const row = await this.#row(caller, id);
     if (row === null) throw new PalestraError('export_not_found');
     if (row.blobKey === null) throw new PalestraError('file_not_found', { detail: `This export has no file: it is ${row.state}.` });
-    return { blob: await this.blobs.get(row.blobKey), fileName: `tasks.${row.format}` };
+    const body = await blobBody(this.blobs, row.blobKey, () => new PalestraError('file_not_found'));
+    return { ...body, fileName: `tasks.${row.format}` };
   }
 
   async onApplicationShutdown(): Promise<void> {

@@ -1,11 +1,12 @@
-import { Body, Controller, Get, HttpCode, Param, Post, StreamableFile } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
 import { createRolloutExportSchema, rolloutExportListSchema, rolloutExportSchema } from '@palestra/protocol/schemas';
-import type { Readable } from 'node:stream';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { CreateRolloutExport, RolloutExportView } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Audited } from '../accounts/audit/audited.decorator.ts';
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Api } from '../platform/http/api.decorator.ts';
+import { sendRaw } from '../rollouts/raw-body.ts';
 import { RolloutExportService } from './rollout-export.service.ts';
 
 @Controller('v1/exports')
@@ -37,12 +38,17 @@ export class RolloutExportController {
 
   @Get(':id/files/:name')
   @Api({
-    summary: 'A file of a finished export of rollouts; its name is one %2F-encoded segment',
-    errors: ['export_not_found', 'file_not_found'],
+    summary: 'A file of a finished export of rollouts; its name is one %2F-encoded segment; supports Range',
+    file: true,
+    errors: ['export_not_found', 'file_not_found', 'range_not_satisfiable'],
   })
-  async file(@CurrentCaller() caller: Caller, @Param('id') id: string, @Param('name') name: string) {
-    const { blob, fileName } = await this.exports.file(caller, id, name);
-    const disposition = `attachment; filename="${fileName}"`;
-    return new StreamableFile(blob.body as Readable, { type: blob.contentType, length: blob.size, disposition });
+  async file(
+    @CurrentCaller() caller: Caller,
+    @Param('id') id: string,
+    @Param('name') name: string,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    await sendRaw(request, reply, await this.exports.file(caller, id, name));
   }
 }

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { BlobBody, BlobStore } from '@palestra/blobs';
+import type { BlobStore } from '@palestra/blobs';
 import { FORMATS } from '@palestra/exports';
 import { isUuid } from '@palestra/kit';
 import {
@@ -12,6 +12,7 @@ import {
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
+import { blobBody, type RawBody } from '../rollouts/raw-body.ts';
 import { canonicalQuery } from '../rollouts/rollout-query.ts';
 import { type QueueRow, selectQueue } from '../reviews/review-queue.sql.ts';
 import { RunService } from '../runs/run.service.ts';
@@ -93,13 +94,14 @@ export class RolloutExportService {
   }
 
   /** A file of a finished export, by its name. Throws `export_not_found`, `file_not_found`. */
-  async file(caller: Caller, id: string, name: string): Promise<{ blob: BlobBody; fileName: string }> {
+  async file(caller: Caller, id: string, name: string): Promise<RawBody> {
     const row = await this.#row(caller, id);
     if (!row) throw new PalestraError('export_not_found');
     const file = row.files.find((each) => each.name === name);
     if (!file || row.state !== 'complete')
       throw new PalestraError('file_not_found', { detail: `This export is ${row.state} and has no such file.` });
-    return { blob: await this.blobs.get(file.key), fileName: fileNameOf(name) };
+    const body = await blobBody(this.blobs, file.key, () => new PalestraError('file_not_found'));
+    return { ...body, fileName: fileNameOf(name) };
   }
 
   /** Cancels a running export and erases its files. Throws `export_not_found`. */

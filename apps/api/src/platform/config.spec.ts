@@ -10,6 +10,9 @@ describe('readConfig', () => {
     ['PALESTRA_ALLOW_PRIVATE_UPSTREAMS', 'yes'],
     ['PALESTRA_ALLOW_PRIVATE_UPSTREAMS', '10.0.0.0/8,example.com'],
     ['PALESTRA_ALLOW_PRIVATE_UPSTREAMS', '10.0.0.0/8,'],
+    ['PALESTRA_ALLOWED_ORIGINS', '*'],
+    ['PALESTRA_ALLOWED_ORIGINS', 'tools.example'],
+    ['PALESTRA_ALLOWED_ORIGINS', 'https://tools.example/'],
   ])('names the bad variable %s=%s in one line', (name, value) => {
     expect(() => readConfig({ [name]: value }, (path) => path)).toThrow(new RegExp(`^${name}: [^\\n]+$`));
   });

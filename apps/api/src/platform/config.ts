@@ -17,6 +17,11 @@ const names = z.string().transform((text) =>
         .filter((name) => name !== ''),
 );
 
+/** Origins of pages, such as `https://tools.example`. */
+const origins = names.pipe(
+  z.array(z.string().refine((text) => URL.canParse(text) && new URL(text).origin === text, 'must be origins, as in https://tools.example')),
+);
+
 const privateUpstreams = z.string().transform((text, context): PrivateUpstreams => {
   if (text === '1' || text === 'true') return 'allowed';
   if (text === '0' || text === 'false') return 'refused';
@@ -56,6 +61,7 @@ const configSchema = z.object({
   PALESTRA_STRANGER_FAILURES_PER_MINUTE: z.coerce.number().int().positive().default(60),
   PALESTRA_STRANGER_REQUESTS_PER_MINUTE: z.coerce.number().int().positive().default(6_000),
   PALESTRA_TRUSTED_PROXIES: names.default([]),
+  PALESTRA_ALLOWED_ORIGINS: origins.default([]),
   PALESTRA_METRICS_PUBLIC: flag.default(false),
   PALESTRA_AUDIT_RETENTION_DAYS: z.coerce.number().int().min(1).max(36_500).default(400),
   PALESTRA_JOBS: z.enum(['on', 'off']).default('on'),
@@ -170,6 +176,8 @@ export interface Config {
   unauthenticatedLimits: { failures: number; requests: number };
   /** Proxies whose `X-Forwarded-For` is trusted: IP addresses, CIDRs, or `loopback`, `linklocal`, `uniquelocal`. */
   trustedProxies: string[];
+  /** Origins of pages that may use the API with a key; browsers keep it from all others. */
+  allowedOrigins: string[];
   /** `GET /metrics` needs no key. */
   metricsPublic: boolean;
   /** Age at which entries of the audit log are deleted. */
@@ -243,6 +251,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     lake: value.PALESTRA_LAKE,
     unauthenticatedLimits: { failures: value.PALESTRA_STRANGER_FAILURES_PER_MINUTE, requests: value.PALESTRA_STRANGER_REQUESTS_PER_MINUTE },
     trustedProxies: value.PALESTRA_TRUSTED_PROXIES,
+    allowedOrigins: value.PALESTRA_ALLOWED_ORIGINS,
     metricsPublic: value.PALESTRA_METRICS_PUBLIC,
     auditRetentionDays: value.PALESTRA_AUDIT_RETENTION_DAYS,
     otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,

@@ -25,6 +25,7 @@ export function rpcErrorOf(error: PalestraError): RpcError {
 
 function rpcCodeOf({ code, status }: PalestraError): number {
   if (code === 'route_not_found') return ErrorCode.MethodNotFound;
+  if (code === 'invalid_json') return ErrorCode.ParseError;
   if (status === 404 || status === 410) return SESSION_NOT_FOUND;
   return status < 500 && status !== 429 ? ErrorCode.InvalidParams : ErrorCode.InternalError;
 }

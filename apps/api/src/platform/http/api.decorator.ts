@@ -7,14 +7,26 @@ export interface ApiDescription {
   summary: string;
   body?: z.ZodType;
   query?: z.ZodObject;
+  /** Request headers, by their names in lower case. */
+  headers?: z.ZodObject;
   /** JSON body of the 200; absent = any JSON. */
   response?: z.ZodType;
-  /** The 200 is a stream of server-sent events: the named ones, or with `true` those of the session API. */
-  stream?: boolean | string;
+  /** The 200 is a stream of server-sent events: the data of each event, which is text for `z.string()` and otherwise JSON. */
+  stream?: Record<string, z.ZodType>;
   /** The 200 is plain text. */
   text?: true;
+  /** The 200 is a file of any type. */
+  file?: true;
+  /** The 200 has no body. */
+  empty?: true;
+  /** A 202 without a body is possible. */
+  accepted?: string;
+  /** Errors are JSON-RPC errors, some of them with status 200. `more`: errors without a code of the catalogue, by status. */
+  rpc?: { error: z.ZodType; more: Record<number, string> };
   /** Error codes besides those of every route. */
   errors?: ErrorCode[];
+  /** Error codes that this route sends with another status than that of the catalogue. */
+  errorsAs?: Record<number, ErrorCode[]>;
 }
 
 export const API_DESCRIPTION = 'palestra:api';

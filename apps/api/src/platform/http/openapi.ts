@@ -24,7 +24,10 @@ const COMMON: ErrorCode[] = [
   'internal_error',
   'database_unavailable',
   'shutting_down',
+  'rate_limited',
 ];
+/** Statuses of `invalid_request` besides its own, for requests that do not arrive: too slow, or with too large headers. */
+const NOT_ARRIVED = [408, 431];
 const GUARDED: ErrorCode[] = ['unauthorized', 'key_revoked', 'key_expired', 'scope_missing'];
 
 const errorSchema = {
@@ -99,7 +102,7 @@ function operation({ method, path, description, public: isPublic, tag }: Documen
     ...COMMON,
     ...GUARDED,
     ...(description.body || description.query ? (['invalid_body'] as const) : []),
-    ...(method === 'GET' || method === 'DELETE' ? [] : (['invalid_json'] as const)),
+    ...(method === 'GET' || method === 'DELETE' ? [] : (['invalid_json', 'body_too_large'] as const)),
     ...(description.errors ?? []),
   ];
   return {
@@ -107,42 +110,72 @@ function operation({ method, path, description, public: isPublic, tag }: Documen
     tags: [tag],
     operationId: `${method.toLowerCase()}${path.replaceAll(/[^A-Za-z0-9]+(\w?)/g, (_match, next: string) => next.toUpperCase())}`,
     security: isPublic ? [{}, { apiKey: [] }] : [{ apiKey: [] }],
-    parameters: [...pathParameters(path), ...queryParameters(description.query)],
+    parameters: [...pathParameters(path), ...parameters('query', description.query), ...parameters('header', description.headers)],
     ...(description.body
       ? { requestBody: { required: true, content: { 'application/json': { schema: jsonSchema(description.body, 'input') } } } }
       : {}),
-    responses: { 200: okResponse(description), ...errorResponses(errors) },
+    responses: { ...okResponses(description), ...errorResponses(errors, description) },
   };
 }
 
-function okResponse({ response, stream, text }: DocumentedRoute['description']): object {
-  if (text) return { description: 'OK', content: { 'text/plain': { schema: { type: 'string' } } } };
-  if (stream)
-    return {
-      description: `Server-sent events: ${stream === true ? 'task_id, chunk, end or error' : stream}.`,
-      content: { 'text/event-stream': { schema: { type: 'string' } } },
-    };
-  return { description: 'OK', content: { 'application/json': { schema: response ? jsonSchema(response, 'output') : {} } } };
+function okResponses(description: ApiDescription): Record<string, object> {
+  const content = contentOf(description);
+  const events = description.stream === undefined ? '' : ` Server-sent events: ${Object.keys(description.stream).join(', ')}.`;
+  const isRanged = description.errors?.includes('range_not_satisfiable');
+  return {
+    200: description.empty ? { description: 'OK.' } : { description: `OK.${events}`, content },
+    ...(description.accepted && { 202: { description: description.accepted } }),
+    ...(isRanged && { 206: { description: 'The bytes of the header Range.', content } }),
+  };
 }
 
-function errorResponses(codes: readonly ErrorCode[]): Record<string, object> {
+/** `x-events`: the schema of the data of each event, which is text for the type `string` and otherwise JSON. */
+function contentOf({ response, stream, text, file }: ApiDescription): Record<string, object> {
+  if (file) return { '*/*': { schema: {} } };
+  if (text) return { 'text/plain': { schema: { type: 'string' } } };
+  const events = Object.fromEntries(Object.entries(stream ?? {}).map(([event, schema]) => [event, jsonSchema(schema, 'output')]));
+  return {
+    ...((response !== undefined || stream === undefined) && {
+      'application/json': { schema: response ? jsonSchema(response, 'output') : {} },
+    }),
+    ...(stream && { 'text/event-stream': { schema: { type: 'string' }, 'x-events': events } }),
+  };
+}
+
+function errorResponses(codes: readonly ErrorCode[], { rpc, errorsAs = {} }: ApiDescription): Record<string, object> {
   const byStatus: Record<string, string[]> = {};
   for (const code of new Set(codes)) (byStatus[errorCatalogue[code].status] ??= []).push(code);
-  const content = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } };
+  for (const status of NOT_ARRIVED) byStatus[status] = ['invalid_request'];
+  for (const [status, names] of Object.entries(errorsAs)) (byStatus[status] ??= []).push(...names);
+  const described = [
+    ...Object.entries(byStatus).map(([status, names]) => [status, names.toSorted().join(', ')] as const),
+    ...Object.entries(rpc?.more ?? {}),
+  ];
   return Object.fromEntries(
-    Object.entries(byStatus).map(([status, names]) => [status, { description: names.toSorted().join(', '), content }]),
+    described.map(([status, description]) => [
+      status,
+      { description, content: { 'application/json': { schema: errorSchemaOf(Number(status), rpc) } } },
+    ]),
   );
+}
+
+/** Errors before and behind the routes of JSON-RPC have the common form. */
+function errorSchemaOf(status: number, rpc: ApiDescription['rpc']): object {
+  const common = { $ref: '#/components/schemas/Error' };
+  if (rpc === undefined) return common;
+  const schema = jsonSchema(rpc.error, 'output');
+  return status >= 500 || NOT_ARRIVED.includes(status) ? { anyOf: [schema, common] } : schema;
 }
 
 const pathParameters = (path: string): object[] =>
   [...path.matchAll(/:(\w+)|\*/g)].map(([, name]) => ({ name: name ?? 'path', in: 'path', required: true, schema: { type: 'string' } }));
 
-function queryParameters(query: z.ZodObject | undefined): object[] {
-  if (!query) return [];
-  const schema = jsonSchema(query, 'input') as { properties?: Record<string, object>; required?: string[] };
+function parameters(place: 'query' | 'header', described: z.ZodObject | undefined): object[] {
+  if (!described) return [];
+  const schema = jsonSchema(described, 'input') as { properties?: Record<string, object>; required?: string[] };
   return Object.entries(schema.properties ?? {}).map(([name, property]) => ({
     name,
-    in: 'query',
+    in: place,
     required: schema.required?.includes(name) ?? false,
     schema: property,
   }));

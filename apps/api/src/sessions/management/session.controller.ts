@@ -14,6 +14,7 @@ import {
   sessionViewSchema,
 } from '@palestra/protocol/schemas';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import {
   type ErrorCode,
   type ForkSession,
@@ -36,6 +37,7 @@ import { SessionService } from './session.service.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 const NOT_FOUND: ErrorCode[] = ['session_not_found'];
+const lastEventHeader = z.object({ 'last-event-id': z.string().optional() });
 /** Errors of opening an episode. */
 const OPENING: ErrorCode[] = [
   'deployment_not_found',
@@ -133,7 +135,8 @@ export class SessionController {
     summary:
       'What happens to a session, live; resumes by Last-Event-ID. With its calls over one WebSocket: `/v1/sessions/{sid}/socket`, docs/sessions.md',
     query: sessionEventsQuerySchema,
-    stream: 'session (a session), call (a call, when it begins and when it ends), end (a session)',
+    stream: { session: sessionViewSchema, call: sessionCallSchema, end: sessionViewSchema },
+    headers: lastEventHeader,
     errors: [...NOT_FOUND, 'limit_reached'],
   })
   async follow(

@@ -1,6 +1,7 @@
 import type { ErrorCode } from '@palestra/protocol';
 import { z } from 'zod';
 import type { DocumentedRoute } from '../../platform/http/openapi.ts';
+import { rpcAnswerSchema, rpcRequestSchema } from '../http/json-rpc.schema.ts';
 
 /**
  * The OpenEnv routes of the OpenAPI document. libs/openenv checks the bodies, with the error texts of OpenEnv's own server. Sockets are in
@@ -16,7 +17,6 @@ const reply = z.object({
 const resetBody = z.looseObject({ seed: z.int().min(0).nullish(), episode_id: z.string().max(255).nullish() });
 const stepBody = z.looseObject({ action: anyObject, timeout_s: z.number().nullish(), request_id: z.string().max(255).nullish() });
 const split = z.object({ split: z.string() });
-const rpc = z.object({ jsonrpc: z.literal('2.0'), method: z.string(), params: anyObject.optional(), id: z.unknown().optional() });
 
 const LOOKUP: ErrorCode[] = ['deployment_not_found', 'environment_starting', 'backend_unreachable', 'backend_timeout', 'backend_invalid'];
 const TASKS: ErrorCode[] = [...LOOKUP, 'unknown_variant', 'invalid_split', 'invalid_index', 'invalid_index_range', 'tasks_not_listable'];
@@ -33,8 +33,8 @@ const OPENENV: [method: string, path: string, summary: string, description?: Par
   [
     'POST',
     '/mcp',
-    "OpenEnv's JSON-RPC: tools, and sessions that sockets attach to; errors are JSON-RPC errors",
-    { body: rpc, response: anyObject },
+    "OpenEnv's JSON-RPC: tools, and sessions that sockets attach to; errors of a message are JSON-RPC errors with status 200",
+    { body: rpcRequestSchema, response: rpcAnswerSchema },
   ],
   ['GET', '/list_environments', 'Its names', { response: z.array(z.string()) }],
   ['GET', '/:variant/splits', 'Splits', { response: z.array(anyObject), errors: TASKS }],

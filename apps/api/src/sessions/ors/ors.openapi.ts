@@ -1,5 +1,5 @@
 import { type OrsRoute, orsRoutes } from '@palestra/ors/server';
-import { type ErrorCode, SPLIT_TYPES } from '@palestra/protocol';
+import { CALL_FAILURES, type ErrorCode, SPLIT_TYPES } from '@palestra/protocol';
 import { z } from 'zod';
 import type { DocumentedRoute } from '../../platform/http/openapi.ts';
 
@@ -13,21 +13,72 @@ const tools = z.looseObject({
 });
 const sid = z.object({ sid: z.string() });
 
+/** Request headers. Text in `describe` is in the document. */
+const failureHeader = {
+  'x-palestra-failure': z
+    .string()
+    .optional()
+    .describe('Any value: a stream that fails ends with the event `failure`, which has a code, in place of `error`.'),
+};
+const reservation = z.object({
+  'x-deployment': z.string().optional().describe('`owner/name` of the environment.'),
+  'x-secrets': z.string().optional().describe('Base64 of JSON. With it the request waits for a slot.'),
+  'x-palestra-queue': z.string().optional().describe('Any value: the request waits for a slot, and events `queue` report its position.'),
+  ...failureHeader,
+});
+const callHeaders = z.object({
+  'x-session-id': z.string(),
+  'idempotency-key': z.string().optional().describe('A new id of 16 to 128 characters. Requests with the same one are one call.'),
+  ...failureHeader,
+});
+
+/** Data of the events of a stream. */
+const failure = z.object({
+  code: z.string().nullable().describe('Of the error catalogue; null: the tool raised an error.'),
+  status: z.int(),
+  failure_class: z.enum(CALL_FAILURES),
+  retryable: z.boolean(),
+  detail: z.string(),
+});
+const position = z.object({
+  position: z.int().min(1).describe('1 is the next one.'),
+  waiting: z.int().describe('Number of waiting sessions.'),
+  estimated_wait_s: z.int().nullable().describe('Seconds; null while there is no estimate.'),
+});
+const reservationEvents = {
+  task_id: z.string().describe('The session id.'),
+  queue: position,
+  end: z.string().describe('Empty: the session has a slot.'),
+  error: z.string(),
+  failure,
+};
+const callEvents = {
+  task_id: z.string().describe('The id with which the call can be resumed.'),
+  chunk: z.string().describe('A piece of the JSON text of the result.'),
+  end: z.string().describe('The last piece of the JSON text of the result.'),
+  error: z.string(),
+  failure,
+};
+
 interface Entry {
   summary: string;
   body?: z.ZodType;
   response?: z.ZodType;
   errors?: ErrorCode[];
-  stream?: boolean;
+  stream?: Record<string, z.ZodType>;
+  headers?: z.ZodObject;
 }
 
+/** Why a session has ended. */
+const ENDED: ErrorCode[] = ['session_deleted', 'session_expired', 'session_lost', 'session_diverged'];
 const SESSION: ErrorCode[] = [
   'session_id_required',
   'session_not_found',
-  'session_deleted',
-  'session_expired',
-  'session_lost',
+  'session_moved',
   'setup_failed',
+  'setup_timeout',
+  'environment_failed',
+  ...ENDED,
 ];
 const LOOKUP: ErrorCode[] = ['deployment_not_found', 'unknown_variant', 'backend_unreachable', 'backend_timeout', 'backend_invalid'];
 
@@ -68,8 +119,9 @@ const entries: Record<OrsRoute['operation'], Entry> = {
   createSession: {
     summary: 'Reserve a session id',
     body: z.object({ env: z.record(z.string(), z.string()).optional(), task_id: z.string().optional() }),
-    stream: true,
-    errors: ['deployment_not_found', 'secrets_invalid', 'override_not_allowed', 'capacity_exhausted'],
+    headers: reservation,
+    stream: reservationEvents,
+    errors: ['deployment_not_found', 'secrets_invalid', 'override_not_allowed', 'capacity_exhausted', 'limit_reached', ...ENDED],
   },
   create: {
     summary: 'Open an episode: task_spec, or split and index',
@@ -81,7 +133,22 @@ const entries: Record<OrsRoute['operation'], Entry> = {
       toolset_name: z.string().optional(),
     }),
     response: sid,
-    errors: [...LOOKUP, 'session_id_required', 'session_exists', 'invalid_split', 'invalid_index', 'unknown_toolset', 'environment_failed'],
+    errors: [
+      ...LOOKUP,
+      ...ENDED,
+      'session_id_required',
+      'session_exists',
+      'session_moved',
+      'secrets_invalid',
+      'capacity_exhausted',
+      'limit_reached',
+      'environment_starting',
+      'invalid_split',
+      'invalid_index',
+      'unknown_toolset',
+      'setup_timeout',
+      'environment_failed',
+    ],
   },
   prompt: { summary: 'Prompt of the episode, as blocks', response: z.array(block), errors: SESSION },
   messages: {
@@ -93,21 +160,23 @@ const entries: Record<OrsRoute['operation'], Entry> = {
   call: {
     summary: 'Run a tool once; a repeat with its task_id replays the result',
     body: z.object({ name: z.string(), input: anyObject, task_id: z.string().optional() }),
-    stream: true,
+    headers: callHeaders,
+    stream: callEvents,
     errors: SESSION,
   },
   scoreGroup: {
     summary: 'Comparative rewards of several trajectories',
     body: z.object({ candidates: z.array(anyObject), task_id: z.string().optional() }),
-    stream: true,
+    headers: callHeaders.omit({ 'idempotency-key': true }),
+    stream: callEvents,
     errors: [...SESSION, 'score_group_unsupported'],
   },
   ping: {
     summary: 'Keep the session alive',
     response: z.object({ status: z.literal('ok') }),
-    errors: ['session_id_required', 'session_not_found', 'session_deleted'],
+    errors: ['session_id_required', 'session_not_found', 'session_moved', ...ENDED],
   },
-  delete: { summary: 'End the session; idempotent', response: sid, errors: ['session_id_required'] },
+  delete: { summary: 'End the session; idempotent', response: sid, errors: ['session_id_required', 'session_moved'] },
   createSandbox: { summary: 'Sandboxes are not hosted yet', body: anyObject, errors: ['environment_not_found', 'not_available'] },
   run: { summary: 'Sandboxes are not hosted yet', body: anyObject, errors: SESSION },
 };

@@ -51,12 +51,19 @@ function urlsOf({ path, scoped }: OrsRoute): string[] {
   return scoped ? [path, `/:env${path}`, `/:owner/:env${path}`] : [path];
 }
 
-/** Waits for a slot only with `X-Secrets`, which clients send for an episode and not for discovery (docs/reference/ors.md#lifecycle). */
+/**
+ * Waits for a slot only with `X-Palestra-Queue`, or with `X-Secrets`, which the official client sends for an episode and not for discovery
+ * (docs/reference/ors.md#lifecycle).
+ */
 async function reserve(request: FastifyRequest, reply: FastifyReply, ors: OrsRequest, { server, routing }: OrsContext): Promise<void> {
+  const showPosition = header(request, 'x-palestra-queue') !== null;
   const { sid, clientSid } = await server.createSession(ors);
   const admit: Admit = (signal, onPosition) => routing.engine.admit(ors.caller, sid, signal, onPosition);
-  await streamReservation(reply, clientSid, ors.secrets === null ? null : admit, header(request, 'x-palestra-queue') !== null);
+  const waits = showPosition || ors.secrets !== null;
+  await streamReservation(reply, clientSid, { admit: waits ? admit : null, showPosition, hasFailureEvents: hasFailureEvents(request) });
 }
+
+const hasFailureEvents = (request: FastifyRequest): boolean => header(request, 'x-palestra-failure') !== null;
 
 async function refuseMethod(): Promise<never> {
   throw new PalestraError('method_not_allowed');
@@ -74,9 +81,12 @@ async function handle(route: OrsRoute, request: FastifyRequest, reply: FastifyRe
     case 'createSession':
       return reserve(request, reply, ors, options);
     case 'call':
-      return streamCall(request, reply, await server.call(ors), { holdForRefusalMs: 0 });
+      return streamCall(request, reply, await server.call(ors), { holdForRefusalMs: 0, hasFailureEvents: hasFailureEvents(request) });
     case 'scoreGroup':
-      return streamCall(request, reply, await server.scoreGroup(ors), { holdForRefusalMs: SCORE_GROUP_HOLD_MS });
+      return streamCall(request, reply, await server.scoreGroup(ors), {
+        holdForRefusalMs: SCORE_GROUP_HOLD_MS,
+        hasFailureEvents: hasFailureEvents(request),
+      });
     case 'create':
       return create(request, reply, ors, options);
     default:

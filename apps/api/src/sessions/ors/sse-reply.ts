@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { encodeSseEvent, encodeSseHeartbeat, encodeSseResult, SSE_HEADERS, SSE_HEARTBEAT_MS } from '@palestra/kit/sse';
-import { PalestraError } from '@palestra/protocol';
+import { classifyCode, PalestraError } from '@palestra/protocol';
 import { type CallOutcome, errorOfOutcome, type OpenCall, type QueuePosition } from '@palestra/session';
 import { onDelivery } from '../http/delivery.ts';
 import { CALL_HEADER, FORWARDED } from '../http/forwarder.ts';
@@ -13,11 +13,21 @@ const QUEUE_HOLD_MS = 10_000;
 /** Waits for a slot of the session. Calls `onPosition` whenever the client's position in the queue changes. */
 export type Admit = (signal: AbortSignal, onPosition: (position: QueuePosition) => void) => Promise<void>;
 
+export interface ReservationOptions {
+  /** null: the client does not wait for a slot. */
+  admit: Admit | null;
+  /** Events `queue` with the position of the client. */
+  showPosition: boolean;
+  /** See `StreamOptions`. */
+  hasFailureEvents: boolean;
+}
+
 /**
- * Sends the SID as `task_id`, then an empty `end` when the session has a slot. A waiting client gets heartbeats, and with `showPosition` events
- * `queue` with its position. A client that leaves gets no slot until it returns with its SID.
+ * Sends the SID as `task_id`, then an empty `end` when the session has a slot. A waiting client gets heartbeats. A client that leaves gets no
+ * slot until it returns with its SID.
  */
-export async function streamReservation(reply: FastifyReply, sid: string, admit: Admit | null, showPosition: boolean): Promise<void> {
+export async function streamReservation(reply: FastifyReply, sid: string, options: ReservationOptions): Promise<void> {
+  const { admit, showPosition, hasFailureEvents } = options;
   const stream = reply.raw;
   const head = encodeSseEvent('task_id', sid);
   let opened = false;
@@ -48,8 +58,9 @@ export async function streamReservation(reply: FastifyReply, sid: string, admit:
       open();
       // Cut the connection, so that the client returns with its SID, to another process.
       if (error instanceof PalestraError && error.code === 'shutting_down') stream.destroy();
+      const known = error instanceof PalestraError ? error : new PalestraError('internal_error');
       // Too late for a status. The message contains the words by which clients decide to retry.
-      if (!stream.destroyed) stream.end(encodeSseEvent('error', error instanceof PalestraError ? error.message : 'Internal Server Error'));
+      if (!stream.destroyed) stream.end(hasFailureEvents ? encodeFailure(failureOf(known)) : encodeSseEvent('error', known.message));
       return;
     } finally {
       clearTimeout(opening);
@@ -68,6 +79,8 @@ const positionText = ({ position, waiting, estimatedWaitMs }: QueuePosition): st
 export interface StreamOptions {
   /** How long to wait, before the stream opens, for a refusal that must be an HTTP status; 0 for not at all. */
   holdForRefusalMs: number;
+  /** A stream that fails ends with `failure` and its code (docs/sessions.md#failures-in-event-streams) in place of `error`. */
+  hasFailureEvents: boolean;
 }
 
 /** Streams a call: its task id before the tool runs, heartbeats while it runs, then its outcome. */
@@ -94,13 +107,32 @@ export async function streamCall(request: FastifyRequest, reply: FastifyReply, c
   const heartbeat = setInterval(() => stream.write(encodeSseHeartbeat(new Date())), SSE_HEARTBEAT_MS);
   const outcome = await call.outcome();
   clearInterval(heartbeat);
-  stream.end(encodeOutcome(outcome));
+  stream.end(encodeOutcome(outcome, options.hasFailureEvents));
 }
 
-function encodeOutcome(outcome: CallOutcome): string {
+function encodeOutcome(outcome: CallOutcome, hasFailureEvents: boolean): string {
   if (outcome.type === 'result') return encodeSseResult(outcome.text);
+  if (hasFailureEvents)
+    return encodeFailure(outcome.type === 'tool_failed' ? toolFailure(outcome.message) : failureOf(errorOfOutcome(outcome)));
   return encodeSseEvent('error', outcome.type === 'tool_failed' ? outcome.message : outcome.detail);
 }
+
+/** The data of an event `failure`. `code` is null for a tool that raised an error. */
+interface Failure {
+  code: string | null;
+  status: number;
+  failure_class: string;
+  retryable: boolean;
+  detail: string;
+}
+
+const toolFailure = (detail: string): Failure => ({ code: null, status: 500, failure_class: 'environment', retryable: false, detail });
+
+function failureOf({ code, status, retryable, message }: PalestraError): Failure {
+  return { code, status, failure_class: classifyCode(code), retryable, detail: message };
+}
+
+const encodeFailure = (failure: Failure): string => encodeSseEvent('failure', JSON.stringify(failure));
 
 function within<T>(work: Promise<T>, limitMs: number): Promise<T | null> {
   return new Promise((resolve, reject) => {
