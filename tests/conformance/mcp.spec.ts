@@ -1,13 +1,15 @@
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { PalestraClient, type Session } from '@palestra/client';
 import { type RunningServer, serve } from '@palestra/environment-kit';
+import { freePort } from '@palestra/hosting';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { gallery } from '../integration/protocols/mcp.world.ts';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 import { type McpPython, mcpPython, playMcp, startCounter } from './support/mcp.ts';
-import { pythonFolder } from './support/python.ts';
+import { pythonFolder, run } from './support/python.ts';
 
 /** The official Python package of MCP, 1.x and 2.x: its clients play environments of ours, its servers are environments of ours. */
 const PACKAGES: [string, McpPython][] = [
@@ -20,7 +22,10 @@ let palestra: Palestra;
 let upstream: RunningServer;
 
 beforeAll(async () => {
-  [palestra, upstream] = await Promise.all([startPalestra({ env: { PALESTRA_ALLOW_COMMANDS: '1' } }), serve([gallery])]);
+  [palestra, upstream] = await Promise.all([
+    startPalestra({ env: { PALESTRA_ALLOW_COMMANDS: '1', PALESTRA_BUNDLED_ENVIRONMENTS: '1' } }),
+    serve([gallery]),
+  ]);
   await register('gallery', { kind: 'remote', url: upstream.url });
 });
 afterAll(async () => {
@@ -72,6 +77,47 @@ describe.each(PACKAGES)('the client of %s', (_name, python) => {
     const session = () => asked('GET', `/v1/sessions/${seen.task['palestra/session_id']}`);
     // The ledger of the last call may be written a moment after the session has ended.
     await expect.poll(session).toMatchObject({ state: 'closed', failure_class: 'ok', total_reward: 1 });
+  });
+});
+
+/** The block of docs/mcp.md that begins with this comment, as a file. */
+function snippetOf(comment: string, edit: (code: string) => string = (code) => code): string {
+  const text = readFileSync(path.resolve(import.meta.dirname, '../../docs/mcp.md'), 'utf8');
+  const block = new RegExp(`\`\`\`python\\n(# ${comment}\\n[^]*?)\`\`\``).exec(text);
+  const folder = mkdtempSync(path.join(tmpdir(), 'palestra-mcp-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = path.join(folder, 'snippet.py');
+  writeFileSync(file, edit(block![1]!));
+  return file;
+}
+
+describe('the snippets of docs/mcp.md', () => {
+  test.each(PACKAGES)('%s: the client prints the prompt, the tools and the reward', async (name, python) => {
+    const env = { OPENREWARD_URL: palestra.url, OPENREWARD_API_KEY: palestra.apiKey };
+    const finished = await run(mcpPython(python), [snippetOf(name)], { env });
+    expect(finished.code, finished.output).toBe(0);
+    expect(finished.stdout).toBe("Task 5: call echo with any text.\n['echo']\nhello 0.1\n");
+  });
+
+  test('mcp 2.x: the server gives its reward', async () => {
+    const port = await freePort();
+    const file = snippetOf('server of mcp 2.x', (code) => code.replace('port=9000', `port=${port}`));
+    const child = spawn(mcpPython('PALESTRA_PYTHON_MCP2'), [file], { stdio: 'ignore' });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const url = `http://127.0.0.1:${port}/mcp`;
+    await expect
+      .poll(() =>
+        fetch(url).then(
+          () => true,
+          () => false,
+        ),
+      )
+      .toBe(true);
+    await register('quiz', { kind: 'mcp', url });
+    const session = await open('quiz');
+    expect(await session.prompt()).toMatchObject([{ text: 'What is six times seven?' }]);
+    expect(await session.call('submit', { answer: '42' })).toMatchObject({ reward: 1, finished: true, blocks: [{ text: 'submitted' }] });
+    await session.close();
   });
 });
 
