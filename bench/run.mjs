@@ -5,6 +5,7 @@
 import { writeFileSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
+import { benchClient, benchClientMemory } from './client.mjs';
 import { benchDiscovery } from './discovery.mjs';
 import { benchDisk } from './disk.mjs';
 import { benchExport } from './export.mjs';
@@ -33,6 +34,8 @@ const onStore = (bench) => () => bench(store);
 const benches = {
   sessions: [withPython(benchSessions), "episodes of the ORS client, alternating with the SDK's server and a bare route of Nest"],
   through: [withPython(benchThrough), "episodes on the SDK's server through Palestra, alternating with the same directly"],
+  client: [onPalestra(benchClient), 'episodes by @palestra/client, alternating with the same requests by undici alone'],
+  'client-memory': [benchClientMemory, 'a million messages recorded by @palestra/client'],
   openenv: [onPalestra(benchOpenEnv), "steps over 64 sockets, alternating with OpenEnv's own server and a bare echo"],
   'openenv-scaling': [onPalestra(benchOpenEnvScaling), 'sessions of one step that all open at once'],
   'openenv-idle': [onPalestra(benchOpenEnvIdle), 'resident memory of a service before and with idle sockets'],

@@ -6,10 +6,10 @@ import { time } from './processes.mjs';
 const rounds = Number(process.env.PALESTRA_BENCH_ROUNDS ?? 3);
 const seconds = Number(process.env.PALESTRA_BENCH_SECONDS ?? 5);
 
-/** One run of load.mjs: `side` is { port, headers, sessions }. Throws if a request failed. */
-export async function load(side, duration) {
+/** One run of load.mjs or of `script`: `side` is { port, headers, sessions, script }. Throws if a request failed. */
+export async function load({ script = 'load.mjs', ...side }, duration) {
   const given = JSON.stringify({ ...side, seconds: duration });
-  const { stdout } = await time(process.execPath, [path.join(import.meta.dirname, '../load.mjs'), given]);
+  const { stdout } = await time(process.execPath, [path.join(import.meta.dirname, '..', script), given]);
   const round = JSON.parse(stdout);
   if (round.failures > 0) throw new Error(`${round.failures} requests failed, the first with:\n${round.firstFailure}`);
   return round;

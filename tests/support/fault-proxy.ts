@@ -10,6 +10,10 @@ export interface FaultProxyOptions {
   /** Shares of connections, from 0 to 1. */
   cut?: number;
   stall?: number;
+  /** A request of the connection is answered with 429, 502 or 503 and does not reach a replica. */
+  refuse?: number;
+  /** A response of the connection, which the replica believes delivered, is replaced by 502. */
+  replace?: number;
   /** Share of requests to duplicate. */
   duplicate?: number;
   /** 0: any free port. */
@@ -19,7 +23,7 @@ export interface FaultProxyOptions {
 export interface FaultProxy {
   url: string;
   port: number;
-  counts: { connections: number; cut: number; stalled: number; duplicated: number };
+  counts: { connections: number; cut: number; stalled: number; refused: number; replaced: number; duplicated: number };
   /** Stops causing faults. */
   calm(): void;
   close(): Promise<void>;
@@ -27,15 +31,34 @@ export interface FaultProxy {
 
 /** A stalled connection is cut after this time. */
 const STALL_MS = 1_500;
+/** How long a replica may write a response that is replaced. */
+const REPLACED_MS = 2_000;
 /** Faults happen after this many bytes of answers: within the first few requests of a connection. */
 const STRIKE_WITHIN_BYTES = 3_000;
 /** Requests that may be duplicated. A second `/create` may not, because the contract refuses it. */
 const REPEATABLE = /^POST \/(ping|delete|delete_session) |^POST [^ ]*\/?call [^]*"task_id":/;
 
-/** A TCP proxy in front of several replicas, round robin, that cuts, stalls and duplicates. */
+/** What the proxy answers in the place of a replica. */
+const REFUSALS = ['429 Too Many Requests', '502 Bad Gateway', '503 Service Unavailable'];
+const answerOf = (status: string): string =>
+  `HTTP/1.1 ${status}\r\nContent-Type: text/html\r\nContent-Length: 4\r\nConnection: close\r\n\r\n<h1>`;
+const isStart = (data: Buffer, ...beginnings: string[]): boolean =>
+  beginnings.some((text) => data.subarray(0, text.length).toString('latin1') === text);
+
+/** The fault of a connection, by a random number from 0 to 1. */
+function faultAt(options: FaultProxyOptions, fate: number): 'cut' | 'stall' | 'refuse' | 'replace' | null {
+  let end = 0;
+  for (const kind of ['cut', 'stall', 'refuse', 'replace'] as const) {
+    end += options[kind] ?? 0;
+    if (fate < end) return kind;
+  }
+  return null;
+}
+
+/** A TCP proxy in front of several replicas, round robin, that cuts, stalls, refuses, replaces and duplicates. */
 export async function startFaultProxy(options: FaultProxyOptions): Promise<FaultProxy> {
   const random = randomOf(options.seed ?? 1);
-  const counts = { connections: 0, cut: 0, stalled: 0, duplicated: 0 };
+  const counts = { connections: 0, cut: 0, stalled: 0, refused: 0, replaced: 0, duplicated: 0 };
   const sockets = new Set<net.Socket>();
   let calm = false;
   let turn = 0;
@@ -79,8 +102,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     const upstream = await connect();
     if (upstream === null) return void client.resetAndDestroy();
     const [fate, strike, reset] = [random(), Math.floor(random() * STRIKE_WITHIN_BYTES), random() < 0.5];
-    const cuts = fate < (options.cut ?? 0);
-    const stalls = !cuts && fate < (options.cut ?? 0) + (options.stall ?? 0);
+    const fault = faultAt(options, fate);
     let answered = 0;
     const end = () => {
       if (reset) {
@@ -92,14 +114,26 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
       }
     };
     client.on('data', (data) => {
+      if (client.writableEnded) return;
+      if (!calm && fault === 'refuse' && answered >= strike && isStart(data, 'POST ', 'GET ', 'DELETE ')) {
+        counts.refused += 1;
+        client.end(answerOf(REFUSALS[counts.refused % REFUSALS.length]!));
+        return void upstream.destroy();
+      }
       upstream.write(data);
       if (!calm && random() < (options.duplicate ?? 0) && REPEATABLE.test(data.toString('latin1'))) void repeat(data);
     });
     upstream.on('data', (data) => {
       answered += data.length;
-      if (calm || answered < strike || !(cuts || stalls)) return void client.write(data);
+      if (fault === 'replace' && client.writableEnded) return;
+      if (calm || answered < strike || fault === null || fault === 'refuse') return void client.write(data);
       if (client.destroyed) return;
-      if (cuts) {
+      if (fault === 'replace') {
+        if (!isStart(data, 'HTTP/1.1 ')) return void client.write(data);
+        counts.replaced += 1;
+        return void client.end(answerOf('502 Bad Gateway'));
+      }
+      if (fault === 'cut') {
         counts.cut += 1;
         // Part of the data may have passed.
         client.write(data.subarray(0, Math.max(0, data.length - (answered - strike))), end);
@@ -110,7 +144,11 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
     });
     client.on('end', () => upstream.end());
     upstream.on('end', () => client.end());
-    client.on('close', () => upstream.destroy());
+    client.on('close', () => {
+      // The replica must believe that the client has read the response.
+      if (fault === 'replace' && client.writableEnded) setTimeout(() => upstream.destroy(), REPLACED_MS).unref();
+      else upstream.destroy();
+    });
     upstream.on('close', () => client.destroy());
     client.resume();
   }

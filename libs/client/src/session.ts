@@ -14,7 +14,7 @@ import {
 } from '@palestra/protocol';
 import type { Connection } from './connection.ts';
 import { ConnectionError, PalestraApiError, SessionTerminatedError, ToolCallError, ToolFailedError } from './errors.ts';
-import { mayHaveRun, noRetry, requestRetry, withRetry } from './retry.ts';
+import { closeRetry, mayHaveRun, requestRetry, withRetry } from './retry.ts';
 
 export interface SessionOptions {
   /** `owner/name`, or a name in the caller's namespace. */
@@ -225,7 +225,7 @@ export class Session implements AsyncDisposable {
     const paths = this.#reserved ? ['/delete', '/delete_session'] : ['/delete'];
     // Without the caller's signal: an aborted caller must release its slot, too.
     for (const path of paths)
-      await this.#connection.json({ method: 'POST', path, headers, deadlineMs: 10_000, retry: noRetry }).catch(() => {});
+      await this.#connection.json({ method: 'POST', path, headers, deadlineMs: 10_000, retry: closeRetry }).catch(() => {});
   }
 
   #startPings(intervalMs: number): void {
