@@ -114,6 +114,7 @@ test('loses the session of a server that dies during a call, without a reward', 
   await expect.poll(begun).toBe('step');
   await pause(500);
   await server.stop();
-  expect(await running).toMatchObject({ name: 'ToolFailedError', message: expect.stringContaining('Session lost') });
+  const lost = { name: 'SessionTerminatedError', code: 'session_lost', failureClass: 'infrastructure' };
+  expect(await running).toMatchObject({ ...lost, message: expect.stringContaining('Session lost') });
   await expect.poll(() => client.sessions.get(session.sid)).toMatchObject({ state: 'lost', failure_class: 'infrastructure' });
 });

@@ -122,6 +122,44 @@ describe('sessions', () => {
   });
 });
 
+describe('a download', () => {
+  const file = Array.from({ length: 300 }, (_, index) => String.fromCharCode(97 + (index % 26))).join('');
+  const read = async (client: PalestraClient) => {
+    let text = '';
+    for await (const bytes of await client.rolloutExports.download('e', 'f')) text += Buffer.from(bytes).toString();
+    return text;
+  };
+
+  test('continues at the first missing byte', async () => {
+    const ranges: (string | undefined)[] = [];
+    const client = await clientOf((_path, _body, response, { headers: { range } }) => {
+      ranges.push(range);
+      const start = range === undefined ? 0 : Number(/\d+/.exec(range)![0]);
+      response.writeHead(range === undefined ? 200 : 206, { 'content-length': file.length - start });
+      if (ranges.length > 2) return void response.end(file.slice(start));
+      response.write(file.slice(start, start + 100), () => setTimeout(() => response.destroy(), 20));
+    });
+    expect(await read(client)).toBe(file);
+    expect(ranges).toEqual([undefined, 'bytes=100-', 'bytes=200-']);
+  });
+
+  test('fails where the server cannot continue, and when no byte comes any more', async () => {
+    const whole = await clientOf((_path, _body, response) => {
+      response.writeHead(200, { 'content-length': file.length }).write(file.slice(0, 100), () => setTimeout(() => response.destroy(), 20));
+    });
+    await expect(read(whole)).rejects.toMatchObject({ retryable: false, message: expect.stringContaining('after 100 bytes') });
+    let requests = 0;
+    const empty = await clientOf((_path, _body, response, { headers: { range } }) => {
+      requests += 1;
+      response.writeHead(range === undefined ? 200 : 206, { 'content-length': 200 });
+      response.write(range === undefined ? file.slice(0, 100) : '', () => setTimeout(() => response.destroy(), 5));
+      response.flushHeaders();
+    });
+    await expect(read(empty)).rejects.toMatchObject({ name: 'ConnectionError' });
+    expect(requests).toBeLessThan(20);
+  });
+});
+
 test('uploads are retried after 503 until all events are stored', async () => {
   let requests = 0;
   const client = await clientOf((_path, _body, response) => {

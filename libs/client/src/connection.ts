@@ -1,6 +1,6 @@
 import { createTransport, type TransportOptions } from '#transport';
 import { parseJson, stringifyJson, type JsonValue } from '@palestra/protocol';
-import { retryAfterMs } from '@palestra/kit';
+import { retryAfterMs, systemClock } from '@palestra/kit';
 import { SseParser } from '@palestra/kit/sse';
 import { ClientError, ConnectionError, PalestraApiError, ToolFailedError } from './errors.ts';
 import { RequestTimer } from './request-timer.ts';
@@ -135,6 +135,7 @@ export class Connection {
       } catch (error) {
         if (!(error instanceof ConnectionError) || fruitless >= requestRetry.retries) throw error;
       }
+      await systemClock.sleep(fruitless * requestRetry.minDelayMs, this.#signalOf(call));
       chunks = await withRetry(() => this.#openRest(call, received), call.retry ?? requestRetry, this.#signalOf(call));
     }
   }
@@ -175,32 +176,31 @@ export class Connection {
     const madeProgress = () => Date.now() - startedAt > PROGRESS_MS;
     const timer = this.#timer(call, STALL_MS);
     const pieces: string[] = [];
-    let hasEnded = false;
+    const seen = { hasEnded: false, failure: null as ClientError | null };
     try {
       // `x-palestra-failure`: a failure has its code (docs/sessions.md#failures-in-event-streams).
-      const answer = await this.#send(
-        { ...call, headers: { ...call.headers, accept: 'text/event-stream', 'x-palestra-failure': '1' } },
-        timer,
-      );
+      const headers = { ...call.headers, accept: 'text/event-stream', 'x-palestra-failure': '1' };
+      const answer = await this.#send({ ...call, headers }, timer);
       const parser = new SseParser();
-      for await (const bytes of answer.chunks()) {
+      // To the end of the body, also after the last event, so that the connection can be used again.
+      await answer.read((bytes) => {
         timer.touch();
         for (const { event, data } of parser.push(bytes)) {
           if (event === 'task_id') onTaskId?.(data);
           else if (event === 'queue') onQueue?.(data);
           else if (event === 'chunk' || event === 'end') pieces.push(data);
-          // To the end of the body, so that the connection can be used again.
-          if (event === 'end') hasEnded = true;
-          if (event === 'error') throw new ToolFailedError(data || 'the tool failed without a message');
-          if (event === 'failure') throw failureOf(data, isCall);
+          if (event === 'end') seen.hasEnded = true;
+          else if (event === 'error') seen.failure = new ToolFailedError(data || 'the tool failed without a message');
+          else if (event === 'failure') seen.failure = failureOf(data, isCall);
         }
-      }
-      if (!hasEnded) throw new ConnectionError(`${call.path}: the stream ended without a result`, madeProgress());
+      });
     } catch (error) {
-      if (!hasEnded) throw this.#toError(error, call, timer, madeProgress());
+      if (!seen.hasEnded && seen.failure === null) throw this.#toError(error, call, timer, madeProgress());
     } finally {
       timer.end();
     }
+    if (seen.failure !== null) throw seen.failure;
+    if (!seen.hasEnded) throw new ConnectionError(`${call.path}: the stream ended without a result`, madeProgress());
     return pieces.join('');
   }
 
@@ -238,7 +238,7 @@ export class Connection {
       method: call.method ?? 'GET',
       headers: { ...this.#headers, ...(text === undefined ? {} : { 'content-type': 'application/json' }), ...call.headers },
       body: text ?? bytes,
-      signal: timer.signal,
+      onAbort: (abort) => timer.onAbort(abort),
     });
     if (answer.status >= 300) throw await readError(answer);
     return answer;

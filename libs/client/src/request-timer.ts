@@ -1,11 +1,15 @@
 /**
- * The signal of one request: it aborts with a signal of the caller, or `timeoutMs` after the start or the last `touch`. Call `end`, which
- * frees the timer and the listeners. (`AbortSignal.any` keeps a request in memory as long as the caller's signal.)
+ * Aborts one request with a signal of the caller, or `timeoutMs` after the start or the last `touch`. Call `end`, which frees the timer and
+ * the listeners. (`AbortSignal.any` keeps a request in memory as long as the caller's signal.)
  */
 export class RequestTimer {
-  readonly #controller = new AbortController();
   readonly #signals: AbortSignal[];
-  readonly #abort = () => this.#controller.abort();
+  readonly #abort = () => {
+    this.#isAborted = true;
+    this.#listener();
+  };
+  #isAborted = false;
+  #listener: () => void = () => {};
   #timer: ReturnType<typeof setTimeout>;
   #touchedAt = Date.now();
   /** Whether the time passed. */
@@ -17,14 +21,16 @@ export class RequestTimer {
   ) {
     this.#signals = signals.filter((signal) => signal !== undefined);
     for (const signal of this.#signals) {
-      if (signal.aborted) this.#abort();
+      if (signal.aborted) this.#isAborted = true;
       else signal.addEventListener('abort', this.#abort);
     }
     this.#timer = setTimeout(() => this.#check(), timeoutMs);
   }
 
-  get signal(): AbortSignal {
-    return this.#controller.signal;
+  /** Sets what aborts the request. */
+  onAbort(listener: () => void): void {
+    this.#listener = listener;
+    if (this.#isAborted) listener();
   }
 
   /** Starts the time again. */

@@ -31,11 +31,21 @@ export const mayHaveRun = (error: unknown): boolean =>
  * Retries `attempt` after transient errors. Only for idempotent requests, or requests with an id that makes a repeat safe (task id,
  * event id). A 500 is never retried.
  */
-export function withRetry<T>(attempt: (number: number) => Promise<T>, policy: RetryPolicy, signal?: AbortSignal): Promise<T> {
+export async function withRetry<T>(attempt: () => Promise<T>, policy: RetryPolicy, signal?: AbortSignal): Promise<T> {
+  try {
+    return await attempt();
+  } catch (error) {
+    if (!isRetryable(error) || policy.retries === 0) throw error;
+    return retryAfter(error, attempt, policy, signal);
+  }
+}
+
+/** `first`: the error of the first attempt. */
+function retryAfter<T>(first: unknown, attempt: () => Promise<T>, policy: RetryPolicy, signal?: AbortSignal): Promise<T> {
   const startedAt = systemClock.now();
   const isStarting = ({ error }: RetryContext) =>
     error instanceof PalestraApiError && error.backendStarting && systemClock.now() - startedAt < MAX_STARTING_MS;
-  return pRetry(attempt, {
+  return pRetry((number) => (number === 1 ? Promise.reject(first) : attempt()), {
     retries: policy.retries,
     minTimeout: policy.minDelayMs,
     maxTimeout: policy.maxDelayMs,

@@ -70,7 +70,7 @@ export class Session implements AsyncDisposable {
   readonly #prefix: string;
   #pings: ReturnType<typeof setInterval> | null = null;
   #failedPings = 0;
-  #endedBy: SessionTerminatedError | null = null;
+  #ended: { detail: string; code: string | null } | null = null;
   #closing: Promise<void> | null = null;
 
   private constructor(connection: Connection, sid: string, options: Omit<SessionOptions, 'environment'> & { environment?: string }) {
@@ -201,25 +201,29 @@ export class Session implements AsyncDisposable {
   }
 
   #assertAlive(): void {
-    if (this.#endedBy) throw this.#endedBy;
+    if (this.#ended) throw this.#endError();
+  }
+
+  #endError(): SessionTerminatedError {
+    return new SessionTerminatedError(this.sid, this.#ended!.detail, this.#ended!.code);
   }
 
   /** A 410 on a session request is final: marks the session as ended. */
   async #translate(error: unknown): Promise<unknown> {
     if (error instanceof PalestraApiError && error.status === 410) {
       await this.#terminate(error.detail, error.code);
-      return this.#endedBy;
+      return this.#endError();
     }
     return error;
   }
 
   async #terminate(detail: string, code: string | null = null): Promise<void> {
-    this.#endedBy ??= new SessionTerminatedError(this.sid, detail, code);
+    this.#ended ??= { detail, code };
     await this.close();
   }
 
   async #close(detail: string): Promise<void> {
-    this.#endedBy ??= new SessionTerminatedError(this.sid, detail);
+    this.#ended ??= { detail, code: null };
     if (this.#pings) clearInterval(this.#pings);
     const headers = { 'x-session-id': this.sid };
     const paths = this.#reserved ? ['/delete', '/delete_session'] : ['/delete'];
@@ -259,7 +263,7 @@ async function reserveSid(connection: Connection, options: SessionOptions, secre
   const { onQueue } = options;
   const listeners = {
     onTaskId: (taskId: string) => void (sid = taskId),
-    ...(onQueue && { onQueue: (data: string) => onQueue(JSON.parse(data) as QueuePosition) }),
+    ...(onQueue && { onQueue: (data: string) => queueMicrotask(() => onQueue(JSON.parse(data) as QueuePosition)) }),
   };
   await connection.stream(call, listeners, false);
   if (sid === '') throw new ConnectionError('/create_session: the stream contained no session id');

@@ -5,7 +5,10 @@ export type TransportOptions = Record<never, never>;
 
 export function createTransport(_options: TransportOptions): Transport {
   return {
-    async send({ origin, path, method, headers, body, signal }) {
+    async send({ origin, path, method, headers, body, onAbort }) {
+      const controller = new AbortController();
+      onAbort(() => controller.abort());
+      const { signal } = controller;
       const options = { method, headers, signal, cache: 'no-store', credentials: 'omit', redirect: 'error' } as const;
       const response = await fetch(origin + path, { ...options, body: await bodyOf(body) }).catch((error: unknown) => {
         throw signal.aborted ? error : explain(error);
@@ -14,7 +17,10 @@ export function createTransport(_options: TransportOptions): Transport {
         status: response.status,
         header: (name) => response.headers.get(name),
         text: () => response.text(),
-        chunks: () => read(response),
+        read: async (onBytes) => {
+          for await (const bytes of chunksOf(response)) onBytes(bytes);
+        },
+        chunks: () => chunksOf(response),
       };
     },
     close: async () => {},
@@ -30,7 +36,7 @@ async function bodyOf(body: RequestBody | null): Promise<string | Blob | null> {
 }
 
 /** Safari's streams are no async iterables. */
-async function* read({ body }: Response): AsyncGenerator<Uint8Array> {
+async function* chunksOf({ body }: Response): AsyncGenerator<Uint8Array> {
   if (body === null) return;
   const reader = body.getReader();
   try {

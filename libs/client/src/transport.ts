@@ -7,16 +7,19 @@ export interface HttpRequest {
   method: string;
   headers: Record<string, string>;
   body: RequestBody | null;
-  signal: AbortSignal;
+  /** Calls the function if the request is to end before its response has. */
+  onAbort(abort: () => void): void;
 }
 
-/** The head of a response. Read its body once, by `text` or `chunks`. */
+/** The head of a response. Read its body once, by one of the methods, which reject if the connection breaks before the end. */
 export interface HttpAnswer {
   status: number;
   header(name: string): string | null;
   text(): Promise<string>;
-  /** Rejects if the connection breaks before the end. */
-  chunks(): AsyncIterable<Uint8Array>;
+  /** Calls `onBytes` with each piece as it arrives. Resolves at the end. */
+  read(onBytes: (bytes: Uint8Array) => void): Promise<void>;
+  /** Reads no faster than the caller. */
+  chunks(): AsyncGenerator<Uint8Array>;
 }
 
 /**
