@@ -18,9 +18,8 @@ const names = z.string().transform((text) =>
 );
 
 /** Origins of pages, such as `https://tools.example`. */
-const origins = names.pipe(
-  z.array(z.string().refine((text) => URL.canParse(text) && new URL(text).origin === text, 'must be origins, as in https://tools.example')),
-);
+const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text;
+const origins = names.refine((texts) => texts.every(isOrigin), 'must be origins by commas, as in https://tools.example');
 
 const privateUpstreams = z.string().transform((text, context): PrivateUpstreams => {
   if (text === '1' || text === 'true') return 'allowed';
