@@ -1,7 +1,7 @@
 // Records rollouts of 100 messages of 1 kB by `@palestra/client`, for client.mjs. Prints the seconds and the resident memory after each tenth.
 // Usage: node --expose-gc client-upload-load.mjs '{"url", "messages"}'
 import { PalestraClient } from '@palestra/client';
-import { words } from './support/uploads.mjs';
+import { words } from './support/events.mjs';
 
 const PER_ROLLOUT = 100;
 const { url, messages } = JSON.parse(process.argv[2]);

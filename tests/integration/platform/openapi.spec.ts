@@ -18,6 +18,19 @@ it('serves the document that is committed under docs/ (PALESTRA_WRITE_OPENAPI=1 
   expect(text).toBe(await readFile(FILE, 'utf8'));
 });
 
+it('describes every way to send a key', async () => {
+  const { body } = await server.request('GET', '/openapi.json');
+  const headers: Record<string, Record<string, string>> = {
+    apiKey: { 'x-api-key': server.apiKey },
+    bearer: { authorization: `Bearer ${server.apiKey}` },
+    basic: { authorization: `Basic ${Buffer.from(`key:${server.apiKey}`).toString('base64')}` },
+  };
+  expect(Object.keys(body.components.securitySchemes)).toEqual(Object.keys(headers));
+  expect(body.security).toEqual(Object.keys(headers).map((scheme) => ({ [scheme]: [] })));
+  for (const sent of Object.values(headers))
+    expect((await server.request('GET', '/v1/me', { headers: { 'x-api-key': '', ...sent } })).status).toBe(200);
+});
+
 it('describes the routes of every module and the responses of the router', async () => {
   const { body } = await server.request('GET', '/openapi.json');
   for (const route of [
@@ -34,6 +47,6 @@ it('describes the routes of every module and the responses of the router', async
   }
   for (const methods of Object.values<Record<string, { responses: object }>>(body.paths)) {
     for (const { responses } of Object.values(methods))
-      expect(Object.keys(responses)).toEqual(expect.arrayContaining(['200', '404', '405', '500']));
+      expect(Object.keys(responses)).toEqual(expect.arrayContaining(['200', '404', '405', '408', '429', '431', '500', '503']));
   }
 });

@@ -30,6 +30,14 @@ const COMMON: ErrorCode[] = [
 const NOT_ARRIVED = [408, 431];
 const GUARDED: ErrorCode[] = ['unauthorized', 'key_revoked', 'key_expired', 'scope_missing'];
 
+/** The ways to send a key that apps/api/src/platform/http/credentials.ts reads. */
+const securitySchemes = {
+  apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
+  bearer: { type: 'http', scheme: 'bearer' },
+  basic: { type: 'http', scheme: 'basic', description: 'The password is the key.' },
+};
+const KEY = Object.keys(securitySchemes).map((scheme) => ({ [scheme]: [] }));
+
 const errorSchema = {
   type: 'object',
   required: ['statusCode', 'code', 'message', 'detail'],
@@ -61,7 +69,8 @@ export function buildOpenApi(app: INestApplication, otherRoutes: readonly Docume
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     paths,
-    components: { schemas: { Error: errorSchema }, securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' } } },
+    security: KEY,
+    components: { schemas: { Error: errorSchema }, securitySchemes },
   };
 }
 
@@ -109,7 +118,7 @@ function operation({ method, path, description, public: isPublic, tag }: Documen
     summary: description.summary,
     tags: [tag],
     operationId: `${method.toLowerCase()}${path.replaceAll(/[^A-Za-z0-9]+(\w?)/g, (_match, next: string) => next.toUpperCase())}`,
-    security: isPublic ? [{}, { apiKey: [] }] : [{ apiKey: [] }],
+    ...(isPublic && { security: [{}, ...KEY] }),
     parameters: [...pathParameters(path), ...parameters('query', description.query), ...parameters('header', description.headers)],
     ...(description.body
       ? { requestBody: { required: true, content: { 'application/json': { schema: jsonSchema(description.body, 'input') } } } }
