@@ -117,8 +117,7 @@ export async function startFaultProxy(options: FaultProxyOptions): Promise<Fault
       if (client.writableEnded) return;
       if (!calm && fault === 'refuse' && answered >= strike && isStart(data, 'POST ', 'GET ', 'DELETE ')) {
         counts.refused += 1;
-        client.end(answerOf(REFUSALS[counts.refused % REFUSALS.length]!));
-        return void upstream.destroy();
+        return void client.end(answerOf(REFUSALS[counts.refused % REFUSALS.length]!));
       }
       upstream.write(data);
       if (!calm && random() < (options.duplicate ?? 0) && REPEATABLE.test(data.toString('latin1'))) void repeat(data);

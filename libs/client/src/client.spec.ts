@@ -123,6 +123,17 @@ describe('sessions', () => {
 });
 
 describe('a download', () => {
+  test('of more than a socket buffers is complete, and waits for its reader', async () => {
+    const large = Buffer.alloc(5_000_000, 'x');
+    const client = await clientOf((_path, _body, response) => void response.end(large));
+    let received = 0;
+    for await (const bytes of await client.rolloutExports.download('e', 'f')) {
+      received += bytes.length;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(received).toBe(large.length);
+  });
+
   const file = Array.from({ length: 300 }, (_, index) => String.fromCharCode(97 + (index % 26))).join('');
   const read = async (client: PalestraClient) => {
     let text = '';

@@ -75,7 +75,8 @@ class Exchange implements HttpAnswer, Dispatcher.DispatchHandler {
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, bytes: Uint8Array): void {
-    this.#onBytes(bytes);
+    // Undici delivers an empty piece after a pause.
+    if (bytes.length > 0) this.#onBytes(bytes);
   }
 
   onResponseEnd(): void {

@@ -9,12 +9,12 @@ import { sharedServer, type TestServer } from '../../support/server.ts';
  * The TypeScript client through a proxy that cuts and stalls connections, answers 429, 502 and 503 in the place of the service, and replaces
  * responses that the service believes delivered: it loses and duplicates nothing.
  */
-const EPISODES = 24;
+const EPISODES = 16;
 const AT_ONCE = 8;
 const CALLS = 4;
 const MESSAGES = 10;
 /** Of connections. */
-const FAULTS = { cut: 0.1, stall: 0.03, refuse: 0.07, replace: 0.07 };
+const FAULTS = { cut: 0.12, stall: 0.1, refuse: 0.12, replace: 0.12 };
 
 const runs = new Map<string, number>();
 const counted = defineEnvironment({
@@ -88,7 +88,7 @@ test('calls run once, events are stored once, and exports are complete', async (
   const seen = { cut: 0, stalled: 0, refused: 0, replaced: 0 };
   const played: (Played & { name: string; run: string })[] = [];
   // Until each fault has happened.
-  for (let round = 0; round < 10 && Object.values(seen).includes(0); round += 1) {
+  for (let round = 0; round < 6 && Object.values(seen).includes(0); round += 1) {
     const { proxy, client } = await throughFaults(round + 1);
     const run = `faults ${round}`;
     const names = Array.from({ length: EPISODES }, (_, episode) => `${round}/${episode}`);

@@ -23,7 +23,7 @@ export class AuditController {
   }
 
   @Get('export')
-  @Api({ summary: 'Audit log as JSON lines, oldest first', query: auditExportQuerySchema, text: true, errors: ['owner_required'] })
+  @Api({ summary: 'Audit log as JSON lines, oldest first', query: auditExportQuerySchema, file: true, errors: ['owner_required'] })
   @Header('content-type', 'application/x-ndjson; charset=utf-8')
   @Header('content-disposition', 'attachment; filename="audit.jsonl"')
   async export(@CurrentCaller() caller: Caller, @Query({ schema: auditExportQuerySchema }) query: AuditExportQuery) {
