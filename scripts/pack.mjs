@@ -26,7 +26,15 @@ function publishedManifest(workspace) {
   for (const [name, target] of Object.entries(manifest.exports)) {
     if (target[SOURCE_CONDITION]) manifest.exports[name] = { types: target.default.replace(/\.js$/, '.d.ts'), default: target.default };
   }
+  if (manifest.imports) manifest.imports = withoutSources(manifest.imports);
   return manifest;
+}
+
+/** Conditions, which may be nested, without that of the sources. */
+function withoutSources(target) {
+  if (typeof target === 'string') return target;
+  const conditions = Object.entries(target).filter(([condition]) => condition !== SOURCE_CONDITION);
+  return Object.fromEntries(conditions.map(([condition, inner]) => [condition, withoutSources(inner)]));
 }
 
 /** Whether a file of `dist` comes from a source that is there now and is no test. */
