@@ -1,5 +1,6 @@
 export { errorCatalogue, type ErrorCode, PalestraError } from './error-catalogue.ts';
 export { classifyCode } from './failure-class.ts';
+export { ORS_VERSION } from './ors-version.ts';
 export { MAX_JSON_DEPTH, JsonBounds } from './json-bounds.ts';
 export {
   type CauseClass,
@@ -101,6 +102,8 @@ export {
   type KeyScope,
   SPLIT_TYPES,
   type SplitType,
+  IMPORT_FORMATS,
+  type ImportFormat,
   ROLLOUT_EXPORT_FORMATS,
   type RolloutExportFormat,
   type TaskFileFormat,

@@ -172,6 +172,10 @@ export const ROLLOUT_EXPORT_FORMATS = [
 ] as const;
 export type RolloutExportFormat = (typeof ROLLOUT_EXPORT_FORMATS)[number];
 
+/** Formats of files with rollouts that `palestra rollouts import` reads. */
+export const IMPORT_FORMATS = ['openai', 'inspect', 'verifiers', 'palestra'] as const;
+export type ImportFormat = (typeof IMPORT_FORMATS)[number];
+
 /** Formats of task files. */
 export const TASK_FILE_FORMATS = ['jsonl', 'parquet'] as const;
 export type TaskFileFormat = (typeof TASK_FILE_FORMATS)[number];

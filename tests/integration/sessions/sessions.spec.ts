@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SseParser, type SseEvent } from '@palestra/kit/sse';
+import { VERSION } from '@palestra/protocol/version';
 import { InProcessBackend } from '../../../libs/session/src/in-process.fixture.ts';
 import { createDatabase } from '../../support/server.ts';
 import { type Replica, startReplica } from './sessions.world.ts';
@@ -70,7 +71,7 @@ async function opened(body: object = { split: 'train', index: 0 }, options?: Opt
 describe('refusals', () => {
   test('a missing or wrong key is 401 on every route but health and version', async () => {
     expect((await get('/health', { key: '' })).json()).toEqual({ status: 'ok' });
-    expect((await get('/version', { key: '' })).json()).toEqual({ version: '0.1.167', build_sha: null });
+    expect((await get('/version', { key: '' })).json()).toEqual({ version: `0.1.167+palestra.${VERSION}`, build_sha: null });
     for (const [method, path] of [
       ['GET', '/list_environments'],
       ['GET', '/tools'],

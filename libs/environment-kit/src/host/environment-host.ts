@@ -12,6 +12,7 @@ import {
 import type { Environment } from '../definition.ts';
 import { describeError } from './describe-error.ts';
 import { Episode } from './episode.ts';
+import { type Guarantees, guaranteesOf } from './guarantees.ts';
 import { TaskSource } from './task-source.ts';
 import { Tombstones } from './tombstones.ts';
 import { type CallResult, quoted } from './tool-output.ts';
@@ -86,6 +87,9 @@ export class EnvironmentHost {
   }
   tools(env: string | null): ToolsAnswer {
     return this.#find(env).answer;
+  }
+  guarantees(env: string | null): Guarantees {
+    return guaranteesOf(this.#find(env).environment);
   }
   splits(env: string | null): Split[] {
     return this.#find(env).environment.splits;

@@ -63,6 +63,24 @@ describe('ORS over HTTP', () => {
     expect((await get('/prompt', sid)).status).toBe(410);
   });
 
+  test('says what an environment declares about its calls', async () => {
+    const look = tool({ description: 'Looks.', idempotent: true, run: () => 'seen' });
+    const push = tool({ description: 'Pushes.', run: () => 'moved' });
+    const about = { splits: ['train'], tasks: () => [1], prompt: () => 'p', tools: { look, push } };
+    const declared = await serve([
+      defineEnvironment({ ...about, name: 'stable', deterministic: true }),
+      defineEnvironment({ ...about, name: 'loose', tools: { push } }),
+    ]);
+    const read = async (path: string) => (await fetch(declared.url + path)).json();
+    const stable = { deterministic: true, idempotent_tools: ['look'] };
+    expect(await Promise.all(['/guarantees', '/stable/guarantees', '/loose/guarantees'].map(read))).toEqual([
+      stable,
+      stable,
+      { deterministic: false, idempotent_tools: [] },
+    ]);
+    await declared.close();
+  });
+
   test('returns the name of the environment as in the request', async () => {
     expect(await json(await post('/SAMPLE/task', { split: 'train', index: 0 }))).toMatchObject({ body: { env_name: 'SAMPLE' } });
     expect(await json(await post('/task_range', { split: 'train', stop: 1 }))).toEqual({

@@ -2,6 +2,7 @@ import { type Clock, newUuid, systemClock } from '@palestra/kit';
 import { encodeSseEvent, SSE_HEADERS } from '@palestra/kit/sse';
 import {
   type JsonValue,
+  ORS_VERSION,
   PalestraError,
   parseBody,
   readCallBody,
@@ -16,9 +17,6 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { EnvironmentHost } from '../host/environment-host.ts';
 import { CallStreams } from './call-streams.ts';
 import { callIdOf, readBody, secretsOf, sendError, sendJson, sessionIdOf } from './request.ts';
-
-/** The version of the reference server whose behaviour this server has. */
-export const ORS_VERSION = '0.1.167+palestra.0.1.0';
 
 /** How long a request waits for setup before it gets a 503 with Retry-After. */
 const SETUP_WAIT_MS = 25_000;
@@ -134,6 +132,8 @@ function environmentRoutes(host: EnvironmentHost, options: OrsServerOptions): Ma
   };
   return new Map<string, Handler>([
     ['GET tools', ({ response, env }) => sendJson(response, host.tools(env))],
+    // Not in the standard: `palestra env push` reads it.
+    ['GET guarantees', ({ response, env }) => sendJson(response, { ...host.guarantees(env) })],
     ['GET splits', ({ response, env }) => sendJson(response, host.splits(env))],
     [
       'POST tasks',

@@ -1,8 +1,5 @@
-import { isObject } from '@palestra/protocol';
+import { type ImportFormat, isObject } from '@palestra/protocol';
 import { readJson } from './json-lines.ts';
-
-export const IMPORT_FORMATS = ['openai', 'inspect', 'verifiers', 'palestra'] as const;
-export type ImportFormat = (typeof IMPORT_FORMATS)[number];
 
 /** Bytes of the start of a file that `detectFormat` needs. */
 export const SNIFF_BYTES = 1024 * 1024;

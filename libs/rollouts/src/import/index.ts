@@ -1,5 +1,5 @@
 /** Converts foreign formats to upload events (`POST /v1/rollouts`). Needs Node, because it reads archives. Sends nothing. */
-export { IMPORT_FORMATS, type ImportFormat, SNIFF_BYTES, detectFormat } from './detect.ts';
+export { SNIFF_BYTES, detectFormat } from './detect.ts';
 export type { Imported } from './imported.ts';
 export { importInspectArchive, importInspectJson } from './inspect/inspect.ts';
 export { RecordError } from './json-lines.ts';

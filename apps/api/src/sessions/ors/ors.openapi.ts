@@ -84,7 +84,13 @@ const LOOKUP: ErrorCode[] = ['deployment_not_found', 'unknown_variant', 'backend
 
 const entries: Record<OrsRoute['operation'], Entry> = {
   health: { summary: 'Liveness', response: z.object({ status: z.literal('ok') }) },
-  serverVersion: { summary: 'Version of this server', response: z.object({ version: z.string(), build_sha: z.string().nullable() }) },
+  serverVersion: {
+    summary: 'Version of this server',
+    response: z.object({
+      version: z.string().describe('Version of the reference server whose behaviour this server has, "+palestra.", version of the service'),
+      build_sha: z.string().nullable(),
+    }),
+  },
   listEnvironments: { summary: 'Names of the variants, the first is the default', response: z.array(z.string()), errors: LOOKUP },
   tools: { summary: 'Tools that every task has', response: tools, errors: LOOKUP },
   splits: {

@@ -1,15 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { OrsServer, type OrsRequest, type OrsRoute, orsRoutes } from '@palestra/ors/server';
 import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
-import { PalestraError, stringifyJson } from '@palestra/protocol';
+import { ORS_VERSION, PalestraError, stringifyJson } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { countRequest, onDelivery } from '../http/delivery.ts';
 import { readRecording } from '../http/recording-headers.ts';
 import type { ProtocolContext } from '../http/protocol.ts';
 import { type Admit, streamCall, streamReservation } from './sse-reply.ts';
-
-/** The version of the reference implementation (PyPI `openreward`) whose behaviour `/version` promises. */
-const ORS_VERSION = '0.1.167';
 
 interface OrsContext extends ProtocolContext {
   server: OrsServer;
