@@ -7,6 +7,9 @@ packages=(chromium fonts-liberation python3-venv python3-dev git curl ca-certifi
 # A container engine, and the shell of the images that tests build: no image registry is needed.
 packages+=(podman runc netavark aardvark-dns iptables busybox-static bubblewrap)
 
+# Shells whose completion is tested.
+packages+=(zsh fish)
+
 install_packages() {
   local package missing=()
   for package in "${packages[@]}"; do

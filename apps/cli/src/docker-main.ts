@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { dockerCommand } from './commands/docker.ts';
+import { dockerCommand } from './program/docker.ts';
 
 /** Only `palestra docker`, for a fast start: a trainer runs it three times per rollout. */
 await dockerCommand().parseAsync();

@@ -14,11 +14,11 @@ describe('the error text of the command line', () => {
   });
   it('is the detail if it is not a list of reasons', () => {
     for (const detail of ['No such run.', '[]', '{"a":1}', '[1]', '"quoted"', '[null]']) expect(refused(detail)).toBe(detail);
-    expect(refused('No key.', 401)).toBe('No key. Is OPENREWARD_API_KEY set?');
+    expect(refused('No key.', 401)).toBe('No key. Is PALESTRA_API_KEY (or OPENREWARD_API_KEY) set?');
   });
   it('names the variable with the URL of an unreachable server', () => {
     expect(describeError(new ConnectionError('/v1/runs: connect ECONNREFUSED 127.0.0.1:1'))).toBe(
-      '/v1/runs: connect ECONNREFUSED 127.0.0.1:1. Is the server running? OPENREWARD_URL sets its address.',
+      '/v1/runs: connect ECONNREFUSED 127.0.0.1:1. Is the server running? PALESTRA_URL (or OPENREWARD_URL) sets its address.',
     );
   });
   it('has no control characters, and keeps the lines of a program that ended', () => {

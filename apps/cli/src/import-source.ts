@@ -6,12 +6,12 @@ import {
   importInspectArchive,
   importInspectJson,
   type Imported,
-  type ImportFormat,
   importOpenai,
   importPalestra,
   importVerifiers,
   SNIFF_BYTES,
 } from '@palestra/rollouts/import';
+import type { ImportFormat } from '@palestra/protocol';
 import { UsageError } from './settings.ts';
 
 /** A JSON log is read as one string, whose length Node limits. */

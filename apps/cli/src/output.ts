@@ -1,98 +1,62 @@
-import { SingleBar } from 'cli-progress';
+import { type JsonValue, stringifyJson } from '@palestra/protocol';
+import { type Cell, printTable } from './table.ts';
+import type { OutputFormat } from './output-format.ts';
 
-/** Prints plain-text columns as wide as their widest cell. */
-export function printTable(head: string[], rows: (string | number | null)[][]): void {
-  const cells = [head, ...rows.map((row) => row.map((cell) => printable(String(cell ?? '-'))))];
-  const widths = head.map((_, column) => Math.max(...cells.map((row) => row[column]!.length)));
-  for (const row of cells)
-    process.stdout.write(
-      `${row
-        .map((cell, column) => cell.padEnd(widths[column]!))
-        .join('  ')
-        .trimEnd()}\n`,
+export { printable, printableLines } from './printable.ts';
+export { printTable };
+
+export interface Printed {
+  output: OutputFormat;
+}
+
+export type Column<Row> = readonly [heading: string, cell: (row: Row) => Cell];
+
+/** Prints a list: all fields of the API, or the columns of a table. `note` is for people, so it goes to stderr. */
+export async function printList<Row>(
+  { output }: Printed,
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  note?: string,
+): Promise<void> {
+  if (output === 'table') {
+    printTable(
+      columns.map(([heading]) => heading),
+      rows.map((row) => columns.map(([, cell]) => cell(row))),
     );
+    if (note !== undefined) process.stderr.write(`${note}\n`);
+  } else await printData(output, rows);
 }
 
-/** Replaces control characters, because names are untrusted. */
-export function printable(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- these characters are replaced
-  return text.replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, ' ');
+/** Prints one value: all fields of the API, or what `text` writes for people. */
+export async function printOne({ output }: Printed, value: unknown, text: () => void | Promise<void>): Promise<void> {
+  await (output === 'table' ? text() : printData(output, value));
 }
 
-/** Like `printable`, but keeps line breaks. */
-export const printableLines = (text: string): string => text.split('\n').map(printable).join('\n');
-
-export interface Progress {
-  total(count: number): void;
-  step(): void;
-  /** Prints a line above the bar. */
-  line(text: string): void;
-  stop(): void;
+/** JSON, JSON lines (a line per item of a list) or YAML, with every number as the server wrote it in JSON. */
+async function printData(output: Exclude<OutputFormat, 'table'>, value: unknown): Promise<void> {
+  const json = (one: unknown) => stringifyJson(one as JsonValue);
+  if (output === 'jsonl') {
+    for (const one of Array.isArray(value) ? value : [value]) process.stdout.write(`${withoutControls(json(one))}\n`);
+    return;
+  }
+  const text = json(value);
+  if (output === 'json') return void process.stdout.write(`${withoutControls(indent(text))}\n`);
+  const { stringify } = await import('yaml');
+  process.stdout.write(stringify(JSON.parse(text), { lineWidth: 0, aliasDuplicateObjects: false }).replaceAll(C1_CONTROLS, '\uFFFD'));
 }
 
-const LINE_EVERY_MS = 2_000;
+/** Terminals may obey these characters, which JSON does not escape. */
+const C1_CONTROLS = /[\u007f-\u009f]/g;
+const withoutControls = (json: string): string =>
+  json.replaceAll(C1_CONTROLS, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
-/** A bar on a terminal, else a line every two seconds. On stderr, because stdout is for results. */
-export function startProgress(what: string): Progress {
-  return process.stderr.isTTY ? new Bar(what) : new Lines(what);
-}
-
-class Bar implements Progress {
-  readonly #bar: SingleBar;
-
-  constructor(what: string) {
-    this.#bar = new SingleBar({ format: `${what} {bar} {value}/{total} {eta_formatted}`, hideCursor: true, stream: process.stderr });
-    this.#bar.start(0, 0);
-  }
-
-  total(count: number): void {
-    this.#bar.setTotal(count);
-  }
-
-  step(): void {
-    this.#bar.increment();
-  }
-
-  line(text: string): void {
-    process.stderr.write(`\r\u001b[K${text}\n`);
-    this.#bar.updateETA();
-  }
-
-  stop(): void {
-    this.#bar.stop();
-  }
-}
-
-class Lines implements Progress {
-  readonly #what: string;
-  /** Null while the total is unknown. */
-  #total: number | null = null;
-  #done = 0;
-  #printedAt = Date.now();
-
-  constructor(what: string) {
-    this.#what = what;
-  }
-
-  total(count: number): void {
-    this.#total = count;
-  }
-
-  step(): void {
-    this.#done += 1;
-    if (Date.now() - this.#printedAt >= LINE_EVERY_MS) this.#print();
-  }
-
-  line(text: string): void {
-    process.stderr.write(`${text}\n`);
-  }
-
-  stop(): void {
-    this.#print();
-  }
-
-  #print(): void {
-    this.#printedAt = Date.now();
-    process.stderr.write(`${this.#what}: ${this.#done}${this.#total === null ? '' : `/${this.#total}`}\n`);
-  }
+/** Indents JSON text by two spaces. Works on the text, so that every number keeps its written form. */
+function indent(json: string): string {
+  let depth = 0;
+  return json.replaceAll(/"(?:[^"\\]|\\.)*"|[{[]\s*[}\]]|[{}[\],:]|[^"{}[\],:]+/g, (token) => {
+    if (token === '{' || token === '[') return `${token}\n${'  '.repeat((depth += 1))}`;
+    if (token === '}' || token === ']') return `\n${'  '.repeat((depth -= 1))}${token}`;
+    if (token === ',') return `,\n${'  '.repeat(depth)}`;
+    return token === ':' ? ': ' : token;
+  });
 }

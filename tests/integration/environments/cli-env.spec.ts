@@ -140,7 +140,10 @@ test('push serves and registers a folder; the environment is played', async () =
     source: { kind: 'remote' },
     description: 'Guess a number with hints higher or lower · version 0.1.0',
   });
+  // The template declares itself deterministic, so its sessions can be forked.
+  expect((await client.environments.get(name)).sessions).toEqual({ deterministic: true, idempotent_tools: [] });
   const session = await client.session({ environment: name, split: 'train', index: 1 });
+  expect(await client.sessions.fork(session.sid, { atCall: 0 })).toMatchObject({ sid: expect.any(String) });
   expect(await session.call('guess', { number: (1 * 7_919) % 101 })).toMatchObject({ reward: 1, finished: true });
   await session.close();
   // What lies behind a split is no task of it: here it would be one of the other split.
@@ -167,6 +170,42 @@ test('push --detach keeps it running; --url detects the protocol of a server', a
   const dead = await palestra(['env', 'push', folder, '--name', 'dead', '--url', 'http://127.0.0.1:9']);
   expect(dead).toMatchObject({ code: 1 });
   expect(dead.stderr).toContain('http://127.0.0.1:9 does not respond');
+});
+
+test('a push makes the session policy agree with the code, and keeps the other settings', async () => {
+  const about = `name: 'declared', splits: ['train'], tasks: () => [{}], prompt: () => 'p'`;
+  const body = (more: string) => `{ ${about}, tools: { t: tool({ description: 'T.', ${more} run: () => 'x' }) }`;
+  const code = (text: string) =>
+    `import { defineEnvironment, tool } from '@palestra/environment-kit';\nexport default defineEnvironment<object>(${text});\n`;
+  const push = async () => {
+    const { end } = await staying(['env', 'push', 'declared.ts', '--name', 'declared'], /is an ORS server/);
+    await end();
+    return (await client.environments.get(`${server.orgName}/declared`)).sessions;
+  };
+  await writeFile(path.join(folder, 'declared.ts'), code(`${body('')} }`));
+  expect(await push()).toBeNull();
+  await palestra(['env', 'set', 'declared', '--capacity', '4', '--deterministic']);
+  expect(await push()).toEqual({ capacity: 4, deterministic: false, idempotent_tools: [] });
+  await writeFile(path.join(folder, 'declared.ts'), code(`${body('idempotent: true,')}, deterministic: true }`));
+  expect(await push()).toEqual({ capacity: 4, deterministic: true, idempotent_tools: ['t'] });
+});
+
+test('docs/skyrl-openenv.md registers an OpenEnv server as it says', async () => {
+  const text = await readFile(path.resolve(import.meta.dirname, '../../../docs/skyrl-openenv.md'), 'utf8');
+  const [, line] = /^palestra (env push --url \S+ --name \S+)$/m.exec(text)!;
+  const [host] = /[^/]+$/.exec(server.url)!;
+  const upstream = `http://key:${server.apiKey}@${host}/openenv/palestra/echo_env`;
+  const words = line!.replace('http://127.0.0.1:8000', upstream).replace('acme/', `${server.orgName}/`).split(' ');
+  const pushed = await palestra(words);
+  expect(pushed).toMatchObject({
+    code: 0,
+    stdout: `${server.orgName}/openspiel-env@1\n`,
+    stderr: expect.stringContaining('is an OpenEnv server'),
+  });
+  const images = { PALESTRA_DOCKER_IMAGES: JSON.stringify({ 'openspiel-env': `${server.orgName}/openspiel-env` }) };
+  const started = await palestra(['docker', 'run', '-d', '--name', 'spiel', 'openspiel-env:latest'], images);
+  expect(started).toMatchObject({ code: 0 });
+  expect(await palestra(['docker', 'stop', 'spiel'])).toMatchObject({ code: 0 });
 });
 
 test('an image without a container engine is refused with the reason', async () => {

@@ -71,10 +71,21 @@ test('files become the splits of a new version, once', async () => {
   expect(pushed.stdout).toContain(`${environment()}@2\n`);
   expect((await palestra('tasks', 'push', environment(), ...args)).stdout).toContain(`${environment()}@2: already has these tasks`);
   expect((await palestra('tasks', 'list', environment())).stdout).toContain('train (2), test (1), hard (1)');
-  expect((await palestra('env', 'tasks', environment(), '--split', 'test')).stdout).toBe('0\t{"id":3}\n');
+  expect((await palestra('env', 'tasks', environment(), '--split', 'test')).stdout).toBe('index  task_spec\n0      {"id":3}\n');
+  expect((await palestra('env', 'tasks', environment(), '--split', 'test', '-o', 'jsonl')).stdout).toContain('"task_spec":{"id":3}');
   expect((await palestra('tasks', 'push', environment(), 'more.jsonl', '--split', 'train')).stdout).toContain(`${environment()}@3\n`);
   expect((await palestra('tasks', 'list', environment())).stdout).toContain('train (1)');
   expect((await palestra('tasks', 'push', environment(), ...args)).stdout).toContain(`${environment()}@4\n`);
   const { splits } = (await server.request('GET', `/v1/environments/${environment()}/discovery`)).body.variants[0];
   expect(splits).toMatchObject([{ type: 'train' }, { type: 'test' }, { name: 'hard', type: 'test', num_tasks: 1 }]);
+});
+
+test('an environment of the own namespace needs no owner', async () => {
+  await file('train.jsonl', '{"id":7}\n');
+  const pushed = await palestra('tasks', 'push', 'echo', 'train.jsonl');
+  expect(pushed).toMatchObject({ code: 0, stdout: expect.stringMatching(new RegExp(`^${environment()}@\\d+\\n`, 'm')) });
+  expect((await palestra('tasks', 'list', 'echo')).stdout).toContain('train (1)');
+  expect((await palestra('env', 'get', 'echo')).stdout).toContain(`${environment()} (private`);
+  expect(await palestra('env', 'set', 'echo', '--capacity', '3')).toMatchObject({ code: 0, stdout: '{"capacity":3}\n' });
+  for (const name of ['', '/echo', 'echo/', 'a/b/c']) expect(await palestra('env', 'get', name), name).toMatchObject({ code: 2 });
 });

@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -31,16 +33,19 @@ test('a full disk is reported in one line', async () => {
   expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/palestra: Cannot write: .*ENOSPC[^\n]*\n$/) });
 });
 
-test('an unreachable server is reported with its variable', async () => {
+test('an unreachable server is reported at once with its variable', async () => {
   const { code, stderr } = await shell('palestra runs', 'http://127.0.0.1:1');
-  expect(code).toBe(1);
+  expect(code).toBe(3);
   expect(stderr).toMatch(/^palestra: .*ECONNREFUSED.*Is the server running\?[^\n]*\n$/);
 });
 
-test('doctor reports what works, and how programs are isolated', async () => {
-  const healthy = await shell('palestra doctor');
-  expect(healthy.stdout).toMatch(/^ok +server, key .*\nok +environments .*\nok +isolation .*Isolation: (namespace|process)/);
-  expect(healthy).toMatchObject({ code: 0, stderr: '' });
-  const alone = await shell('palestra doctor', 'http://127.0.0.1:1');
-  expect(alone).toMatchObject({ code: 1, stdout: expect.stringMatching(/^FAIL +server, key .*ECONNREFUSED/) });
+test('README imports a chat as it says', async () => {
+  const readme = await readFile(path.resolve(import.meta.dirname, '../../../README.md'), 'utf8');
+  const [, block] = /```sh\n(chat=[^]*?)```/.exec(readme)!;
+  const folder = await mkdtemp(path.join(tmpdir(), 'readme-'));
+  const { code, stdout, stderr } = await shell(`cd ${folder}; ${block!.replace('npm run palestra --', 'palestra')}`);
+  await rm(folder, { recursive: true });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('events') });
+  expect(stdout).toMatch(/^chat\.jsonl +openai +1 /m);
+  expect((await shell('palestra rollouts baseline -o json')).stdout).toContain('"reward": 1');
 });

@@ -264,9 +264,9 @@ describe('palestra compare', () => {
 
   it.each<[string[], number]>([
     [['--fail-if', 'reward_mean<-0.02'], 0],
-    [['--fail-if', 'reward_mean<-0.02', '--fail-if', 'success.high > 0.01'], 1],
+    [['--fail-if', 'reward_mean<-0.02', '--fail-if', 'success.high > 0.01'], 5],
     [['--fail-if', 'reward_mean.low<-0.5', '--metric', 'success', '--steps', '3..4'], 0],
-    [['--fail-if', 'tool_error.low>1', '--phase', 'eval'], 3],
+    [['--fail-if', 'tool_error.low>1', '--phase', 'eval'], 1],
     [['--fail-if', 'reward<0'], 2],
     [['--fail-if', 'reward_mean=0'], 2],
     [['--metric', 'reward'], 2],
@@ -280,14 +280,14 @@ describe('palestra compare', () => {
   it('does not take a missing answer for a result', async () => {
     expect(await cli([LONG])).toMatchObject({ code: 2, stderr: expect.stringContaining('two to four runs') });
     expect(await cli([])).toMatchObject({ code: 2 });
-    expect(await cli([LONG, 'nobody'])).toMatchObject({ code: 3, stderr: expect.stringContaining('No such run') });
+    expect(await cli([LONG, 'nobody'])).toMatchObject({ code: 1, stderr: expect.stringContaining('No such run') });
     expect(await cli([LONG, SHORT], 'http://127.0.0.1:1')).toMatchObject({ code: 3, stderr: expect.stringContaining('ECONNREFUSED') });
   });
 
   it('prints the answer with the outcome of each condition as JSON', async () => {
     const { code, stdout } = await cli([LONG, SHORT, '-o', 'json', '--fail-if', 'reward_mean>0']);
     const printed = JSON.parse(stdout);
-    expect(code).toBe(1);
+    expect(code).toBe(5);
     expect(compareSchema.parse(printed).pairs).toEqual((await compared([LONG, SHORT])).pairs);
     expect(printed.conditions).toEqual([
       { condition: 'reward_mean>0', run: printed.runs[1].id, value: metricOf(printed).difference, met: true },

@@ -80,7 +80,7 @@ describe('palestra rollouts import', () => {
     const before = await count('rollout_heads');
     expect(await palestra(fixture('arithmetic.eval'), '--run', 'dry', '--dry-run')).toMatchObject({
       code: 0,
-      stdout: expect.stringContaining('Nothing was uploaded.'),
+      stderr: expect.stringContaining('Nothing was uploaded.'),
     });
     expect(await count('rollout_heads')).toBe(before);
   });

@@ -1,6 +1,6 @@
 import type { ComparedRuns } from '@palestra/protocol';
 import { expect, test } from 'vitest';
-import { outcomesOf, parseCondition, statusOf } from './compare-conditions.ts';
+import { exitCodeFor, outcomesOf, parseCondition } from './compare-conditions.ts';
 
 test.each([
   ['reward_mean<-0.02', { metric: 'reward_mean', figure: 'difference', comparison: '<', limit: -0.02 }],
@@ -31,14 +31,14 @@ const pair = (run: string, difference: number, low: number | null) => ({
 });
 const answer = (...pairs: ReturnType<typeof pair>[]) => ({ pairs }) as unknown as ComparedRuns;
 
-test('the status is 1 if any condition is met, else 3 if one cannot be decided', () => {
-  const status = (text: string, ...pairs: ReturnType<typeof pair>[]) => statusOf(outcomesOf([parseCondition(text)], answer(...pairs)));
+test('the exit code is 5 if any condition is met, else 1 if one cannot be decided', () => {
+  const status = (text: string, ...pairs: ReturnType<typeof pair>[]) => exitCodeFor(outcomesOf([parseCondition(text)], answer(...pairs)));
   expect(status('reward_mean<-0.02', pair('b', -0.01, -0.2))).toBe(0);
-  expect(status('reward_mean.low<-0.02', pair('b', -0.01, -0.2))).toBe(1);
-  expect(status('reward_mean<-0.02', pair('b', 0.01, 0), pair('c', -0.03, -0.2))).toBe(1);
-  expect(status('reward_mean<=-0.02', pair('b', -0.02, 0))).toBe(1);
-  expect(status('reward_mean.low<0', pair('b', -0.5, null))).toBe(3);
-  expect(status('turns>0', pair('b', -0.5, null))).toBe(3);
-  expect(status('reward_mean.low<0', pair('b', 0, null), pair('c', 0, -1))).toBe(1);
-  expect(statusOf([])).toBe(0);
+  expect(status('reward_mean.low<-0.02', pair('b', -0.01, -0.2))).toBe(5);
+  expect(status('reward_mean<-0.02', pair('b', 0.01, 0), pair('c', -0.03, -0.2))).toBe(5);
+  expect(status('reward_mean<=-0.02', pair('b', -0.02, 0))).toBe(5);
+  expect(status('reward_mean.low<0', pair('b', -0.5, null))).toBe(1);
+  expect(status('turns>0', pair('b', -0.5, null))).toBe(1);
+  expect(status('reward_mean.low<0', pair('b', 0, null), pair('c', 0, -1))).toBe(5);
+  expect(exitCodeFor([])).toBe(0);
 });

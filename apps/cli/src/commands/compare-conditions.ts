@@ -1,4 +1,5 @@
 import { COMPARE_METRICS, type ComparedRuns, type CompareMetric } from '@palestra/protocol';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { UsageError } from '../server-settings.ts';
 
 /**
@@ -64,8 +65,8 @@ export function outcomesOf(conditions: readonly Condition[], { pairs }: Pick<Com
   );
 }
 
-/** Exit status for scripts: 0 no condition is met, 1 one is met, 3 one cannot be decided because its figure does not exist. */
-export function statusOf(outcomes: readonly Outcome[]): 0 | 1 | 3 {
-  if (outcomes.some(({ met }) => met === true)) return 1;
-  return outcomes.some(({ met }) => met === null) ? 3 : 0;
+/** The exit code of a comparison: one condition that is met is decisive; one that cannot be decided, because its figure does not exist, fails. */
+export function exitCodeFor(outcomes: readonly Outcome[]): ExitCode {
+  if (outcomes.some(({ met }) => met === true)) return EXIT.unmet;
+  return outcomes.some(({ met }) => met === null) ? EXIT.failed : EXIT.ok;
 }

@@ -3,7 +3,7 @@ import { PalestraApiError } from '@palestra/client';
 import { DEMO_RUNS } from '@palestra/protocol';
 import { playDemo } from '../demo/play-demo.ts';
 import { SAMPLES } from '../demo/plan.ts';
-import { startProgress } from '../output.ts';
+import { startProgress } from '../progress.ts';
 import { withClient } from '../settings.ts';
 
 /**

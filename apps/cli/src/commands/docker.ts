@@ -1,5 +1,4 @@
 import { fileURLToPath } from 'node:url';
-import { Command, Option } from 'commander';
 import { ContainerFolder } from '../docker/container-folder.ts';
 import { STOP_HEADER } from '../docker/forwarder.ts';
 import { DockerError, forward, type ForwardOptions, newContainerId, resolveEnvironment, startDetached } from '../docker/start-container.ts';
@@ -9,42 +8,13 @@ const MAIN = fileURLToPath(new URL('../docker-main.js', import.meta.url));
 const NOT_STARTED = 125;
 const STOP_MS = 1_800;
 
-const collect = (value: string, earlier: string[] = []) => [...earlier, value];
+export const version = (): void => print('Client: Palestra\nServer: Palestra');
+export const pull = (image: string): void => print(`${image}: nothing to pull, environments are on the server`);
 
-/**
- * The Docker commands that OpenEnv clients use, for environments of a Palestra server. A container is a process that forwards a port of
- * localhost to one session (docs/skyrl-openenv.md). `integrations/skyrl-openenv/bin/docker` calls it.
- */
-export function dockerCommand(): Command {
-  const docker = new Command('docker')
-    .description('replaces Docker for OpenEnv clients that start environments by image')
-    .enablePositionalOptions();
-  docker.command('version').action(() => print('Client: Palestra\nServer: Palestra'));
-  docker
-    .command('run')
-    .argument('<image>', 'name of an environment; "-" and "_" are equivalent; see PALESTRA_DOCKER_IMAGES')
-    .argument('[command...]', 'ignored')
-    .option('-d, --detach', 'run in the background and print the id')
-    .option('--name <name>')
-    .option('-p, --publish <port>', 'port of localhost, such as 8001:8000', collect)
-    .option('-e, --env <variable>', 'ignored: environments run on the server', collect)
-    .addOption(new Option('--rm', 'always on').default(true))
-    .passThroughOptions()
-    .action(guarded(run));
-  docker.command('stop').argument('<container...>', 'ids or names').option('-t, --time <seconds>', 'ignored').action(guarded(stop));
-  docker.command('rm').argument('<container...>', 'ids or names').option('-f, --force').option('-v, --volumes').action(guarded(remove));
-  docker
-    .command('pull')
-    .argument('<image>')
-    .action((image: string) => print(`${image}: nothing to pull, environments are on the server`));
-  docker
-    .command('tag')
-    .argument('<source>')
-    .argument('<target>')
-    .action(() => {});
-  docker.command('forward', { hidden: true }).argument('<options>').action(guarded(forwardAsChild));
-  return docker;
-}
+export const runContainer = guarded(run);
+export const stopContainers = guarded(stop);
+export const removeContainers = guarded(remove);
+export const forwardAsChild = guarded(forwardHere);
 
 async function run(image: string, _command: string[], options: { detach?: boolean; name?: string; publish?: string[] }): Promise<void> {
   const id = newContainerId();
@@ -96,7 +66,7 @@ async function end({ id, port }: { id: string; port: number }): Promise<void> {
   await fetch(`http://127.0.0.1:${port}/`, request).catch(() => null);
 }
 
-async function forwardAsChild(options: string): Promise<void> {
+async function forwardHere(options: string): Promise<void> {
   try {
     await forward(await ContainerFolder.open(process.env), JSON.parse(options) as ForwardOptions);
   } catch (error) {

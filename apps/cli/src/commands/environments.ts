@@ -1,54 +1,33 @@
-import { Command } from 'commander';
-import { printTable, printable } from '../output.ts';
+import { type EnvironmentDiscoveryView, type EnvironmentView, stringifyJson, type ToolSpec } from '@palestra/protocol';
+import { environmentName } from '../environment-name.ts';
+import { printable, type Printed, printList, printOne, printTable } from '../output.ts';
 import { UsageError, withClient } from '../settings.ts';
-import { initCommand } from './env/init.ts';
-import { pushCommand } from './env/push.ts';
-import { serveCommand } from './env/serve.ts';
-import { validateCommand } from './env/validate.ts';
-import { setCommand } from './environment-policy.ts';
 
-export function environmentCommands(): Command {
-  const command = new Command('env').alias('environments').description('create, check, serve, register and list environments');
-  for (const local of [initCommand(), validateCommand(), serveCommand(), pushCommand()]) command.addCommand(local);
-  command.command('list').option('--owner <owner>').option('--search <text>').action(list);
-  command.command('get').argument('<owner/name>').action(get);
-  command
-    .command('add')
-    .description('register a running ORS server ("push --url" also registers OpenEnv and MCP servers)')
-    .argument('<owner/name>', 'or a name in your namespace')
-    .requiredOption('--url <url>', 'base URL of the server')
-    .option('--description <text>', '', '')
-    .option('--public', 'visible to every organisation of the service, not only to yours', false)
-    .action(add);
-  command.addCommand(setCommand());
-  command
-    .command('tasks')
-    .argument('<owner/name>')
-    .option('--split <name>', 'split', 'train')
-    .option('--limit <count>', '', Number, 10)
-    .action(tasks);
-  command.command('tools').argument('<owner/name>').option('--variant <name>').action(tools);
-  return command;
-}
-
-async function list(options: { owner?: string; search?: string }): Promise<void> {
-  const { environments } = await withClient((client) => client.environments.list({ ...options, limit: 100 }));
-  printTable(
-    ['environment', 'status', 'tasks', 'description'],
-    environments.map(({ owner, name, status, total_task_count, description }) => [
-      `${owner}/${name}`,
-      status,
-      total_task_count,
-      description,
-    ]),
+export async function listEnvironments(options: Printed & { owner?: string; search?: string; limit: number }): Promise<void> {
+  const { owner, search, limit } = options;
+  const { environments, total } = await withClient((client) => client.environments.list({ owner, search, limit }));
+  await printList(
+    options,
+    environments,
+    [
+      ['environment', ({ owner, name }) => `${owner}/${name}`],
+      ['status', ({ status }) => status],
+      ['tasks', ({ total_task_count }) => total_task_count],
+      ['description', ({ description }) => description],
+    ],
+    environments.length < total ? `${environments.length} of ${total} environments` : undefined,
   );
 }
 
-async function get(environment: string): Promise<void> {
-  const { view, discovery } = await withClient(async (client) => ({
-    view: await client.environments.get(environment),
-    discovery: await client.environments.discovery(environment),
-  }));
+export async function getEnvironment(target: string, options: Printed): Promise<void> {
+  const { view, discovery } = await withClient(async (client) => {
+    const environment = await environmentName(client, target);
+    return { view: await client.environments.get(environment), discovery: await client.environments.discovery(environment) };
+  });
+  await printOne(options, { ...view, variants: discovery.variants }, () => printEnvironment(view, discovery));
+}
+
+function printEnvironment(view: EnvironmentView, discovery: EnvironmentDiscoveryView): void {
   const { owner, name, status, status_detail, description, is_private } = view;
   process.stdout.write(
     printable(`${owner}/${name} (${is_private ? 'private' : 'public'}, ${status}${status_detail ? `: ${status_detail}` : ''})`) + '\n',
@@ -64,22 +43,50 @@ async function get(environment: string): Promise<void> {
   }
 }
 
-async function add(target: string, options: { url: string; description: string; public: boolean }): Promise<void> {
-  const [first, second, ...rest] = target.split('/');
-  if (!first || rest.length > 0 || second === '') throw new UsageError(`Invalid environment name "${target}". Expected owner/name.`);
-  const name = second === undefined ? { name: first } : { namespace: first, name: second };
+interface AddOptions extends Printed {
+  url: string;
+  description: string;
+  public: boolean;
+}
+
+export async function addEnvironment(target: string, options: AddOptions): Promise<void> {
   const { url, description } = options;
-  const added = await withClient((client) => client.environments.add({ ...name, url, description, isPrivate: !options.public }));
-  process.stdout.write(`${added.owner}/${added.name}\n`);
+  if (!URL.canParse(url)) throw new UsageError(`Invalid URL "${url}".`);
+  const added = await withClient(async (client) => {
+    const [namespace, name] = (await environmentName(client, target)).split('/') as [string, string];
+    return client.environments.add({ namespace, name, url, description, isPrivate: !options.public });
+  });
+  await printOne(options, added, () => void process.stdout.write(`${printable(`${added.owner}/${added.name}`)}\n`));
 }
 
-async function tasks(environment: string, options: { split: string; limit: number }): Promise<void> {
-  const page = await withClient((client) => client.environments.tasks(environment, { split: options.split, limit: options.limit }));
-  for (const { index, task_spec } of page.tasks) process.stdout.write(`${index}\t${JSON.stringify(task_spec)}\n`);
-  process.stderr.write(`${page.tasks.length} of ${page.total ?? 'an unknown number of'} tasks\n`);
+export async function listTasks(target: string, options: Printed & { split: string; limit: number }): Promise<void> {
+  const { split, limit } = options;
+  const page = await withClient(async (client) => client.environments.tasks(await environmentName(client, target), { split, limit }));
+  await printList(
+    options,
+    page.tasks,
+    [
+      ['index', ({ index }) => index],
+      ['task_spec', ({ task_spec }) => stringifyJson(task_spec)],
+    ],
+    `${page.tasks.length} of ${page.total ?? 'an unknown number of'} tasks`,
+  );
 }
 
-async function tools(environment: string, options: { variant?: string }): Promise<void> {
-  const answer = await withClient((client) => client.environments.tools(environment, options.variant));
-  for (const tool of answer.tools) process.stdout.write(`${JSON.stringify(tool)}\n`);
+export async function listTools(target: string, options: Printed & { variant?: string }): Promise<void> {
+  const { tools } = await withClient(async (client) => client.environments.tools(await environmentName(client, target), options.variant));
+  await printList(options, tools, [
+    ['name', ({ name }) => name],
+    ['arguments', argumentsOf],
+    ['description', ({ description }) => description],
+  ]);
+}
+
+/** Names of the arguments of a tool, the optional ones with "?". */
+function argumentsOf({ input_schema: schema }: ToolSpec): string {
+  const { properties, required } = (schema ?? {}) as { properties?: unknown; required?: unknown };
+  const needed = Array.isArray(required) ? required : [];
+  return Object.keys((properties as object | undefined) ?? {})
+    .map((name) => (needed.includes(name) ? name : `${name}?`))
+    .join(', ');
 }

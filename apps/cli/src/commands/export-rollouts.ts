@@ -1,9 +1,9 @@
-import { type Lens, ROLLOUT_EXPORT_FORMATS, type RolloutExportFormat, type RolloutExportView } from '@palestra/protocol';
+import type { Lens, RolloutExportFormat, RolloutExportView } from '@palestra/protocol';
 import { setTimeout as sleep } from 'node:timers/promises';
 import path from 'node:path';
 import type { PalestraClient } from '@palestra/client';
-import { Command, Option } from 'commander';
-import { startProgress } from '../output.ts';
+import { type Printed, printOne } from '../output.ts';
+import { startProgress } from '../progress.ts';
 import { UsageError, withClient } from '../settings.ts';
 import { writeFileAtomically } from '../atomic-write.ts';
 
@@ -11,7 +11,7 @@ import { writeFileAtomically } from '../atomic-write.ts';
 const MIN_POLL_MS = 100;
 const MAX_POLL_MS = 2_000;
 
-interface ExportOptions {
+interface ExportOptions extends Printed {
   run?: string;
   query: string;
   format: RolloutExportFormat;
@@ -23,22 +23,8 @@ interface ExportOptions {
   keep?: boolean;
 }
 
-export function exportRolloutsCommand(positive: (text: string) => number): Command {
-  return new Command('export')
-    .description('export rollouts as a dataset with its lineage')
-    .option('--run <name or id>', 'run to export (default: all runs)')
-    .option('--query <query>', 'query, as in the Explorer', '')
-    .addOption(new Option('--format <format>').choices([...ROLLOUT_EXPORT_FORMATS]).default('parquet'))
-    .option('--lens <lens>', 'trainer whose metric definitions the lens_* columns use', 'canonical')
-    .option('--redact', 'replace credentials')
-    .option('--shard-rows <count>', 'maximum rows per file', positive)
-    .option('--keep', 'keep the export on the server')
-    .requiredOption('--out <folder>')
-    .action(exportRollouts);
-}
-
 /** Creates an export on the server, downloads its files, and deletes it from the server. */
-async function exportRollouts(options: ExportOptions): Promise<void> {
+export async function exportRollouts(options: ExportOptions): Promise<void> {
   const { run, query, format, lens, redact, shardRows, out, keep } = options;
   const view = await withClient(async (client, signal) => {
     const { id } = await client.rolloutExports.create({ run, query, format, lens, redact, shard_rows: shardRows });
@@ -54,7 +40,9 @@ async function exportRollouts(options: ExportOptions): Promise<void> {
     }
   });
   const skipped = view.skipped > 0 ? `; skipped ${view.skipped} without model messages` : '';
-  process.stdout.write(`${view.written} rows in ${view.shards} files written to ${out}${skipped}\n`);
+  await printOne(options, view, () => {
+    process.stdout.write(`${view.written} rows in ${view.shards} files written to ${out}${skipped}\n`);
+  });
 }
 
 async function waitFor(client: PalestraClient, id: string, signal: AbortSignal): Promise<RolloutExportView> {

@@ -1,12 +1,13 @@
-import { Command, Option } from 'commander';
 import { PalestraApiError, type PalestraClient } from '@palestra/client';
-import { IMPORT_FORMATS, type ImportFormat, RecordError } from '@palestra/rollouts/import';
+import type { ImportFormat } from '@palestra/protocol';
+import { RecordError } from '@palestra/rollouts/import';
 import { BatchSender, type Outcome } from '../batch-sender.ts';
 import { openImport } from '../import-source.ts';
-import { printable, printTable, type Progress, startProgress } from '../output.ts';
+import { printable, type Printed, printList } from '../output.ts';
+import { type Progress, startProgress } from '../progress.ts';
 import { withClient } from '../settings.ts';
 
-interface ImportOptions {
+interface ImportOptions extends Printed {
   format: ImportFormat | 'auto';
   run?: string;
   scorer?: string;
@@ -32,22 +33,8 @@ interface Tally {
 /** At most this many bad records per file are printed; all are counted. */
 const MAX_PRINTED = 20;
 
-export function importRolloutsCommand(): Command {
-  return new Command('import')
-    .description('upload rollouts that other tools recorded; importing a file again changes nothing')
-    .argument('<files...>')
-    .addOption(new Option('--format <format>', 'format of the files').choices(['auto', ...IMPORT_FORMATS]).default('auto'))
-    .option('--run <name>', 'run for the rollouts (Palestra files: default is the run in the file)')
-    .option(
-      '--scorer <name>',
-      'Inspect: the score to use as reward, or NAME.KEY for a score with several values (default: the first score)',
-    )
-    .option('--dry-run', 'read the files without uploading them')
-    .action((files: string[], options: ImportOptions) => importRollouts(files, options));
-}
-
 /** Prints and skips bad records; the exit status is then 1. */
-async function importRollouts(files: readonly string[], options: ImportOptions): Promise<void> {
+export async function importRollouts(files: readonly string[], options: ImportOptions): Promise<void> {
   const progress = startProgress('events');
   let tallies: Tally[];
   try {
@@ -57,21 +44,19 @@ async function importRollouts(files: readonly string[], options: ImportOptions):
   } finally {
     progress.stop();
   }
-  printTable(
-    ['file', 'format', 'records', 'events', 'new', 'duplicates', 'conflicts', 'rejected', 'unreadable'],
-    tallies.map((one) => [
-      one.file,
-      one.format,
-      one.records,
-      one.events,
-      one.accepted,
-      one.duplicates,
-      one.conflicts,
-      one.rejected,
-      one.unread,
-    ]),
-  );
-  if (options.dryRun) process.stdout.write('Nothing was uploaded.\n');
+  const rows = tallies.map(({ unread, runs, ...counts }) => ({ ...counts, unreadable: unread, runs: [...runs] }));
+  await printList(options, rows, [
+    ['file', ({ file }) => file],
+    ['format', ({ format }) => format],
+    ['records', ({ records }) => records],
+    ['events', ({ events }) => events],
+    ['new', ({ accepted }) => accepted],
+    ['duplicates', ({ duplicates }) => duplicates],
+    ['conflicts', ({ conflicts }) => conflicts],
+    ['rejected', ({ rejected }) => rejected],
+    ['unreadable', ({ unreadable }) => unreadable],
+  ]);
+  if (options.dryRun) process.stderr.write('Nothing was uploaded.\n');
   if (tallies.some((one) => one.unread + one.rejected > 0)) process.exitCode = 1;
 }
 

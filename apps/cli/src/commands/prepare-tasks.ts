@@ -1,21 +1,30 @@
 import type { PalestraClient } from '@palestra/client';
 import { type PromptFormat, taskFile, type TaskFailure, taskRows } from '@palestra/exports';
 import type { TaskExportView, TaskFileFormat } from '@palestra/protocol';
-import { printable, type Progress, startProgress } from '../output.ts';
+import { type OutputFormat, isOutputFormat } from '../output-format.ts';
+import { printable, printOne } from '../output.ts';
+import { type Progress, startProgress } from '../progress.ts';
 import { exportOnServer } from '../server-export.ts';
 import { sessionTaskSource } from '../session-task-source.ts';
 import { withClient } from '../settings.ts';
 import { writeFileAtomically } from '../atomic-write.ts';
 
-export interface PrepareOptions {
+interface Options {
   env: string[];
   split: string;
+  /** The file. */
+  out?: string;
+  /** The output format, or the file: `--output FILE` is the older spelling of `--out FILE`. */
   output: string;
   maxTasks?: number;
   /** If set, this command reads the tasks with this many sessions, even if the server could write the file. */
   concurrency?: number;
   promptFormat: PromptFormat;
 }
+
+type PrepareOptions = Omit<Options, 'out' | 'output'> & { out: string };
+
+const DEFAULT_FILE = 'tasks.parquet';
 
 /** At most this many failed tasks are printed; all are counted. */
 const MAX_PRINTED = 20;
@@ -30,7 +39,9 @@ interface Outcome {
  * Writes the tasks of an environment to a file. Exit status 1 if a task fails. A Palestra server reads the tasks and sends the file; from
  * any other ORS server this command reads them with sessions. The rows are the same.
  */
-export async function prepareTasks(options: PrepareOptions): Promise<void> {
+export async function prepareTasks({ out, output, ...rest }: Options): Promise<void> {
+  const format: OutputFormat = isOutputFormat(output) ? output : 'table';
+  const options: PrepareOptions = { ...rest, out: out ?? (isOutputFormat(output) ? DEFAULT_FILE : output) };
   const progress = startProgress('tasks');
   let outcome: Outcome;
   try {
@@ -42,9 +53,12 @@ export async function prepareTasks(options: PrepareOptions): Promise<void> {
   } finally {
     progress.stop();
   }
-  process.stdout.write(`${outcome.written} tasks written to ${options.output}\n`);
-  if (outcome.failed === 0) return;
-  process.stderr.write(`palestra: ${outcome.failed} tasks failed and are not in the file\n`);
+  const { written, failed } = outcome;
+  await printOne({ output: format }, { written, failed, out: options.out }, () => {
+    process.stdout.write(`${written} tasks written to ${options.out}\n`);
+  });
+  if (failed === 0) return;
+  process.stderr.write(`palestra: ${failed} tasks failed and are not in the file\n`);
   process.exitCode = 1;
 }
 
@@ -60,12 +74,12 @@ async function exportFromServer(
     progress.total(total);
     for (; counted < Math.min(total, written + failed); counted += 1) progress.step();
   };
-  const { env, split, maxTasks, output, promptFormat } = options;
-  const request = { environments: env, split, max_tasks: maxTasks, format: formatOf(output), prompt_format: promptFormat };
+  const { env, split, maxTasks, out, promptFormat } = options;
+  const request = { environments: env, split, max_tasks: maxTasks, format: formatOf(out), prompt_format: promptFormat };
   const view = await exportOnServer(client, request, signal, onProgress);
   if (view === null) return null;
   view.failures.forEach((failure, index) => printFailure(progress, failure, index + 1));
-  await writeFileAtomically(output, await client.exports.download(view.id), signal);
+  await writeFileAtomically(out, await client.exports.download(view.id), signal);
   return view;
 }
 
@@ -89,11 +103,11 @@ async function readBySessions(options: PrepareOptions, client: PalestraClient, s
     outcome.written += 1;
     progress.step();
   });
-  await writeFileAtomically(options.output, taskFile(counted, formatOf(options.output), options.promptFormat), signal);
+  await writeFileAtomically(options.out, taskFile(counted, formatOf(options.out), options.promptFormat), signal);
   return outcome;
 }
 
-const formatOf = (output: string): TaskFileFormat => (output.endsWith('.parquet') ? 'parquet' : 'jsonl');
+const formatOf = (file: string): TaskFileFormat => (file.endsWith('.parquet') ? 'parquet' : 'jsonl');
 
 async function* each<T>(items: AsyncIterable<T>, onItem: () => void): AsyncGenerator<T> {
   for await (const item of items) {

@@ -1,51 +1,42 @@
 import { formatReward } from '@palestra/kit/reward-text';
-import { Command } from 'commander';
-import { printable, printTable } from '../output.ts';
+import { printable, type Printed, printList, printOne } from '../output.ts';
 import { withClient } from '../settings.ts';
-import { exportRolloutsCommand } from './export-rollouts.ts';
-import { importRolloutsCommand } from './import-rollouts.ts';
 
-export function runCommands(positive: (text: string) => number): Command[] {
-  const runs = new Command('runs')
-    .description('list runs, newest first')
-    .option('--search <text>')
-    .option('--limit <count>', '', Number, 20)
-    .action(listRuns)
-    .addCommand(
-      new Command('finish')
-        .description('mark a run as finished, so that its silence is no alert; new rollouts continue it')
-        .argument('<run>', 'id or name')
-        .action(finishRun),
-    );
-  const rollouts = new Command('rollouts')
-    .description('list, export or import rollouts')
-    .argument('<run id>')
-    .option('--limit <count>', '', Number, 20)
-    .action(listRollouts)
-    .addCommand(exportRolloutsCommand(positive))
-    .addCommand(importRolloutsCommand());
-  return [runs, rollouts];
-}
-
-async function listRuns(options: { search?: string; limit: number }): Promise<void> {
-  const { runs, total } = await withClient((client) => client.runs.list(options));
-  printTable(
-    ['id', 'name', 'rollouts', 'failed', 'mean reward', 'created'],
-    runs.map((run) => [run.id, run.name, run.num_rollouts, run.num_errors, formatReward(run.avg_rollout_reward), run.created_at]),
+export async function listRuns(options: Printed & { search?: string; limit: number }): Promise<void> {
+  const { search, limit } = options;
+  const { runs, total } = await withClient((client) => client.runs.list({ search, limit }));
+  await printList(
+    options,
+    runs,
+    [
+      ['id', ({ id }) => id],
+      ['name', ({ name }) => name],
+      ['rollouts', ({ num_rollouts }) => num_rollouts],
+      ['failed', ({ num_errors }) => num_errors],
+      ['mean reward', ({ avg_rollout_reward }) => formatReward(avg_rollout_reward)],
+      ['created', ({ created_at }) => created_at],
+    ],
+    `${runs.length} of ${total} runs`,
   );
-  process.stderr.write(`${runs.length} of ${total} runs\n`);
 }
 
-async function finishRun(run: string): Promise<void> {
-  const { name } = await withClient((client) => client.runs.change(run, { finished: true }));
-  process.stdout.write(`${printable(name)} is finished.\n`);
+export async function finishRun(run: string, options: Printed): Promise<void> {
+  const view = await withClient((client) => client.runs.change(run, { finished: true }));
+  await printOne(options, view, () => void process.stdout.write(`${printable(view.name)} is finished.\n`));
 }
 
-async function listRollouts(runId: string, options: { limit: number }): Promise<void> {
-  const { rollouts, total } = await withClient((client) => client.runs.rollouts(runId, options));
-  printTable(
-    ['id', 'name', 'reward', 'turns', 'stop'],
-    rollouts.map((rollout) => [rollout.id, rollout.rolloutName, formatReward(rollout.reward), rollout.turns, rollout.stop]),
+export async function listRollouts(run: string, options: Printed & { limit: number }): Promise<void> {
+  const { rollouts, total } = await withClient((client) => client.runs.rollouts(run, { limit: options.limit }));
+  await printList(
+    options,
+    rollouts,
+    [
+      ['id', ({ id }) => id],
+      ['name', ({ rolloutName }) => rolloutName],
+      ['reward', ({ reward }) => formatReward(reward)],
+      ['turns', ({ turns }) => turns],
+      ['stop', ({ stop }) => stop],
+    ],
+    `${rollouts.length} of ${total} rollouts`,
   );
-  process.stderr.write(`${rollouts.length} of ${total} rollouts\n`);
 }

@@ -1,65 +1,50 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { Command } from 'commander';
 import type { TaskFile } from '@palestra/client';
 import { SPLIT_TYPES, type SplitType } from '@palestra/protocol';
-import { printable, printTable } from '../output.ts';
+import { environmentName } from '../environment-name.ts';
+import { printable, type Printed, printList, printOne, printTable } from '../output.ts';
 import { UsageError, withClient } from '../settings.ts';
 
-const collect = (value: string, earlier: string[]) => [...earlier, value];
-
-export function taskCommands(): Command {
-  const command = new Command('tasks').description('manage uploaded tasks of an environment');
-  command
-    .command('push')
-    .description('upload task files (JSONL or Parquet), one per split; uploading the same content again changes nothing')
-    .argument('<owner/name>')
-    .argument('[files...]', 'files named like their split: train.jsonl, test-00000-of-00001.parquet')
-    .option('--split <name=file>', 'a file for a split with another name; repeatable; NAME alone is for a single file', collect, [])
-    .option('--type <name=type>', 'train, validation or test, if the name of the split is not a type; repeatable', collect, [])
-    .action(push);
-  command.command('list').description('list task sets, newest first').argument('<owner/name>').action(list);
-  return command;
+interface PushOptions extends Printed {
+  split: string[];
+  type: string[];
 }
 
-async function push(environment: string, files: string[], options: { split: string[]; type: string[] }): Promise<void> {
+export async function pushTasks(target: string, files: string[], options: PushOptions): Promise<void> {
   const taskFiles = await taskFilesOf(files, options);
-  const {
-    version,
-    created,
-    ignored,
-    task_set: set,
-  } = await withClient((client) =>
-    client.taskSets.push(environment, taskFiles, ({ name, num_tasks }) =>
-      process.stderr.write(`${printable(name)}: ${num_tasks} tasks stored\n`),
-    ),
-  );
+  const { environment, pushed } = await withClient(async (client) => {
+    const environment = await environmentName(client, target);
+    const onSplit = ({ name, num_tasks }: { name: string; num_tasks: number }) =>
+      process.stderr.write(`${printable(name)}: ${num_tasks} tasks stored\n`);
+    return { environment, pushed: await client.taskSets.push(environment, taskFiles, onSplit) };
+  });
+  const { version, created, ignored, task_set: set } = pushed;
   for (const [split, columns] of Object.entries(ignored))
     process.stderr.write(printable(`${split}: only task_spec, prompt and id are used; ignored columns: ${columns.join(', ')}`) + '\n');
-  printTable(
-    ['split', 'type', 'tasks', 'sha256'],
-    set.splits.map(({ name, type, num_tasks, content_hash }) => [name, type, num_tasks, content_hash.slice(0, 12)]),
-  );
-  process.stdout.write(`${printable(environment)}@${version}${created ? '' : ': already has these tasks'}\n`);
+  await printOne(options, pushed, () => {
+    printTable(
+      ['split', 'type', 'tasks', 'sha256'],
+      set.splits.map(({ name, type, num_tasks, content_hash }) => [name, type, num_tasks, content_hash.slice(0, 12)]),
+    );
+    process.stdout.write(`${printable(environment)}@${version}${created ? '' : ': already has these tasks'}\n`);
+  });
 }
 
-async function list(environment: string): Promise<void> {
-  const sets = await withClient((client) => client.taskSets.list(environment));
-  printTable(
-    ['sha256', 'state', 'versions', 'splits', 'created'],
-    sets.map(({ content_hash, state, versions, splits, created_at }) => [
-      content_hash?.slice(0, 12) ?? null,
-      state,
-      versions.join(', '),
-      splits.map(({ name, num_tasks }) => `${name} (${num_tasks})`).join(', '),
-      created_at,
-    ]),
-  );
+export async function listTaskSets(target: string, options: Printed): Promise<void> {
+  const sets = await withClient(async (client) => client.taskSets.list(await environmentName(client, target)));
+  await printList(options, sets, [
+    ['sha256', ({ content_hash }) => content_hash?.slice(0, 12) ?? null],
+    ['state', ({ state }) => state],
+    ['versions', ({ versions }) => versions.join(', ')],
+    ['splits', ({ splits }) => splits.map(({ name, num_tasks }) => `${name} (${num_tasks})`).join(', ')],
+    ['created', ({ created_at }) => created_at],
+  ]);
 }
 
 /** The files in the order of the command line. Throws `UsageError`. */
-export async function taskFilesOf(files: string[], options: { split: string[]; type: string[] }): Promise<TaskFile[]> {
+async function taskFilesOf(files: string[], options: Pick<PushOptions, 'split' | 'type'>): Promise<TaskFile[]> {
   const [only] = options.split;
   // One file with `--split NAME`.
   const isNameOnly = files.length === 1 && options.split.length === 1 && !only!.includes('=');

@@ -181,7 +181,7 @@ function UsedBy({ owner, name }: { owner: string; name: string }) {
 function Snippets({ environment }: { environment: EnvironmentView }) {
   const slug = `${environment.owner}/${environment.name}`;
   const snippet = `environment = client.environments.get(name="${slug}")\ntasks = environment.list_tasks(split="${environment.split_types[0] ?? 'train'}")`;
-  const prepare = `palestra prepare-tasks --env ${slug} --output tasks.parquet`;
+  const prepare = `palestra prepare-tasks --env ${slug} --out tasks.parquet`;
   return (
     <>
       {(

@@ -200,7 +200,7 @@ export function CatalogPage() {
             session. In a shell:
           </p>
           <pre className="code-block" tabIndex={0}>
-            palestra env add acme/math --url http://127.0.0.1:8000
+            palestra env push --url http://127.0.0.1:8000 --name acme/math
           </pre>
         </div>
       ) : (

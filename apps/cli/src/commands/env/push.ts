@@ -10,6 +10,7 @@ import { looksLikeImage, nameOfImage } from '../../containers/image.ts';
 import { printable } from '../../output.ts';
 import { UsageError, withClient } from '../../settings.ts';
 import { detectServer } from './detect.ts';
+import { applyGuarantees, declaredGuarantees } from './guarantees.ts';
 import {
   addContainerOptions,
   type ContainerFlags,
@@ -134,6 +135,9 @@ async function registerServer(client: PalestraClient, url: string, name: string,
   });
   if (kind === null) throw new Error(`${url} is not an ORS, OpenEnv or MCP server.`);
   const { name: registered, version, changed } = await register(client, parsed, { kind, url }, card, !options.public);
+  const declared = kind === 'remote' ? await declaredGuarantees(url) : null;
+  if (declared !== null && (await applyGuarantees(client, registered, declared)))
+    process.stderr.write(`sessions: ${printable(JSON.stringify(declared))}, as the environment declares\n`);
   const what = { remote: 'an ORS server', openenv: 'an OpenEnv server', mcp: 'an MCP server' }[kind];
   process.stdout.write(`${printable(registered)}@${version}${changed ? '' : ': already registered with this server'}\n`);
   process.stderr.write(`${url} is ${what}\n`);

@@ -1,0 +1,24 @@
+/** Exit codes of every command. `docker` has Docker's instead. */
+export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3, unauthorised: 4, unmet: 5 } as const;
+
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+/** The documented meaning of each code (`palestra help exit-codes`, docs/cli.md). */
+export const EXIT_CODES: readonly (readonly [code: number, meaning: string])[] = [
+  [EXIT.ok, 'The command did its work.'],
+  [EXIT.failed, 'It failed: the server refused the request, or a task, file or record failed. "env validate": a check failed.'],
+  [EXIT.usage, 'Wrong usage: an unknown option, a missing file, an invalid value or setting.'],
+  [EXIT.unreachable, 'The service cannot be reached, or is not available now.'],
+  [EXIT.unauthorised, 'The API key is missing, refused or lacks a scope.'],
+  [EXIT.unmet, 'A condition of "compare --fail-if" is met, or a check of "doctor" failed.'],
+  [130, 'Interrupted by Ctrl-C (143: by SIGTERM, 129: by SIGHUP).'],
+];
+
+/** A command that was ended by a signal. */
+export class InterruptedError extends Error {
+  readonly exitCode: number;
+  constructor(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP') {
+    super('Interrupted.');
+    this.exitCode = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }[signal];
+  }
+}
