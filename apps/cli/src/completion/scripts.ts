@@ -8,16 +8,18 @@ export type Shell = (typeof SHELLS)[number];
 export const SCRIPTS: Record<Shell, string> = {
   bash: `# Completion of palestra for bash: source <(palestra completion bash)
 _palestra() {
-  local IFS=$'\\n' current=\${COMP_WORDS[COMP_CWORD]} lines
+  local line current=\${COMP_WORDS[COMP_CWORD]}
   # Bash splits --option=value into three words.
   [[ $current == '=' ]] && current=
-  lines=($("\${COMP_WORDS[0]}" __complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
-  if [[ \${lines[0]} == ':files' ]]; then
-    compopt -o filenames 2>/dev/null
-    COMPREPLY=($(compgen -f -- "$current"))
-  else
-    COMPREPLY=("\${lines[@]%%$'\\t'*}")
-  fi
+  COMPREPLY=()
+  while IFS= read -r line; do
+    if [[ $line == ':files' ]]; then
+      compopt -o filenames 2>/dev/null
+      while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -f -- "$current")
+      return
+    fi
+    COMPREPLY+=("\${line%%$'\\t'*}")
+  done < <("\${COMP_WORDS[0]}" __complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -F _palestra palestra
 `,
