@@ -13,7 +13,8 @@ export function describeError(error: unknown): string {
     return printable(reasonsOf(error.detail)) + (error.status === 401 ? ' Is PALESTRA_API_KEY (or OPENREWARD_API_KEY) set?' : '');
   if (error instanceof ConnectionError)
     return `${printable(error.message)}. Is the server running? PALESTRA_URL (or OPENREWARD_URL) sets its address.`;
-  return printableLines(error instanceof Error ? error.message : String(error));
+  const text = error instanceof Error ? error.message : String(error);
+  return printableLines(error instanceof CommanderError ? text.replace(/^error: /, '') : text);
 }
 
 export function exitCodeOf(error: unknown): number {

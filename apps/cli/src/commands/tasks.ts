@@ -8,8 +8,8 @@ import { printable, type Printed, printList, printOne, printTable } from '../out
 import { UsageError, withClient } from '../settings.ts';
 
 interface PushOptions extends Printed {
-  split: string[];
-  type: string[];
+  split?: string[];
+  type?: string[];
 }
 
 export async function pushTasks(target: string, files: string[], options: PushOptions): Promise<void> {
@@ -44,22 +44,22 @@ export async function listTaskSets(target: string, options: Printed): Promise<vo
 }
 
 /** The files in the order of the command line. Throws `UsageError`. */
-async function taskFilesOf(files: string[], options: Pick<PushOptions, 'split' | 'type'>): Promise<TaskFile[]> {
-  const [only] = options.split;
+async function taskFilesOf(files: string[], { split: splits = [], type = [] }: Pick<PushOptions, 'split' | 'type'>): Promise<TaskFile[]> {
+  const [only] = splits;
   // One file with `--split NAME`.
-  const isNameOnly = files.length === 1 && options.split.length === 1 && !only!.includes('=');
+  const isNameOnly = files.length === 1 && splits.length === 1 && !only!.includes('=');
   const named = isNameOnly
     ? [[only!, files[0]!] as [string, string]]
     : [
         ...files.map((file): [string, string] => [splitNameOf(file), file]),
-        ...options.split.map((text) => pairOf(text, '--split train=file.jsonl')),
+        ...splits.map((text) => pairOf(text, '--split train=file.jsonl')),
       ];
   if (named.length === 0) throw new UsageError('No task file. Usage: palestra tasks push owner/name train.jsonl');
-  const types = new Map(options.type.map((text) => pairOf(text, '--type hard=validation')));
-  for (const [split, type] of types) {
-    if (!SPLIT_TYPES.includes(type as SplitType))
-      throw new UsageError(`--type ${split}=${type}: the type must be train, validation or test.`);
-    if (!named.some(([name]) => name === split)) throw new UsageError(`--type ${split}=${type}: no file for this split.`);
+  const types = new Map(type.map((text) => pairOf(text, '--type hard=validation')));
+  for (const [split, one] of types) {
+    if (!SPLIT_TYPES.includes(one as SplitType))
+      throw new UsageError(`--type ${split}=${one}: the type must be train, validation or test.`);
+    if (!named.some(([name]) => name === split)) throw new UsageError(`--type ${split}=${one}: no file for this split.`);
   }
   const seen = new Set<string>();
   const taskFiles: TaskFile[] = [];
@@ -70,9 +70,9 @@ async function taskFilesOf(files: string[], options: Pick<PushOptions, 'split' |
       throw new UsageError(`Cannot read ${file}: ${(error as Error).message}`);
     });
     if (!found.isFile()) throw new UsageError(`${file} is not a file.`);
-    const type = types.get(split) as SplitType | undefined;
+    const ofSplit = types.get(split) as SplitType | undefined;
     const format = formatOf(file);
-    taskFiles.push({ split, ...(type && { type }), format, name: path.basename(file), open: () => createReadStream(file) });
+    taskFiles.push({ split, ...(ofSplit && { type: ofSplit }), format, name: path.basename(file), open: () => createReadStream(file) });
   }
   return taskFiles;
 }

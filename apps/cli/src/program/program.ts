@@ -51,8 +51,9 @@ export function buildProgram(): Command {
   return program;
 }
 
-/** Settings of all commands, which `addCommand` does not pass on: errors are thrown, and titles of help are bold. */
+/** Settings of all commands, which `addCommand` does not pass on: errors are thrown and begin like ours, and titles of help are bold. */
 function configure(command: Command): void {
+  command.configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'palestra: ')) });
   command.exitOverride().configureHelp({ styleTitle: (title) => coloured(process.stdout, 'bold', title) });
   command.commands.forEach(configure);
 }

@@ -9,8 +9,8 @@ export function tasksCommand(): Command {
     .description('upload task files (JSONL or Parquet), one per split; uploading the same content again changes nothing')
     .argument('<owner/name>', ENVIRONMENT_ARGUMENT)
     .argument('[files...]', 'files named like their split: train.jsonl, test-00000-of-00001.parquet')
-    .option('--split <name=file>', 'a file for a split with another name; repeatable; NAME alone is for a single file', collect, [])
-    .option('--type <name=type>', 'train, validation or test, if the name of the split is not a type; repeatable', collect, [])
+    .option('--split <name=file>', 'a file for a split with another name; repeatable; NAME alone is for a single file', collect)
+    .option('--type <name=type>', 'train, validation or test, if the name of the split is not a type; repeatable', collect)
     .action(lazy(async () => (await actions()).pushTasks));
   const list = new Command('list')
     .description('list task sets, newest first')
