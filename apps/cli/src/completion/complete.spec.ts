@@ -26,7 +26,7 @@ describe('completion', () => {
   it('completes options, also those of the default command and of the program', async () => {
     expect(await values('env push --deta')).toEqual(['--detach']);
     expect(await values('runs --')).toEqual(expect.arrayContaining(['--search', '--limit', '--output', '--help', '--no-color']));
-    expect(await values('env validate --js')).toEqual([]);
+    expect(await values('env push --regis')).toEqual([]);
   });
 
   it('completes choices, in every spelling of an option with a value', async () => {
