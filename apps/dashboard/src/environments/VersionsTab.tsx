@@ -74,7 +74,10 @@ export function VersionsTab({ owner, name }: { owner: string; name: string }) {
       empty={
         <div className="p-4 text-ink-3">
           <p>This environment has no server yet.</p>
-          <pre className="code-block mt-2 inline-block" tabIndex={0}>{`palestra env push --url http://127.0.0.1:8000 --name ${owner}/${name}`}</pre>
+          <pre
+            className="code-block mt-2 inline-block"
+            tabIndex={0}
+          >{`palestra env push --url http://127.0.0.1:8000 --name ${owner}/${name}`}</pre>
         </div>
       }
     />
