@@ -202,3 +202,18 @@ test('a phone shows why a rollout ended, and every part of it as a tab', async (
   expect(complaints).toEqual([]);
   await close();
 });
+
+test('on a phone a side panel of the explorer has the whole width, and opens alone', async () => {
+  const { page, close } = await openPage(browser, palestra, { width: 390, theme: 'light' });
+  await visit(page, `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent(RUN)}/rollouts`, 'Views');
+  const widthOf = (name: string) => page.getByRole('complementary', { name }).evaluateAll(([panel]) => panel?.clientWidth ?? 0);
+  const widths = async () => [await widthOf('Facets'), await widthOf('Preview of the rollout')];
+  expect(await widths()).toEqual([0, 0]);
+  await page.getByRole('button', { name: 'Facets', exact: true }).click();
+  await expect.poll(widths).toEqual([389, 0]);
+  await page.getByRole('button', { name: 'Preview', exact: true }).click();
+  await expect.poll(widths).toEqual([0, 389]);
+  await page.getByRole('button', { name: 'Preview', exact: true }).click();
+  await expect.poll(widths).toEqual([0, 0]);
+  await close();
+});

@@ -35,7 +35,7 @@ export function PreviewPanel({ id, from, solved, onClose }: { id: string | null;
   return (
     <aside
       aria-label="Preview of the rollout"
-      className="flex h-full w-[320px] flex-none flex-col border-l border-line bg-paper-1 min-[1700px]:w-[480px]"
+      className="flex h-full w-[320px] flex-none flex-col border-l border-line bg-paper-1 max-[639px]:w-full min-[1700px]:w-[480px]"
     >
       <div className="flex h-[34px] flex-none items-center gap-2 border-b border-line px-3">
         <h2 className="min-w-0 flex-1 truncate strong">{data && id ? title(data.header) : 'Preview'}</h2>

@@ -6,12 +6,14 @@ interface Panels {
 }
 const STORAGE = 'palestra.explorer.panels';
 const NARROW_PX = 1100;
+/** Below it a panel takes the whole width. */
+const PHONE_PX = 640;
 
 function read(): Panels {
   const fits = innerWidth >= NARROW_PX;
   try {
     const value = JSON.parse(localStorage.getItem(STORAGE) ?? '{}') as Partial<Record<keyof Panels, unknown>>;
-    return { facets: value.facets !== false && innerWidth >= 640, preview: value.preview !== false && fits };
+    return { facets: value.facets !== false && innerWidth >= PHONE_PX, preview: value.preview !== false && fits };
   } catch {
     return { facets: true, preview: fits };
   }
@@ -21,6 +23,7 @@ function read(): Panels {
 export function usePanels(): [Panels, (name: keyof Panels) => void] {
   const [panels, setPanels] = useState(read);
   const toggle = (name: keyof Panels) => {
+    if (innerWidth < PHONE_PX) return setPanels({ facets: false, preview: false, [name]: !panels[name] });
     const next = { ...panels, [name]: !panels[name] };
     setPanels(next);
     try {

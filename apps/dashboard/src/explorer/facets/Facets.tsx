@@ -10,7 +10,10 @@ import { RewardBins } from './RewardBins.tsx';
 
 export function Facets(context: FacetContext) {
   return (
-    <aside aria-label="Facets" className="flex h-full w-[200px] flex-none flex-col overflow-y-auto border-r border-line bg-paper-1 pb-4">
+    <aside
+      aria-label="Facets"
+      className="flex h-full w-[200px] flex-none flex-col overflow-y-auto max-[639px]:w-full border-r border-line bg-paper-1 pb-4"
+    >
       <StepFacet title="Step" of="step" {...context} />
       <StepFacet title="Policy step" of="policy_step" {...context} />
       <ValueFacet title="Phase" of="phase" counts={(facets) => facets.phase} {...context} />
