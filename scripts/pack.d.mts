@@ -2,6 +2,7 @@ export interface Manifest {
   name: string;
   version: string;
   exports: Record<string, string | { types: string; default: string }>;
+  imports?: Record<string, unknown>;
   dependencies?: Record<string, string>;
   optionalDependencies?: Record<string, string>;
   peerDependencies?: Record<string, string>;

@@ -72,8 +72,12 @@ describe.each(packages.map((one) => [one.manifest.name, one] as const))('%s', (n
   });
 
   test('imports what is in it, and packages that it depends on', () => {
-    const { dependencies, optionalDependencies, peerDependencies } = manifest;
-    const declared = new Set([name, ...Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })]);
+    const { dependencies, optionalDependencies, peerDependencies, imports } = manifest;
+    const declared = new Set([
+      name,
+      ...Object.keys(imports ?? {}),
+      ...Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies }),
+    ]);
     // Prisma's declarations name a package that only its client depends on.
     const modules =
       name === BUNDLE ? [] : files.filter((file) => /\.(?:[cm]?js|d\.[cm]?ts)$/.test(file) && !/\/generated\/.*\.ts$/.test(file));
