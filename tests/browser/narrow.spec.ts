@@ -204,7 +204,8 @@ test('a phone shows why a rollout ended, and every part of it as a tab', async (
 });
 
 test('on a phone a side panel of the explorer has the whole width, and opens alone', async () => {
-  const { page, close } = await openPage(browser, palestra, { width: 390, theme: 'light' });
+  const { page, close } = await openPage(browser, palestra, light);
+  await page.setViewportSize({ width: 390, height: 844 });
   await visit(page, `${palestra.url}/${palestra.namespace}/runs/${encodeURIComponent(RUN)}/rollouts`, 'Views');
   const widthOf = (name: string) => page.getByRole('complementary', { name }).evaluateAll(([panel]) => panel?.clientWidth ?? 0);
   const widths = async () => [await widthOf('Facets'), await widthOf('Preview of the rollout')];
