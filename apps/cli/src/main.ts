@@ -10,10 +10,11 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? process.exitCode : EXIT.failed);
 });
 
+const words = process.argv.slice(2);
 /** The caller reads data, so errors are one line of JSON. */
-const isForPrograms = requestedFormat(process.argv.slice(2)) !== 'table';
+const isForPrograms = requestedFormat(words) !== 'table';
 try {
-  const program = buildProgram();
+  const program = await buildProgram(words);
   if (isForPrograms) silenceErrors(program);
   await program.parseAsync();
 } catch (error) {

@@ -1,21 +1,12 @@
 import { Command } from 'commander';
 import { addExamples, addOutput, ENVIRONMENT_ARGUMENT, lazy, positive } from './define.ts';
-import { initCommand } from '../commands/env/init.ts';
-import { pushCommand } from '../commands/env/push.ts';
-import { serveCommand } from '../commands/env/serve.ts';
-import { validateCommand } from '../commands/env/validate.ts';
 import { setCommand } from './session-policy.ts';
 
 const actions = () => import('../commands/environments.ts');
 
-export function environmentsCommand(): Command {
+/** `local`: the commands for environments on this machine (local-environments.ts). */
+export function environmentsCommand(local: readonly Command[]): Command {
   const environments = new Command('env').alias('environments').description('create, check, serve, register and list environments');
-  const local = [
-    addExamples(initCommand(), 'palestra env init guess', 'palestra env init guess --python --dir environments'),
-    addExamples(validateCommand(), 'palestra env validate guess', 'palestra env validate --url http://127.0.0.1:8000 --json'),
-    addExamples(serveCommand(), 'palestra env serve guess --port 9000', 'palestra env serve ghcr.io/acme/guess:1.0 --memory 512m'),
-    addExamples(pushCommand(), 'palestra env push guess --detach', 'palestra env push --url http://127.0.0.1:8000 --name acme/guess'),
-  ];
   for (const command of local) environments.addCommand(command);
   const list = new Command('list')
     .description('list environments')

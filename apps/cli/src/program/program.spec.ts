@@ -1,10 +1,12 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import { OUTPUT_FORMATS } from '../output-format.ts';
 import { examplesOf, pathOf, visibleCommands } from './define.ts';
 import { parse, wordsOf } from './parse-line.fixture.ts';
 import { buildProgram } from './program.ts';
 
-const program = buildProgram();
+const program = await buildProgram();
 const commands = [program, ...visibleCommands(program)];
 /** Commands that print no data: they serve, write a script or a help, or imitate Docker. */
 const WITHOUT_DATA = /^palestra (?:up|worker|migrate|demo|env (?:init|validate|serve|push)|help|completion|docker .*)$/;
@@ -40,4 +42,27 @@ describe.each(commands.map((command) => [pathOf(command), command] as const))('%
     expect(option?.short).toBe('-o');
     expect(option?.argChoices).toEqual(OUTPUT_FORMATS);
   });
+});
+
+/** The packages and files that importing a file loads, without those of `import type` and `import()`. */
+function loadedBy(file: string, seen = new Set<string>()): Set<string> {
+  if (seen.has(file)) return seen;
+  seen.add(file);
+  const code = readFileSync(file, 'utf8');
+  for (const [, name] of code.matchAll(/^(?:import|export) (?!type )(?:[^;]*? from )?'([^']+)';/gm)) {
+    if (name!.startsWith('.')) loadedBy(path.resolve(path.dirname(file), name!), seen);
+    else seen.add(name!);
+  }
+  return seen;
+}
+
+test('a help and an error load nothing that only a running command needs', () => {
+  const loaded = [...loadedBy(path.resolve(import.meta.dirname, '../main.ts'))];
+  expect(loaded.filter((one) => one.endsWith('.ts')).length).toBeGreaterThan(15);
+  expect(loaded.filter((one) => !one.endsWith('.ts')).toSorted()).toEqual([
+    '@palestra/protocol',
+    '@palestra/protocol/version',
+    'commander',
+    'node:util',
+  ]);
 });

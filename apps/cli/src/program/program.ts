@@ -13,11 +13,17 @@ import { runsCommand } from './runs.ts';
 import { demoCommand, doctorCommand, migrateCommand, upCommand, workerCommand } from './service.ts';
 import { tasksCommand } from './tasks.ts';
 
+/** Words of command lines that can name a command of `env`. */
+const NEED_LOCAL = new Set(['env', 'environments', 'help', '__complete']);
+
 /**
  * The tree of all commands: the only definition of their names, arguments, options, help, completion and document. It loads no module that a
- * command needs to run.
+ * command needs to run, except those of the commands for local environments. `words`: a command line; the tree may lack commands that it
+ * does not name.
  */
-export function buildProgram(): Command {
+export async function buildProgram(words?: readonly string[]): Promise<Command> {
+  const isLocal = words === undefined || words.some((word) => NEED_LOCAL.has(word));
+  const local = isLocal ? (await import('./local-environments.ts')).localEnvironmentCommands() : [];
   const program = new Command('palestra')
     .description('Environments, sessions and rollouts of a Palestra server')
     .version(VERSION)
@@ -33,7 +39,7 @@ export function buildProgram(): Command {
     migrateCommand(),
     doctorCommand(),
     demoCommand(),
-    environmentsCommand(),
+    environmentsCommand(local),
     tasksCommand(),
     prepareTasksCommand(),
     runsCommand(),
