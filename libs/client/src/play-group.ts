@@ -1,6 +1,6 @@
 import type { JsonObject, OutputBlock, StopReason, ToolOutput, ToolSpec } from '@palestra/protocol';
 import type { PalestraClient } from './client.ts';
-import { ClientError, ToolCallError } from './errors.ts';
+import { ClientError, PalestraApiError, ToolCallError } from './errors.ts';
 import type { Rollout, RolloutStart } from './rollouts.ts';
 import type { Session } from './session.ts';
 
@@ -143,8 +143,9 @@ class Episode {
     if (this.#options.signal?.aborted) return;
     const stop = error instanceof ClientError && error.failureClass === 'environment' ? 'env_error' : 'infra_error';
     if (this.#openCall !== null) {
-      const metadata = { error: error.message };
-      await this.rollout?.log({ type: 'tool_result', callId: this.#openCall, content: `Error: ${error.message}`, metadata });
+      // The text of the ledger, with which the service compares it.
+      const text = error instanceof PalestraApiError ? error.detail : error.message;
+      await this.rollout?.log({ type: 'tool_result', callId: this.#openCall, content: `Error: ${text}`, metadata: { error: text } });
     }
     await this.rollout?.update({ task_index: this.#options.index, duration_ms: Date.now() - this.#startedAt, stop_reason: stop });
   }
