@@ -26,7 +26,9 @@ interface Clue {
   friend: string | null;
 }
 
-function* operator({ sample }: Parameters<Script>[0], alone: boolean): ReturnType<Script> {
+function* operator({ prompt, sample }: Parameters<Script>[0], alone: boolean): ReturnType<Script> {
+  // Before any reward: where this call never returns, the episode must have no score.
+  if (sample === 0 && /level [45] of/.test(prompt)) yield call('scan', {}, { message: 'First I look which machines I can reach.' });
   for (let machine = 0; machine < 2; machine += 1) {
     const files = yield* listFiles('People leave notes where they live, and hide what nobody should see.');
     const note = files.find((path) => /\/(?:notes|reminder)\.txt$/.test(path));
@@ -44,7 +46,6 @@ function* operator({ sample }: Parameters<Script>[0], alone: boolean): ReturnTyp
       return 'I have no attempts left.';
     }
     const host = clue.what.replace('The password of ', '');
-    if (sample === 0) yield call('scan', {}, { message: 'First I look which machines I can reach.' });
     const answer = yield call('login', { host, password: secret }, { reasoning: `The note names the password of ${host}: \`${secret}\`.` });
     if (!answer.startsWith('Logged in')) return `I cannot log in to ${host}: ${answer}`;
   }
