@@ -77,7 +77,8 @@ install_python_packages() {
     && venv mcp1 'mcp==1.30.0' \
     && venv mcp2 'mcp==2.3.0' \
     && venv skyrl skyrl-gym==0.4.0 requests pandas \
-    && venv stats scipy==1.17.1 statsmodels==0.15.0
+    && venv stats scipy==1.17.1 statsmodels==0.15.0 \
+    && venv types mypy==2.4.1 httpx==0.28.1
 }
 
 # node_version VERSION: the official program in a package of the npm registry.

@@ -7,25 +7,21 @@ export class PythonJsonError extends Error {
   override name = 'PythonJsonError';
 }
 
-export interface CheckedJson {
-  /** The document as JSON. `NaN` and the infinities, which Python accepts and JSON does not, become a float that no double holds. */
-  json: string;
-  /** The document contained one of those. */
-  nonFinite: boolean;
-}
-
 /** CPython fails at its recursion limit. No real tool call is nested this deep. */
 const MAX_DEPTH = 900;
 const MAX_INT_DIGITS = 4_300;
 const NON_FINITE = ['NaN', 'Infinity', '-Infinity'];
 
-/** Throws `PythonJsonError` with the text of Python's exception for texts that `json.loads` rejects. */
-export function checkPythonJson(text: string): CheckedJson {
+/**
+ * The document as JSON. `NaN` and the infinities, which Python accepts and JSON does not, become a float that no double holds. Throws
+ * `PythonJsonError` with the text of Python's exception for texts that `json.loads` rejects.
+ */
+export function checkPythonJson(text: string): string {
   const scanner = new Scanner(Array.from(text));
   if (text.startsWith('\ufeff')) throw scanner.error('Unexpected UTF-8 BOM (decode using utf-8-sig)', 0);
   const end = scanner.space(scanner.value(scanner.space(0), 0));
   if (end !== scanner.units.length) throw scanner.error('Extra data', end);
-  return { json: scanner.json(), nonFinite: scanner.nonFinite.length > 0 };
+  return scanner.json();
 }
 
 /** Python's error text for a text that is not JSON. */

@@ -29,8 +29,7 @@ export function parseToolCall(text: string): ParsedToolCall | null {
 }
 
 function readCall(text: string): ParsedToolCall {
-  const { json, nonFinite } = checkPythonJson(text);
-  const data = parseJson(json);
+  const data = parseJson(checkPythonJson(text));
   if (!isObject(data)) return { type: 'malformed', error: `'${pythonType(data)}' object has no attribute 'get'` };
   const { name, arguments: input = {} } = data;
   if (isFalsy(name)) return { type: 'malformed', error: "missing 'name' field" };
@@ -38,8 +37,8 @@ function readCall(text: string): ParsedToolCall {
   if (typeof name !== 'string') {
     return { type: 'impossible', name, arguments: input, error: `the name of a tool must be a string, not ${pythonRepr(name)}` };
   }
-  // Only then can a number of the input be non-finite.
-  if (nonFinite && holdsNonFinite(input)) return { type: 'impossible', name, arguments: {}, error: NOT_JSON };
+  // `NaN`, `Infinity`, or a number beyond the doubles such as `1e400`.
+  if (holdsNonFinite(input)) return { type: 'impossible', name, arguments: {}, error: NOT_JSON };
   return { type: 'call', name, arguments: input };
 }
 

@@ -1,0 +1,55 @@
+"""Event loops in threads of their own, for synchronous callers and for pings. A forked child starts its own."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """A daemon thread with an event loop, started by its first use in each process."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._pid = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        # Threads do not survive a fork, and another thread may have held the lock.
+        self._lock = threading.Lock()
+        self._loop = None
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None or self._pid != os.getpid():
+                self._loop = asyncio.new_event_loop()
+                self._pid = os.getpid()
+                threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True).start()
+            return self._loop
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Starts the coroutine in this loop, from any thread."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop())
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Waits for the coroutine. An interrupt of the caller (Ctrl-C) cancels it."""
+        future = self.submit(work)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+
+worker = LoopThread("palestra-worker")
+# Apart from the others: work that blocks its loop must not let sessions expire.
+pinger = LoopThread("palestra-pings")
