@@ -132,6 +132,8 @@ export const ENDED_SESSION_STATES = ['closed', 'expired', 'lost', 'diverged'] as
  * infrastructure's (timeout, lost backend, refused capacity). Infrastructure failures never count as reward 0. Stored.
  */
 export const CALL_FAILURES = ['policy', 'environment', 'infrastructure'] as const;
+/** Error texts of tools that begin with it are failures of the infrastructure, not of the environment (docs/environments.md). */
+export const INFRASTRUCTURE_FAILURE = 'Infrastructure failure: ';
 /** Failure class of any call; `ok` is no failure. Only `ok` calls have a reward. */
 export const FAILURE_CLASSES = ['ok', ...CALL_FAILURES] as const;
 export type FailureClass = (typeof FAILURE_CLASSES)[number];
@@ -209,6 +211,7 @@ export const AUDIT_ACTIONS = [
   'environment.create',
   'environment.change',
   'environment.deploy',
+  'environment.report',
   'environment.delete',
   'task_set.publish',
   'task_set.delete',

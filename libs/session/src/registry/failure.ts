@@ -1,10 +1,10 @@
-import { classifyCode, type FailureClass, PalestraError, type SessionState } from '@palestra/protocol';
+import { classifyCode, type FailureClass, INFRASTRUCTURE_FAILURE, PalestraError, type SessionState } from '@palestra/protocol';
 import { ToolFailedError } from '../ports/backend-call.ts';
 import type { CallOutcome } from '../ports/call-ledger.port.ts';
 
 export function classifyOutcome(outcome: CallOutcome): FailureClass {
   if (outcome.type === 'result') return outcome.ok ? 'ok' : 'policy';
-  if (outcome.type === 'tool_failed') return 'environment';
+  if (outcome.type === 'tool_failed') return outcome.message.startsWith(INFRASTRUCTURE_FAILURE) ? 'infrastructure' : 'environment';
   return classifyCode(outcome.code);
 }
 
