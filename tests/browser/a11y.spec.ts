@@ -169,7 +169,7 @@ const places: Place[] = [
   { name: 'session', path: () => `/sessions/${ids.session}`, text: 'interview' },
   { name: 'slots', path: () => '/sessions?tab=slots', text: 'Sessions' },
   { name: 'environments', path: () => '/environments', text: 'whodunit' },
-  ...['tasks', 'tools', 'runs', 'sessions', 'versions'].map((tab): Place => ({
+  ...['tasks', 'tools', 'report', 'runs', 'sessions', 'versions'].map((tab): Place => ({
     name: `environment, ${tab}`,
     path: () => `/environments/palestra/whodunit?tab=${tab}`,
     text: 'whodunit',

@@ -45,11 +45,49 @@ async function uploadRewards(): Promise<void> {
   await api('POST', '/v1/rollouts', { events });
 }
 
+/** One check of each result, and players from one end of the rewards to the other. */
+const report = {
+  created_at: '2026-11-27T12:00:00Z',
+  kit: '0.1.0',
+  reward_range: [0, 1],
+  checks: [
+    { id: 'runtime.startup', title: 'Every sampled task opens before the deadline', status: 'passed', detail: '20 episodes opened.' },
+    {
+      id: 'semantic.oracle_max',
+      title: 'A solution reaches the maximum reward',
+      status: 'skipped',
+      detail: 'The environment has no solve(task) and no player named expert. Add one to prove that its tasks can be solved.',
+    },
+    {
+      id: 'static.disjoint_splits',
+      title: 'Splits have no task in common',
+      status: 'failed',
+      detail: 'test 0 is the same task as train 3. Give each task to one split, so that a test measures what was not trained.',
+    },
+  ],
+  players: [
+    ['random', 'Calls random tools with random valid arguments.', 0.02, 0.001, 0.09, 0],
+    ['naive', 'Looks at the first picture.', 0.41, 0.32, 0.51, 0.3],
+    ['expert', 'Reads every word of the picture, and remembers the painter.', 1, 0.96, 1, 1],
+  ].map(([name, description, mean, low, high, solved]) => ({
+    name,
+    description,
+    split: 'test',
+    tasks: 100,
+    samples: 1,
+    mean,
+    low,
+    high,
+    solved,
+  })),
+};
+
 beforeAll(async () => {
   running = await serve([studioOf(() => 'looked')]);
   [palestra, browser] = await Promise.all([sharedPalestra(), launch()]);
   await addRemote(palestra, 'studio', running.url);
   await uploadRewards();
+  await api('PUT', `/v1/environments/${palestra.namespace}/studio/report`, report);
 });
 afterAll(async () => {
   await running?.close();
@@ -107,6 +145,7 @@ test('every page of an environment is sound in every view', async () => {
     ['environment-card', '/environments/palestra/whodunit', 'interview'],
     ['environment-tasks', `${base}?tab=tasks&task=0`, 'harbour'],
     ['environment-tools', `${base}?tab=tools`, 'Of the picture'],
+    ['environment-report', `${base}?tab=report`, 'remembers the painter'],
     ['environment-runs', `${base}?tab=runs`, 'difficulty'],
     ['environment-sessions', `${base}?tab=sessions`, 'version 1'],
     ['environment-versions', `${base}?tab=versions`, 'remote'],

@@ -1,9 +1,16 @@
 import { serveAsChild } from '@palestra/environment-kit';
 import { isolation } from '@palestra/sandbox';
+import { existsSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { bundledEnvironments, versions } from './catalogue.ts';
 import { coding } from './coding/coding.environment.ts';
 import { codingEnv } from './coding_env/coding_env.environment.ts';
+
+/** The committed result of `palestra env validate FILE --report-file REPORT`, or null. */
+function readReport(name: string): unknown {
+  const file = new URL(`./${name}/report.json`, import.meta.url);
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : null;
+}
 
 const usage = `usage: node main.js <environment> [--port 0] [--host 127.0.0.1] [--link <path or host:port>] [--exit-with-parent]
        node main.js --manifest
@@ -35,7 +42,9 @@ const { values, positionals } = readArguments();
 if (values.manifest) {
   const manifest = bundledEnvironments.map(({ name, description = '', readme = '', deterministic = false, tools = {} }) => {
     const idempotent = Object.entries(tools).filter(([, tool]) => tool.idempotent);
-    return { name, version: versions[name] ?? 1, description, readme, deterministic, idempotent_tools: idempotent.map(([tool]) => tool) };
+    const idempotentNames = idempotent.map(([tool]) => tool);
+    const version = versions[name] ?? 1;
+    return { name, version, description, readme, deterministic, idempotent_tools: idempotentNames, report: readReport(name) };
   });
   process.stdout.write(`${JSON.stringify({ environments: manifest })}\n`);
 } else {

@@ -1,4 +1,4 @@
-import type { ApiKeyView, CreatedKey, MeView, RotatedSecret } from '@palestra/protocol';
+import type { ApiKeyView, CreatedKey, MeView, RotatedSecret, SignInLink } from '@palestra/protocol';
 import { Connection, type ConnectionOptions } from './connection.ts';
 import { Environments } from './environments.ts';
 import { TaskExports } from './task-exports.ts';
@@ -65,6 +65,16 @@ export class PalestraClient {
 
   async me(): Promise<MeView> {
     return (await this.#connection.json({ path: '/v1/me' })) as MeView;
+  }
+
+  /**
+   * A link that signs a browser in, once, with the rights of the key, and then shows the page at `path`. The key needs the scope `keys`.
+   */
+  async signInLink(path = '/'): Promise<string> {
+    const { user } = await this.me();
+    const route = `/v1/members/${encodeURIComponent(user.id)}/sign-in-link`;
+    const { sign_in_url } = (await this.#connection.json({ method: 'POST', path: route, retry: noRetry })) as SignInLink;
+    return path === '/' ? sign_in_url : `${sign_in_url}&next=${encodeURIComponent(path)}`;
   }
 
   /** Tries to store all uploads, then closes the connections. Events that could not be stored remain in `rollouts.unsent()`. */

@@ -1,6 +1,8 @@
 import type {
   EnvironmentDiscoveryView,
+  EnvironmentDetails,
   EnvironmentList,
+  EnvironmentReport,
   EnvironmentVersionView,
   EnvironmentView,
   SessionPolicyView,
@@ -47,8 +49,8 @@ export class Environments {
     return (await this.#connection.json({ path: `/v1/environments${query({ ...options })}` })) as EnvironmentList;
   }
 
-  async get(environment: string): Promise<EnvironmentView> {
-    return (await this.#connection.json({ path: environmentPath(environment) })) as EnvironmentView;
+  async get(environment: string): Promise<EnvironmentDetails> {
+    return (await this.#connection.json({ path: environmentPath(environment) })) as EnvironmentDetails;
   }
 
   /** Registers a running server; with only a URL, an ORS server. Not retried, because a repeat would find the name taken. */
@@ -87,6 +89,13 @@ export class Environments {
       path: `${environmentPath(environment)}/details`,
       body: { sessions },
     })) as EnvironmentView;
+  }
+
+  /** Replaces the report of the newest version: what validation found and what scripted players reached. */
+  async setReport(environment: string, report: EnvironmentReport): Promise<{ version: number }> {
+    return (await this.#connection.json({ method: 'PUT', path: `${environmentPath(environment)}/report`, body: report })) as {
+      version: number;
+    };
   }
 
   /** Splits, task counts and tools of every variant, from the last discovery. */

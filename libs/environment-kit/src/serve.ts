@@ -20,6 +20,8 @@ export interface RunningServer {
   port: number;
   /** Address of the link for `LinkClient`. */
   link: string | null;
+  /** New sessions use these environments; open ones keep theirs. Throws for environments that cannot be served. */
+  replace(environments: Environment[]): void;
   /** Ends every session, then both servers. */
   close(): Promise<void>;
 }
@@ -37,6 +39,7 @@ export async function serve(environments: Environment[], options: ServeOptions =
     url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
     port: bound,
     link: link && linkAddress(link.server),
+    replace: (next) => environmentHost.replace(next),
     async close() {
       await environmentHost.close();
       await Promise.all([closed(http, () => http.closeAllConnections()), link && closed(link.server, () => link.endConnections())]);

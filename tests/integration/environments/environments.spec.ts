@@ -216,3 +216,61 @@ test('after the death of a server the page shows the last discovery and the reas
   expect(refused.body.detail).toBe('The environment server could not be reached (ECONNREFUSED).');
   expect(await get(`${path}/tasks?split=train`)).toMatchObject({ status: 503, body: { code: 'backend_unreachable' } });
 });
+
+describe('PUT /v1/environments/{owner}/{name}/report', () => {
+  const check = { id: 'semantic.oracle_max', title: 'A solution reaches the maximum reward', status: 'failed', detail: 'Correct it.' };
+  const player = {
+    name: 'random',
+    description: 'Guesses.',
+    split: 'test',
+    tasks: 5,
+    samples: 1,
+    mean: 0.2,
+    low: 0,
+    high: 0.5,
+    solved: 0.2,
+  };
+  const report = { created_at: '2026-11-27T12:00:00Z', kit: '0.1.0', checks: [check], players: [player], reward_range: [0, 1] };
+  const put = (path: string, body: object, headers = {}) => server.request('PUT', `${path}/report`, { body, headers });
+
+  test('refuses invalid reports, foreign and missing environments, and one without a server', async () => {
+    await post({ name: 'reported', isPrivate: true, source: remote() });
+    await post({ name: 'reported-public', isPrivate: false, source: remote() });
+    await post({ name: 'serverless' });
+    const path = `/v1/environments/${org()}/reported`;
+    for (const broken of [
+      { ...report, checks: [{ ...check, status: 'maybe' }] },
+      { ...report, checks: [{ ...check, detail: 'a\0b' }] },
+      { ...report, checks: [{ ...check, detail: '\ud800' }] },
+      { ...report, players: [{ ...player, solved: 2 }] },
+      { ...report, players: [{ ...player, mean: '1' }] },
+      { ...report, checks: Array.from({ length: 101 }, () => check) },
+      {},
+    ])
+      expect((await put(path, broken)).status).toBe(422);
+    expect((await put(path, { ...report, checks: [{ ...check, title: 'x'.repeat(300_000) }] })).status).toBe(413);
+    expect((await put(path, report, { 'x-api-key': '' })).status).toBe(401);
+    expect((await put(path, report, stranger.headers)).status).toBe(404);
+    expect((await put(`/v1/environments/${org()}/reported-public`, report, stranger.headers)).status).toBe(403);
+    expect(await put(`/v1/environments/${org()}/serverless`, report)).toMatchObject({
+      status: 404,
+      body: { code: 'deployment_not_found' },
+    });
+    expect((await get(path)).body.report).toBeNull();
+  });
+
+  test('is that of the newest version, replaced by the next one, and not part of lists', async () => {
+    const path = `/v1/environments/${org()}/reported`;
+    expect(await put(path, report)).toMatchObject({ status: 200, body: { version: 1 } });
+    expect((await get(path)).body.report).toEqual(report);
+    const next = { ...report, checks: [], reward_range: null };
+    expect((await put(path, next)).status).toBe(200);
+    expect((await get(path)).body.report).toEqual(next);
+    const listed = await get(`/v1/environments?owner=${org()}&search=reported&limit=1`);
+    expect(listed.body.environments[0]).not.toHaveProperty('report');
+    expect((await server.request('POST', `${path}/versions`, { body: { source: remote() } })).body.number).toBe(2);
+    expect((await get(path)).body.report).toBeNull();
+    expect(await put(path, report)).toMatchObject({ body: { version: 2 } });
+    expect((await server.request('DELETE', path)).status).toBe(200);
+  });
+});

@@ -140,6 +140,13 @@ const BODIES: Record<string, object> = {
   'POST /v1/text-sessions/{id}/step': { text: 'x' },
   'POST /v1/sessions/{sid}/rollout': { run: 'theirs', rollout: 'x' },
   'POST /v1/environments/{owner}/{name}/versions': { source: { kind: 'remote', url: 'http://127.0.0.1:1' } },
+  'PUT /v1/environments/{owner}/{name}/report': {
+    created_at: '2026-01-01T00:00:00Z',
+    kit: '0.1.0',
+    checks: [],
+    players: [],
+    reward_range: null,
+  },
   'PUT /v1/views/{id}': { run: RUN, name: 'x', query: '', lens: 'canonical', state: {} },
   'PUT /v1/alerts/{id}': { name: 'x', condition: { kind: 'silence', minutes: 60 } },
   'POST /v1/alerts': { name: 'x', condition: { kind: 'silence', minutes: 60 } },

@@ -6,13 +6,15 @@ export const SIGN_IN_PAGE_HEADERS = {
   'cache-control': 'no-store',
 };
 
-export const signInPage = (token: string): string =>
+/** `next`: a checked path, see next-path.ts. */
+export const signInPage = (token: string, next: string): string =>
   plainPage({
     title: 'Sign in to Palestra',
     main: `<h1>Sign in to Palestra</h1>
 <p>This signs the browser in. The link works once.</p>
 <form method="post" action="/login">
 <input type="hidden" name="token" value="${encodeURIComponent(token)}">
+<input type="hidden" name="next" value="${next.replaceAll('&', '&amp;')}">
 <button>Sign in</button>
 </form>`,
   });

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { signInBodySchema } from '@palestra/protocol/schemas';
 import { Api } from '../platform/http/api.decorator.ts';
 import { Public } from '../platform/http/public.decorator.ts';
+import { nextPath } from './next-path.ts';
 import { SIGN_IN_PAGE_HEADERS, signInPage } from './sign-in-page.ts';
 import { SignInService } from './sign-in.service.ts';
 
@@ -18,19 +19,25 @@ export class SignInController {
   /** A page with a button: a link preview, or a page of another site that opens the link, must not use it. */
   @Get('login')
   @Public()
-  async confirmLink(@Query('token') token: string | undefined, @Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
-    // A user who is signed in already may open a used link; for others the page at "/" explains what to do.
-    if (!(await this.signIn.isValidLink(token, request))) await reply.redirect('/', 303);
-    else await reply.headers(SIGN_IN_PAGE_HEADERS).type('text/html; charset=utf-8').send(signInPage(token!));
+  async confirmLink(
+    @Query('token') token: string | undefined,
+    @Query('next') next: string | undefined,
+    @Req() request: FastifyRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const then = nextPath(next);
+    // A user who is signed in already may open a used link; for others the page explains what to do.
+    if (!(await this.signIn.isValidLink(token, request))) await reply.redirect(then, 303);
+    else await reply.headers(SIGN_IN_PAGE_HEADERS).type('text/html; charset=utf-8').send(signInPage(token!, then));
   }
 
   @Post('login')
   @Public()
   @RouteConfig({ rawBody: true })
   async byLink(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
-    const cookie = await this.signIn.signInByLink(request);
+    const { cookie, next } = await this.signIn.signInByLink(request);
     if (cookie !== null) reply.header('set-cookie', cookie);
-    await reply.redirect('/', 303);
+    await reply.redirect(next, 303);
   }
 
   @Post('v1/login')

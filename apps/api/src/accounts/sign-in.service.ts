@@ -8,6 +8,7 @@ import { sourceOf } from './audit/request-source.ts';
 import { Authenticator, isFromOwnPage, sessionCookieName } from './authenticator.ts';
 import { cookieOf } from './cookies.ts';
 import { CredentialMonitor } from './credential-monitor.ts';
+import { nextPath } from './next-path.ts';
 
 /** Signs browsers in and out. Returned cookies are values of `Set-Cookie`. */
 @Injectable()
@@ -28,13 +29,14 @@ export class SignInService {
     return isValid;
   }
 
-  /** Uses the sign-in link of a posted form. Returns a cookie; null when the link is unknown, used or expired. */
-  async signInByLink(request: FastifyRequest): Promise<string | null> {
+  /** Uses the sign-in link of a posted form. `cookie` is null when the link is unknown, used or expired; `next` is the page to show. */
+  async signInByLink(request: FastifyRequest): Promise<{ cookie: string | null; next: string }> {
     assertOwnForm(request);
     const form = new URLSearchParams((request.body as Buffer | undefined)?.toString('utf8'));
     const token = await this.accounts.redeemSignInToken(form.get('token') ?? '', sourceOf(request));
     if (token === null) await this.rates.countFailure(request.raw);
-    return token === null ? null : this.#cookie(token, BROWSER_SESSION_MS / 1000);
+    const cookie = token === null ? null : this.#cookie(token, BROWSER_SESSION_MS / 1000);
+    return { cookie, next: nextPath(form.get('next')) };
   }
 
   /** Returns a cookie. Throws `unauthorized`, `key_revoked` or `key_expired`, and `rate_limited` after too many unknown keys. */

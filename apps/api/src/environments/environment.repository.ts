@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { isUuid } from '@palestra/kit';
-import { type EnvironmentDiscoveryView, PalestraError } from '@palestra/protocol';
+import { type EnvironmentDiscoveryView, type EnvironmentReport, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { isDuplicate } from '../platform/database/database-errors.ts';
 import { Database } from '../platform/database/database.ts';
@@ -84,6 +84,22 @@ export class EnvironmentRepository {
   async saveDiscovery(versionId: string, discovery: EnvironmentDiscoveryView): Promise<void> {
     // A version that was deleted meanwhile needs no discovery.
     await this.database.prisma.environmentVersion.updateMany({ where: { id: versionId }, data: discoveryColumns(discovery) });
+  }
+
+  /** Replaces the report of a version. */
+  async saveReport({ orgId }: EnvironmentRecord, versionId: string, report: EnvironmentReport): Promise<void> {
+    const values = { report: report as unknown as Prisma.InputJsonValue, updatedAt: new Date() };
+    await this.database.prisma.environmentReport.upsert({
+      where: { versionId },
+      create: { versionId, orgId, ...values },
+      update: values,
+    });
+  }
+
+  async report({ orgId, versions: [version] }: EnvironmentRecord): Promise<EnvironmentReport | null> {
+    if (version === undefined) return null;
+    const stored = await this.database.prisma.environmentReport.findFirst({ where: { versionId: version.id, orgId } });
+    return (stored?.report ?? null) as EnvironmentReport | null;
   }
 
   /** Its uploaded files must be deleted before. */

@@ -1,11 +1,14 @@
 import { Body, Controller, Delete, Get, Header, HttpCode, Inject, Param, Post, Put, Query } from '@nestjs/common';
+import { RouteConfig } from '@nestjs/platform-fastify';
 import {
   type CreateEnvironment,
   type CreateVersion,
   type EnvironmentListQuery,
+  type EnvironmentReport,
   type EnvironmentVersionView,
   type EnvironmentView,
   type ErrorCode,
+  type StoredReport,
   stringifyJson,
   type TaskPageQuery,
   type UpdateEnvironment,
@@ -14,14 +17,17 @@ import {
   createEnvironmentSchema,
   createVersionSchema,
   deletedEnvironmentSchema,
+  environmentDetailsSchema,
   environmentDiscoverySchema,
   environmentListQuerySchema,
   environmentListSchema,
+  environmentReportSchema,
   environmentVariantsSchema,
   environmentVersionListSchema,
   environmentVersionSchema,
   environmentViewSchema,
   requiredSecretsSchema,
+  storedReportSchema,
   taskPageQuerySchema,
   taskPageSchema,
   updateEnvironmentSchema,
@@ -33,6 +39,8 @@ import { auditedChanges, auditedEnvironment, auditedSource } from './environment
 import { CurrentCaller, RequireScope } from '../accounts/caller.decorator.ts';
 import { Public } from '../platform/http/public.decorator.ts';
 import { EnvironmentsService } from './environments.service.ts';
+
+const MAX_REPORT_BYTES = 256 * 1024;
 
 /** Errors of every route that requests something from an environment's server. */
 const BACKEND_ERRORS: ErrorCode[] = [
@@ -74,7 +82,7 @@ export class EnvironmentsController {
   }
 
   @Public()
-  @Api({ summary: 'One environment', response: environmentViewSchema, errors: ['environment_not_found'] })
+  @Api({ summary: 'One environment', response: environmentDetailsSchema, errors: ['environment_not_found'] })
   @Get(':owner/:name')
   get(@CurrentCaller() caller: Caller | undefined, @Param('owner') owner: string, @Param('name') name: string) {
     return this.environments.get(caller, owner, name);
@@ -99,6 +107,28 @@ export class EnvironmentsController {
     @Body({ schema: updateEnvironmentSchema }) body: UpdateEnvironment,
   ) {
     return this.environments.update(caller, owner, name, body);
+  }
+
+  @RequireScope('environments')
+  @RouteConfig({ bodyLimit: MAX_REPORT_BYTES })
+  @Api({
+    summary: 'Replace the report of the newest version: what validation and scripted players found',
+    body: environmentReportSchema,
+    response: storedReportSchema,
+    errors: ['environment_not_found', 'deployment_not_found'],
+  })
+  @Audited<EnvironmentReport, StoredReport>('environment.report', ({ params, body, result }) => ({
+    ...auditedEnvironment(params),
+    details: { version: result.version, failed: body.checks.filter(({ status }) => status === 'failed').length },
+  }))
+  @Put(':owner/:name/report')
+  setReport(
+    @CurrentCaller() caller: Caller,
+    @Param('owner') owner: string,
+    @Param('name') name: string,
+    @Body({ schema: environmentReportSchema }) body: EnvironmentReport,
+  ) {
+    return this.environments.setReport(caller, owner, name, body);
   }
 
   @Public()

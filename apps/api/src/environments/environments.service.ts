@@ -4,15 +4,18 @@ import { Inject, Injectable } from '@nestjs/common';
 import {
   type CreateEnvironment,
   type CreateVersion,
+  type EnvironmentDetails,
   type EnvironmentDiscoveryView,
   type EnvironmentList,
   type EnvironmentListQuery,
+  type EnvironmentReport,
   type EnvironmentVersionList,
   type EnvironmentVersionView,
   type EnvironmentView,
   errorCatalogue,
   type ErrorCode,
   PalestraError,
+  type StoredReport,
   type TaskPageQuery,
   type TaskPageView,
   type UpdateEnvironment,
@@ -53,9 +56,10 @@ export class EnvironmentsService {
     return { environments: await Promise.all(records.map((record) => this.#present(record, caller))), total };
   }
 
-  async get(caller: Caller | undefined, owner: string, name: string): Promise<EnvironmentView> {
+  async get(caller: Caller | undefined, owner: string, name: string): Promise<EnvironmentDetails> {
     const environment = await this.access.visible(caller, owner, name);
-    return this.#present(await this.#withDiscovery(environment), caller);
+    const [report, discovered] = await Promise.all([this.repository.report(environment), this.#withDiscovery(environment)]);
+    return { ...(await this.#present(discovered, caller)), report };
   }
 
   async create(caller: Caller, body: CreateEnvironment): Promise<EnvironmentView> {
@@ -109,6 +113,14 @@ export class EnvironmentsService {
     const version = await this.repository.addVersion(environment.id, body.source, discovery, taskSetId);
     this.directory.invalidate();
     return { id: version.id, number: version.number, source: body.source, created_at: version.createdAt.toISOString() };
+  }
+
+  /** Replaces the report of the newest version. */
+  async setReport(caller: Caller, owner: string, name: string, report: EnvironmentReport): Promise<StoredReport> {
+    const environment = await this.access.managed(caller, owner, name);
+    const version = this.#version(environment);
+    await this.repository.saveReport(environment, version.id, report);
+    return { version: version.number };
   }
 
   async versions(caller: Caller | undefined, owner: string, name: string): Promise<EnvironmentVersionList> {

@@ -1,6 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import type {
   ApiKeyView,
+  EnvironmentDetails,
   EnvironmentDiscoveryView,
   EnvironmentList,
   EnvironmentView,
@@ -91,7 +92,7 @@ export const environmentsQuery = (search: string) =>
 export const environmentQuery = (owner: string, name: string) =>
   queryOptions({
     queryKey: ['environment', owner, name],
-    queryFn: ({ signal }) => request<EnvironmentView>(environmentPath(owner, name), { signal }),
+    queryFn: ({ signal }) => request<EnvironmentDetails>(environmentPath(owner, name), { signal }),
     refetchInterval: ({ state }) => untilReady(state.data ? [state.data] : []),
   });
 

@@ -1,15 +1,16 @@
 import { Link } from '@tanstack/react-router';
 import { useQuery } from '@tanstack/react-query';
-import type { EnvironmentDiscoveryView, EnvironmentView } from '@palestra/protocol';
+import type { EnvironmentDetails, EnvironmentDiscoveryView, EnvironmentView } from '@palestra/protocol';
 import type { ReactNode } from 'react';
 import { environmentRunsQuery } from '../data/environments.ts';
 import { slotsQuery } from '../data/sessions.ts';
-import { formatCount, formatReward, plural } from '../format/number.ts';
+import { formatCount, formatReward, formatShare, plural } from '../format/number.ts';
 import { Age } from '../frame/Age.tsx';
 import { CopyButton } from '../frame/CopyButton.tsx';
 import { SlotMeter } from '../sessions/SlotBoard.tsx';
 import { Markdown } from '../text/Markdown.tsx';
 import { EnvironmentStatus } from './EnvironmentStatus.tsx';
+import { summaryOf } from './report.ts';
 
 function Section({ title, action, children }: { title: string; action?: ReactNode; children: ReactNode }) {
   return (
@@ -38,7 +39,7 @@ const Details = ({ details }: { details: Detail[] }) => (
 );
 
 interface CardProps {
-  environment: EnvironmentView;
+  environment: EnvironmentDetails;
   discovery: EnvironmentDiscoveryView | undefined;
   problem: Error | null;
 }
@@ -62,6 +63,7 @@ export function CardTab({ environment, discovery, problem }: CardProps) {
         {discovery?.variants.map((variant) => (
           <Variant key={variant.name} environment={environment} variant={variant} alone={discovery.variants.length === 1} />
         ))}
+        <Report environment={environment} />
         <UsedBy owner={environment.owner} name={environment.name} />
         <Snippets environment={environment} />
       </aside>
@@ -155,6 +157,30 @@ function Variant({
         ))}
         {tools.length === 0 && <span className="text-ink-3">No tool is available for all tasks. A task can add tools.</span>}
       </p>
+    </Section>
+  );
+}
+
+function Report({ environment: { owner, name, report } }: { environment: EnvironmentDetails }) {
+  if (report === null) return null;
+  return (
+    <Section
+      title="Report"
+      action={
+        <Link to="/environments/$owner/$name" params={{ owner, name }} search={{ tab: 'report' }} className="link text-[12px]">
+          Show report
+        </Link>
+      }
+    >
+      <Details
+        details={[
+          ['Checks', summaryOf(report)],
+          ...report.players.map((player): Detail => [
+            player.name,
+            `${formatReward(player.mean)} · ${formatShare(player.solved, 1)} solved`,
+          ]),
+        ]}
+      />
     </Section>
   );
 }

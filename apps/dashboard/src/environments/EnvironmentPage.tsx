@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import type { EnvironmentView } from '@palestra/protocol';
+import type { EnvironmentDetails } from '@palestra/protocol';
 import { useEffect, useRef } from 'react';
 import { environmentRunsQuery, versionsQuery } from '../data/environments.ts';
 import { discoveryQuery, environmentQuery } from '../data/queries.ts';
@@ -10,6 +10,7 @@ import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { CardTab } from './CardTab.tsx';
 import { EnvironmentStatus } from './EnvironmentStatus.tsx';
 import { variantOf } from './split.ts';
+import { ReportTab } from './ReportTab.tsx';
 import { RunsTab } from './RunsTab.tsx';
 import { SessionsTab } from './SessionsTab.tsx';
 import { TasksTab } from './TasksTab.tsx';
@@ -17,18 +18,19 @@ import { ToolsTab } from './ToolsTab.tsx';
 import { VersionsTab } from './VersionsTab.tsx';
 
 const from = '/environments/$owner/$name' as const;
-const tabs = ['card', 'tasks', 'tools', 'runs', 'sessions', 'versions'] as const;
+const tabs = ['card', 'tasks', 'tools', 'report', 'runs', 'sessions', 'versions'] as const;
 type Tab = (typeof tabs)[number];
 const titles: Record<Tab, string> = {
   card: 'Card',
   tasks: 'Tasks',
   tools: 'Tools',
+  report: 'Report',
   runs: 'Runs',
   sessions: 'Sessions and slots',
   versions: 'Versions',
 };
 
-function Tabs({ environment, tab }: { environment: EnvironmentView; tab: Tab }) {
+function Tabs({ environment, tab }: { environment: EnvironmentDetails; tab: Tab }) {
   const { owner, name } = environment;
   const discovery = useQuery(discoveryQuery(owner, name));
   const runs = useQuery(environmentRunsQuery(owner, name));
@@ -51,11 +53,12 @@ function Tabs({ environment, tab }: { environment: EnvironmentView; tab: Tab }) 
   );
 }
 
-function Content({ environment, tab }: { environment: EnvironmentView; tab: Tab }) {
+function Content({ environment, tab }: { environment: EnvironmentDetails; tab: Tab }) {
   const { owner, name } = environment;
   const discovery = useQuery(discoveryQuery(owner, name));
   if (tab === 'runs') return <RunsTab owner={owner} name={name} />;
   if (tab === 'sessions') return <SessionsTab environment={`${owner}/${name}`} />;
+  if (tab === 'report') return <ReportTab report={environment.report} slug={`${owner}/${name}`} />;
   if (tab === 'versions') return <VersionsTab owner={owner} name={name} />;
   if (tab === 'card') return <CardTab environment={environment} discovery={discovery.data} problem={discovery.error} />;
   if (discovery.error) return <ErrorState error={discovery.error} retry={() => void discovery.refetch()} />;
@@ -64,7 +67,7 @@ function Content({ environment, tab }: { environment: EnvironmentView; tab: Tab 
 }
 
 /** Refetches splits, tasks and tools when the status or version of the environment changes while its page is open. */
-function useDiscoveryRefresh(environment: EnvironmentView | undefined): void {
+function useDiscoveryRefresh(environment: EnvironmentDetails | undefined): void {
   const client = useQueryClient();
   const seen = useRef<string | null>(null);
   const { owner, name, status, version } = environment ?? {};
@@ -78,7 +81,7 @@ function useDiscoveryRefresh(environment: EnvironmentView | undefined): void {
   }, [client, owner, name, status, version]);
 }
 
-/** An environment: card, tasks with difficulty, tools, runs, sessions and slots, versions. */
+/** An environment: card, tasks with difficulty, tools, report, runs, sessions and slots, versions. */
 export function EnvironmentPage() {
   const { owner, name } = useParams({ from });
   const search = useSearch({ from });

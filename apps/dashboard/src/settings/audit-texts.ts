@@ -40,6 +40,7 @@ const TEXTS: Record<string, string> = {
   'environment.create': 'Created an environment',
   'environment.change': 'Changed an environment',
   'environment.deploy': 'Added a version',
+  'environment.report': 'Replaced the report',
   'environment.delete': 'Deleted an environment',
   'task_set.publish': 'Published tasks',
   'task_set.delete': 'Deleted a task set',

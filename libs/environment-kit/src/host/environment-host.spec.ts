@@ -47,6 +47,27 @@ describe('tasks', () => {
   });
 });
 
+test('replaced environments are for new sessions; open ones keep theirs', async () => {
+  const named = (word: string) =>
+    defineEnvironment({
+      name: 'word',
+      splits: ['train'],
+      tasks: () => [1],
+      prompt: () => word,
+      tools: { t: tool({ description: 'T.', run: () => word }) },
+    });
+  const changing = new EnvironmentHost([named('old')]);
+  const begin = (sid: string) => changing.create({ sid, env: null, task: { kind: 'spec', spec: 1 }, toolsetName: null, secrets: {} });
+  await begin('before');
+  changing.replace([named('new')]);
+  await begin('after');
+  expect(await Promise.all(['before', 'after'].map((sid) => changing.prompt(sid)))).toMatchObject([[{ text: 'old' }], [{ text: 'new' }]]);
+  expect((await changing.call('before', 't', {})).text).toContain('"old"');
+  expect(() => changing.replace([])).toThrow('no environment to host');
+  expect((await changing.call('after', 't', {})).text).toContain('"new"');
+  await changing.close();
+});
+
 describe('invalid values of code without type checks', () => {
   const returning = async (value: unknown) => {
     const t = tool({ description: 'T.', run: () => value as string });

@@ -56,7 +56,7 @@ const MESSAGE_BLOCK_TYPES = ['text', 'image', 'reasoning', 'tool_call', 'tool_re
 
 /** Environments and their live sessions, independent of the transport. Every error is a `PalestraError` or `ToolRaisedError`. */
 export class EnvironmentHost {
-  readonly #hosted = new Map<string, Hosted>();
+  #hosted: ReadonlyMap<string, Hosted>;
   readonly #sessions = new Map<string, HostedSession>();
   readonly #ended = new Tombstones();
   readonly #clock: Clock;
@@ -66,16 +66,16 @@ export class EnvironmentHost {
 
   /** The first environment is the default. */
   constructor(environments: Environment[], options: HostOptions = {}) {
-    for (const environment of environments) {
-      const key = environment.name.toLowerCase();
-      if (this.#hosted.has(key)) throw new Error(`two environments are named ${key}`);
-      this.#hosted.set(key, host(environment));
-    }
-    if (this.#hosted.size === 0) throw new Error('no environment to host');
+    this.#hosted = hostAll(environments);
     this.#clock = options.clock ?? systemClock;
     this.#idleTimeoutMs = options.idleTimeoutMs ?? 900_000;
     this.#warn = options.warn ?? ((message, error) => console.error(`${message}: ${describeError(error)}`));
     this.#stopReaper = this.#clock.after(REAP_EVERY_MS, () => this.#reap());
+  }
+
+  /** New sessions use these environments; open ones keep theirs. Throws for environments that cannot be hosted, and changes nothing then. */
+  replace(environments: Environment[]): void {
+    this.#hosted = hostAll(environments);
   }
 
   /** Lower-case names, the default environment first. */
@@ -228,6 +228,17 @@ export class EnvironmentHost {
       throw new PalestraError('environment_failed', { detail: describeError(error), cause: error });
     }
   }
+}
+
+function hostAll(environments: Environment[]): ReadonlyMap<string, Hosted> {
+  const hosted = new Map<string, Hosted>();
+  for (const environment of environments) {
+    const key = environment.name.toLowerCase();
+    if (hosted.has(key)) throw new Error(`two environments are named ${key}`);
+    hosted.set(key, host(environment));
+  }
+  if (hosted.size === 0) throw new Error('no environment to host');
+  return hosted;
 }
 
 function host(environment: Environment): Hosted {

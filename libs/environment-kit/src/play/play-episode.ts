@@ -1,5 +1,6 @@
 import { SeededRandom } from '../random.ts';
 import type { Player, PlayedSession, ToolInput } from './player.ts';
+import { withinTime } from './within-time.ts';
 import type { Subject, SubjectEpisode, SubjectResult, SubjectTask } from './subject.ts';
 
 export interface EpisodeCall extends ToolInput, SubjectResult {}
@@ -20,6 +21,8 @@ export interface EpisodeOptions {
   seed: readonly (string | number)[];
   /** A player that makes more calls is stopped with an error. */
   maxCalls: number;
+  /** Default 60 000. */
+  callTimeoutMs?: number | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -34,7 +37,10 @@ export async function playEpisode(subject: Subject, task: SubjectTask, options: 
   }
 }
 
-export async function playOpened(episode: SubjectEpisode, { player, seed, maxCalls, signal }: EpisodeOptions): Promise<PlayedEpisode> {
+export async function playOpened(
+  episode: SubjectEpisode,
+  { player, seed, maxCalls, callTimeoutMs = 60_000, signal }: EpisodeOptions,
+): Promise<PlayedEpisode> {
   const { prompt, tools } = episode;
   const calls: EpisodeCall[] = [];
   const random = new SeededRandom(...seed);
@@ -46,7 +52,7 @@ export async function playOpened(episode: SubjectEpisode, { player, seed, maxCal
       signal?.throwIfAborted();
       if (calls.length >= maxCalls)
         throw new Error(`The player ${player.name} made more than ${maxCalls} calls without ending the episode.`);
-      const result = await episode.call(tool, input);
+      const result = await withinTime(episode.call(tool, input), callTimeoutMs, `no result of ${tool}`);
       calls.push({ tool, input, ...result });
       const { text, reward, finished } = result;
       return { text, reward, finished };

@@ -16,6 +16,8 @@ export interface Subject {
   name: string;
   /** The definition with its players and solutions; null for a server. */
   environment: Environment | null;
+  /** The declared range of the total reward of an episode, or null. */
+  rewardRange: readonly [number, number] | null;
   splits(): Promise<readonly Split[]>;
   numTasks(split: string): Promise<number>;
   /** The tasks from `start` to `stop` (exclusive, clamped). */
@@ -51,6 +53,7 @@ export function environmentSubject(environment: Environment): Subject {
   return {
     name: environment.name,
     environment,
+    rewardRange: environment.rewardRange ?? null,
     splits: async () => host.splits(null),
     numTasks: (split) => host.numTasks(null, split),
     tasks: (split, start, stop) => host.taskRange(null, split, start, stop),

@@ -17,8 +17,7 @@ const failed = (detail: string): Verdict => ({ status: 'failed', detail });
 const skipped = (detail: string): Verdict => ({ status: 'skipped', detail });
 
 /** The declared range of the total reward, or [0, 1], as OpenEnv's RFC 008 assumes. */
-export const rewardRangeOf = ({ subject }: Pick<Evidence, 'subject'>): readonly [number, number] =>
-  subject.environment?.rewardRange ?? DEFAULT_RANGE;
+export const rewardRangeOf = ({ subject }: Pick<Evidence, 'subject'>): readonly [number, number] => subject.rewardRange ?? DEFAULT_RANGE;
 
 /** Ids are those of OpenEnv's RFC 008 where it has the check. */
 export const CHECKS: readonly { id: string; title: string; run(evidence: Evidence): Verdict }[] = [
@@ -99,7 +98,7 @@ function hasStrictSchemas(evidence: Evidence): Verdict {
       ? [`${name} ignores a misspelled optional argument; use z.strictObject`]
       : []),
   ]);
-  if (problems.length === 0) return passed(`${tools.size} tools.`);
+  if (problems.length === 0) return passed(`${tools.size} ${tools.size === 1 ? 'tool' : 'tools'}.`);
   return failed(`${sentence(problems)} Describe every argument with .describe("..."): the model sees nothing else.`);
 }
 
@@ -117,12 +116,12 @@ function hasWellFormedRewards(evidence: Evidence): Verdict {
   const range = rewardRangeOf(evidence);
   const played = allEpisodes(evidence).filter(({ played: episode }) => episode !== null);
   if (played.length === 0) return skipped('No episode was played.');
-  const declared = evidence.subject.environment?.rewardRange !== undefined;
+  const declared = evidence.subject.rewardRange !== null;
   const outside = played.filter(({ played: episode }) => !isWithin(episode!.total, range));
   if (outside.length > 0) {
     const [{ split, index, played: episode }] = outside as [EpisodeEvidence, ...EpisodeEvidence[]];
-    const advice = declared ? 'Correct the rewards or rewardRange' : 'Declare rewardRange: [lowest, highest]';
-    return failed(`The total reward ${episode!.total} of ${split} ${index} is outside of [${range.join(', ')}]. ${advice}.`);
+    const advice = declared ? 'Correct the rewards or rewardRange' : 'Declare rewardRange: [lowest, highest] (of a server: --reward-range)';
+    return failed(`The total reward ${round(episode!.total)} of ${split} ${index} is outside of [${range.join(', ')}]. ${advice}.`);
   }
   const unscored = played.filter(({ played: episode }) => episode!.finished && episode!.calls.every(({ reward }) => reward === null));
   if (unscored.length > 0) {
@@ -173,7 +172,7 @@ function oracleReachesMaximum(evidence: Evidence): Verdict {
   const short = played.filter(({ played: episode }) => episode!.total < maximum - TOLERANCE);
   if (played.length < oracle.length) return failed(`${examples(oracle.filter(({ failure }) => failure !== null))}. Correct ${oracleName}.`);
   if (short.length === 0) return passed(`${oracleName} reached ${maximum} in ${played.length} tasks.`);
-  const totals = short.slice(0, MOST_EXAMPLES).map(({ split, index, played: episode }) => `${split} ${index}: ${episode!.total}`);
+  const totals = short.slice(0, MOST_EXAMPLES).map(({ split, index, played: episode }) => `${split} ${index}: ${round(episode!.total)}`);
   return failed(
     `${oracleName} stayed below ${maximum} in ${short.length} of ${played.length} tasks (${totals.join(', ')}). Correct the solution, the rewards or rewardRange.`,
   );
@@ -201,6 +200,9 @@ function hasNoLeak({ subject, oracle }: Evidence): Verdict {
     `${sentence(leaks)} Remove the answer, or declare answersInPrompt: true if finding it in the prompt is the task, as in reading comprehension.`,
   );
 }
+
+/** Without the errors of floating-point sums. */
+export const round = (value: number): number => Number(value.toFixed(6));
 
 const allEpisodes = ({ oracle, random }: Evidence): EpisodeEvidence[] => [...oracle, ...random];
 const keyOf = ({ split, index }: ReplayEvidence): string => `${split} ${index}`;

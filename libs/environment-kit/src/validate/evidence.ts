@@ -5,6 +5,7 @@ import { solver } from '../play/play-task.ts';
 import type { Player } from '../play/player.ts';
 import { randomInput, randomPlayer } from '../play/random-player.ts';
 import type { Subject, SubjectEpisode } from '../play/subject.ts';
+import { withinTime } from '../play/within-time.ts';
 import { SeededRandom } from '../random.ts';
 
 /** What validation observes. The checks (checks.ts) only read it. */
@@ -131,7 +132,7 @@ async function playObserved(
   const startedAt = performance.now();
   let episode: SubjectEpisode;
   try {
-    episode = await within(subject.open(about), setupTimeoutMs);
+    episode = await withinTime(subject.open(about), setupTimeoutMs, 'no prompt', (late) => void late.close().catch(() => {}));
   } catch (error) {
     const failure = { phase: 'open' as const, text: describeError(error) };
     return { ...about, played: null, failure, setupMs: performance.now() - startedAt };
@@ -147,22 +148,6 @@ async function playObserved(
     return { ...about, played: null, failure: { phase: 'play', text: describeError(error) }, setupMs };
   } finally {
     await episode.close().catch(() => {});
-  }
-}
-
-/** Rejects after the time. An episode that opens later is closed. */
-async function within(opening: Promise<SubjectEpisode>, timeoutMs: number): Promise<SubjectEpisode> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      void opening.then((episode) => episode.close()).catch(() => {});
-      reject(new Error(`no prompt after ${timeoutMs / 1_000} s`));
-    }, timeoutMs);
-  });
-  try {
-    return await Promise.race([opening, late]);
-  } finally {
-    clearTimeout(timer);
   }
 }
 

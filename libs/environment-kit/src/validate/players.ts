@@ -4,6 +4,7 @@ import { solver } from '../play/play-task.ts';
 import type { Player } from '../play/player.ts';
 import { randomPlayer } from '../play/random-player.ts';
 import type { Subject } from '../play/subject.ts';
+import { round } from './checks.ts';
 import { spread } from './evidence.ts';
 import { meanInterval } from './interval.ts';
 
@@ -12,6 +13,8 @@ export interface PlayersOptions {
   split?: string | undefined;
   /** Tasks that each player plays once. */
   tasks: number;
+  /** No task is begun after this time. */
+  budgetMs: number;
   maxCalls: number;
   range: readonly [number, number];
   signal?: AbortSignal | undefined;
@@ -26,18 +29,25 @@ export async function scorePlayers(subject: Subject, options: PlayersOptions): P
   if (split === undefined) return [];
   const indexes = spread(await subject.numTasks(split), options.tasks);
   if (indexes.length === 0) return [];
-  const scores: EnvironmentReport['players'] = [];
-  for (const { name, description, of } of playersOf(subject)) {
-    const totals: number[] = [];
-    for (const index of indexes) {
+  const players = playersOf(subject);
+  const totals = players.map((): number[] => []);
+  const startedAt = performance.now();
+  // All players play a task before the next one, so that they played the same tasks when the time is over.
+  for (const index of indexes) {
+    if (index !== indexes[0] && performance.now() - startedAt > options.budgetMs) break;
+    for (const [at, { of }] of players.entries()) {
       options.signal?.throwIfAborted();
-      totals.push(await total(subject, split, index, of, options));
+      totals[at]!.push(await total(subject, split, index, of, options));
     }
-    const [, highest] = options.range;
-    const solved = totals.filter((value) => value >= highest - TOLERANCE).length / totals.length;
-    scores.push({ name, description, split, tasks: indexes.length, samples: 1, ...meanInterval(totals, options.range), solved });
   }
-  return scores;
+  return players.map(({ name, description }, at) => ({ name, description, split, samples: 1, ...figuresOf(totals[at]!, options.range) }));
+}
+
+function figuresOf(totals: number[], [lowest, highest]: readonly [number, number]) {
+  const solved = totals.filter((value) => value >= highest - TOLERANCE).length / totals.length;
+  // Rewards outside of the range are reported by a check. The interval must hold them.
+  const { mean, low, high } = meanInterval(totals, [Math.min(lowest, ...totals), Math.max(highest, ...totals)]);
+  return { tasks: totals.length, mean: round(mean), low: round(low), high: round(high), solved: round(solved) };
 }
 
 interface NamedPlayer {

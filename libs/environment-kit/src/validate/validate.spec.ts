@@ -77,6 +77,8 @@ describe('a sound environment', () => {
       { name: 'solve', split: 'test', tasks: 4, mean: 1, solved: 1 },
     ]);
     for (const { mean, low, high } of players) expect(low <= mean && mean <= high && low < high).toBe(true);
+    const hurried = await validateEnvironment(broken({ players: [naive] }), { ...quick, playerTasks: 100, playerBudgetMs: -1 });
+    expect(hurried.players.map(({ tasks }) => tasks)).toEqual([1, 1, 1]);
     const [random] = (await validateEnvironment(broken({}), { ...quick, playerTasks: 100 })).players;
     expect(random).toMatchObject({ tasks: 20, low: 0 });
     // Wilson's interval of 0 of 20.
@@ -150,7 +152,7 @@ describe('finds', () => {
     const high = broken({ rewardRange: undefined, tools: { guess: guess(() => ({ content: 'ok', reward: 2, finished: true })) } });
     expect(await check(high, 'runtime.reward_well_formed')).toMatchObject({
       status: 'failed',
-      detail: 'The total reward 2 of train 0 is outside of [0, 1]. Declare rewardRange: [lowest, highest].',
+      detail: 'The total reward 2 of train 0 is outside of [0, 1]. Declare rewardRange: [lowest, highest] (of a server: --reward-range).',
     });
     const none = broken({ solve: undefined, tools: { guess: guess(() => ({ content: 'ok', finished: true })) } });
     expect(await failing(none)).toEqual(['runtime.reward_well_formed']);

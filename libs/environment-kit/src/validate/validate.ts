@@ -11,6 +11,8 @@ export interface ValidateOptions {
   tasks?: number;
   /** Tasks that each player plays for its score; 0 scores none. Default 100. */
   playerTasks?: number;
+  /** Time for the scores: a slow environment is scored on fewer tasks. Default 120 000. */
+  playerBudgetMs?: number;
   /** Split of the scores. Default: the first of type `test`, else the first one. */
   playerSplit?: string | undefined;
   /** Episodes that are repeated to check determinism. Default 4. */
@@ -37,15 +39,27 @@ export async function validateEnvironment(environment: Environment, options: Val
 
 /** Like `validateEnvironment`, for an environment on a server too. */
 export async function validateSubject(subject: Subject, options: ValidateOptions = {}): Promise<EnvironmentReport> {
-  const { tasks = 10, playerTasks = 100, playerSplit, replays = 4, setupTimeoutMs = 30_000, maxCalls = 1_000, signal } = options;
+  const {
+    tasks = 10,
+    playerTasks = 100,
+    playerBudgetMs = 120_000,
+    playerSplit,
+    replays = 4,
+    setupTimeoutMs = 30_000,
+    maxCalls = 1_000,
+    signal,
+  } = options;
   const evidence = await collectEvidence(subject, { tasks, replays, setupTimeoutMs, maxCalls, signal });
   const range = rewardRangeOf(evidence);
   return {
     created_at: new Date().toISOString(),
     kit: kitVersion(),
     checks: runChecks(evidence),
-    players: playerTasks === 0 ? [] : await scorePlayers(subject, { split: playerSplit, tasks: playerTasks, maxCalls, range, signal }),
-    reward_range: subject.environment?.rewardRange ? [...range] : null,
+    players:
+      playerTasks === 0
+        ? []
+        : await scorePlayers(subject, { split: playerSplit, tasks: playerTasks, budgetMs: playerBudgetMs, maxCalls, range, signal }),
+    reward_range: subject.rewardRange === null ? null : [...range],
   };
 }
 

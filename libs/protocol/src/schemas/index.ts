@@ -41,6 +41,8 @@ export {
   environmentVersionSchema,
   environmentVersionListSchema,
   environmentViewSchema,
+  environmentDetailsSchema,
+  storedReportSchema,
   environmentListSchema,
   deletedEnvironmentSchema,
   environmentVariantsSchema,

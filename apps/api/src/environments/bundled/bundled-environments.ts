@@ -8,6 +8,7 @@ import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShut
 import { LinkClient } from '@palestra/environment-kit';
 import { LocalBackend, type ReadyMessage, SupervisedProcess } from '@palestra/hosting';
 import { PalestraError } from '@palestra/protocol';
+import { environmentReportSchema } from '@palestra/protocol/schemas';
 import type { Backend, SessionPolicy } from '@palestra/session';
 import type { Logger } from 'pino';
 import { z } from 'zod';
@@ -32,6 +33,7 @@ const manifestSchema = z.object({
       readme: z.string().default(''),
       deterministic: z.boolean().default(false),
       idempotent_tools: z.array(z.string()).default([]),
+      report: environmentReportSchema.nullable().default(null),
     }),
   ),
 });
@@ -141,7 +143,7 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
     if (version) await this.discovery.refresh(version.id, backend);
   }
 
-  async #register({ name, version, description, readme }: Manifest['environments'][number]): Promise<void> {
+  async #register({ name, version, description, readme, report }: Manifest['environments'][number]): Promise<void> {
     const source = { kind: 'bundled', name } as const;
     const known = await this.repository.find(BUNDLED_OWNER, name);
     if (known === null) {
@@ -155,11 +157,14 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
         readmeContent: readme,
       };
       await this.repository.createIfMissing(environment, source, version);
-      return;
+    } else {
+      if (known.description !== description || known.readmeContent !== readme)
+        await this.repository.update(known, { description, readmeContent: readme });
+      if ((known.versions[0]?.number ?? 0) < version) await this.repository.ensureVersion(known.id, version, source);
     }
-    if (known.description !== description || known.readmeContent !== readme)
-      await this.repository.update(known, { description, readmeContent: readme });
-    if ((known.versions[0]?.number ?? 0) < version) await this.repository.ensureVersion(known.id, version, source);
+    if (report === null) return;
+    const registered = await this.repository.findVersion(BUNDLED_OWNER, name, version);
+    if (registered?.versions[0]) await this.repository.saveReport(registered, registered.versions[0].id, report);
   }
 }
 

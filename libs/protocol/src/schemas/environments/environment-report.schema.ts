@@ -6,7 +6,7 @@ const text = (max: number) =>
   z
     .string()
     .max(max)
-    .refine((value) => !value.includes('\0'), { error: 'must not hold NUL characters' });
+    .refine((value) => !value.includes('\0') && value.isWellFormed(), { error: 'must be Unicode text without NUL characters' });
 const finite = z.number();
 
 const checkSchema = z.object({

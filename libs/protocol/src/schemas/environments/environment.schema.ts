@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ToolsAnswer } from '../../episode.schema.ts';
 import { SPLIT_TYPES } from '../../vocabularies.ts';
+import { environmentReportSchema } from './environment-report.schema.ts';
 import { sessionPolicySchema } from '../session-policy.schema.ts';
 
 /** Bodies and queries of `/v1/environments`. Keys that the `orwd` CLI reads are its own (docs/reference/ors.md#rest-endpoints). */
@@ -133,6 +134,13 @@ export const environmentViewSchema = z.object({
   status_detail: z.string().nullable(),
 });
 export type EnvironmentView = z.infer<typeof environmentViewSchema>;
+/** One environment, with what lists leave out. */
+export const environmentDetailsSchema = environmentViewSchema.extend({
+  report: environmentReportSchema.nullable().describe('Of its newest version; null without one.'),
+});
+export type EnvironmentDetails = z.infer<typeof environmentDetailsSchema>;
+export const storedReportSchema = z.object({ version: z.number().describe('Number of the version that has the report now.') });
+export type StoredReport = z.infer<typeof storedReportSchema>;
 export const environmentListSchema = z.object({ environments: z.array(environmentViewSchema), total: z.number() });
 export type EnvironmentList = z.infer<typeof environmentListSchema>;
 
