@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -159,11 +159,27 @@ async function openEnvClientSeesTasks(name: string): Promise<void> {
   expect(await command('env', 'validate', '--url', authority)).toMatchObject({ code: 0 });
 }
 
-test('init --python makes what OpenEnv’s own command accepts, and it plays', async () => {
-  expect(await command('env', 'init', 'py_guess', '--python')).toMatchObject({ code: 0 });
+test('init --openenv makes what OpenEnv’s own command accepts, its tests pass, and it plays', async () => {
+  expect(await command('env', 'init', 'py_guess', '--openenv')).toMatchObject({ code: 0 });
   const made = path.join(folder, 'py_guess');
   const theirs = await run(openenv, ['validate', made, '--level', 'static', '--skip-build']);
   expect(theirs.code, theirs.output).toBe(0);
+  const tests = await run(python, ['-m', 'unittest', 'discover', 'tests'], { cwd: made });
+  expect(tests.code, tests.output).toBe(0);
+  const played = await command(
+    'env',
+    'validate',
+    'py_guess',
+    '--level',
+    'semantic',
+    '--tasks',
+    '3',
+    '--player-tasks',
+    '3',
+    '--python',
+    python,
+  );
+  expect(played.code, played.output).toBe(0);
   const pushing = foreground('env', 'push', 'py_guess', '--name', `${palestra.namespace}/py-guess`, '--python', python);
   await pushing.said(/is an OpenEnv server/);
   const session = await client.session({ environment: `${palestra.namespace}/py-guess`, split: 'train', index: 0 });
@@ -178,6 +194,35 @@ test('init --python makes what OpenEnv’s own command accepts, and it plays', a
   }
   expect(reward).toBe(1);
   await session.close();
+});
+
+test('init --python makes an openreward server: its tests pass, it is valid, and dev restarts it on save', async () => {
+  const openreward = process.env['PALESTRA_PYTHON_V167']!;
+  expect(await command('env', 'init', 'or_guess', '--python')).toMatchObject({ code: 0 });
+  const made = path.join(folder, 'or_guess');
+  const tests = await run(openreward, ['-m', 'unittest'], { cwd: made });
+  expect(tests.code, tests.output).toBe(0);
+  const played = await command('env', 'validate', 'or_guess', '--tasks', '3', '--player-tasks', '5', '--python', openreward);
+  expect(played.code, played.output).toBe(0);
+  expect(played.stdout).toMatch(/^orguess: 10 passed, 0 failed, 2 skipped$/m);
+  const dev = foreground('env', 'dev', 'or_guess', '--no-open', '--python', openreward);
+  const name = `${palestra.namespace}/or_guess`;
+  await dev.said(new RegExp(`${name} is served at`));
+  const play = async () => {
+    const session = await client.session({ environment: name, split: 'train', index: 0 });
+    const prompt = JSON.stringify(await session.prompt());
+    return { session, prompt };
+  };
+  const before = await play();
+  expect(before.prompt).toContain('Find it with at most 10 guesses.');
+  const file = path.join(made, 'server.py');
+  writeFileSync(file, readFileSync(file, 'utf8').replace('GUESSES = 10', 'GUESSES = 12'));
+  await dev.said(/Restarted after a change of server\.py/);
+  await expect(before.session.call('guess', { number: 1 })).rejects.toThrow();
+  const after = await play();
+  expect(after.prompt).toContain('Find it with at most 12 guesses.');
+  await after.session.close();
+  expect(await dev.end()).toBe(0);
 });
 
 /** A server whose answers are odd in every way that a report tells apart, below one prefix for each set of routes. */

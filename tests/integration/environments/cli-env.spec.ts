@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { PalestraClient } from '@palestra/client';
+import type { EnvironmentReport } from '@palestra/protocol';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 
@@ -61,7 +62,7 @@ async function staying(args: string[], pattern: RegExp) {
 }
 
 test('init refuses invalid names and non-empty folders', async () => {
-  for (const args of [['a b'], ['ab'], ['-x'], ['1st'], ['With-Dash', '--python'], []])
+  for (const args of [['a b'], ['ab'], ['-x'], ['1st'], ['With-Dash', '--openenv'], []])
     expect((await palestra(['env', 'init', ...args])).code, args.join(' ')).not.toBe(0);
   await mkdir(path.join(folder, 'taken'));
   await writeFile(path.join(folder, 'taken/mine.txt'), 'precious');
@@ -71,19 +72,25 @@ test('init refuses invalid names and non-empty folders', async () => {
 
 test('a new environment is valid at once; a broken one is reported with its reason', async () => {
   expect(await palestra(['environments', 'init', 'lucky-number'])).toMatchObject({ code: 0, stdout: 'lucky-number\n' });
-  const report = await palestra(['env', 'validate', 'lucky-number', '--json']);
+  const report = await palestra(['env', 'validate', 'lucky-number', '-o', 'json']);
   expect(report).toMatchObject({ code: 0 });
-  expect(JSON.parse(report.stdout)).toMatchObject({
+  const { environments, ...about } = JSON.parse(report.stdout) as { environments: { name: string; report: EnvironmentReport }[] };
+  expect(about).toMatchObject({
     passed: true,
     validation_type: 'local_environment',
     standard_version: '0.1.0',
-    criteria: [
-      { id: 'environment_loads', actual: ['lucky-number'] },
-      { id: 'lucky-number_split_train', actual: { num_tasks: 1_000, prompt_blocks: 1, tools: ['guess'] } },
-      { id: 'lucky-number_split_test', actual: { num_tasks: 100 } },
-      { id: 'readme' },
-    ],
+    criteria: [{ id: 'environment_loads', actual: ['lucky-number'] }, { id: 'readme' }],
   });
+  expect(environments.map(({ name }) => name)).toEqual(['lucky-number']);
+  const { checks, players } = environments[0]!.report;
+  expect(checks.filter(({ status }) => status !== 'passed')).toEqual([]);
+  expect(checks.find(({ id }) => id === 'runtime.task_declaration_accuracy')!.detail).toBe('train: 900, test: 100');
+  expect(players.map(({ name, split, tasks, solved }) => [name, split, tasks, solved])).toEqual([
+    ['random', 'test', 100, expect.any(Number)],
+    ['naive', 'test', 100, expect.any(Number)],
+    ['expert', 'test', 100, 1],
+    ['solve', 'test', 100, 1],
+  ]);
   await writeFile(path.join(folder, 'throws.ts'), `throw new Error('no such dataset');\n`);
   await writeFile(path.join(folder, 'empty.ts'), `export default 7 as number;\n`);
   const prompt = `prompt: () => { throw new Error('prompt of a bad task'); }`;
@@ -95,7 +102,17 @@ test('a new environment is valid at once; a broken one is reported with its reas
   expect((await palestra(['env', 'validate', 'empty.ts'])).stdout).toContain('exports no environment');
   const played = await palestra(['env', 'validate', 'bad.ts', '--json']);
   expect(played.code).toBe(1);
-  expect(JSON.parse(played.stdout).summary.failed_criteria).toEqual(['bad_split_train', 'bad_split_none', 'readme']);
+  const failed = (JSON.parse(played.stdout) as { environments: { report: EnvironmentReport }[] }).environments[0]!.report.checks.filter(
+    ({ status }) => status === 'failed',
+  );
+  expect(failed.map(({ id }) => id)).toEqual(['runtime.task_declaration_accuracy', 'runtime.startup']);
+  expect(failed[1]!.detail).toContain('prompt of a bad task');
+  await writeFile(path.join(folder, 'exits.ts'), `process.exit(3);\n`);
+  expect((await palestra(['env', 'validate', 'exits.ts'])).stdout).toContain('The module ended its process (exit status 3).');
+  await writeFile(path.join(folder, 'hangs.ts'), `for (;;);\n`);
+  const hanging = await palestra(['env', 'validate', 'hangs.ts', '--deadline', '2']);
+  expect(hanging).toMatchObject({ code: 1 });
+  expect(hanging.stderr).toContain('Validation took longer than 2 s.');
   expect(await palestra(['env', 'validate', 'nowhere'])).toMatchObject({ code: 2 });
   expect(await palestra(['env', 'serve', 'throws.ts', '--port', '0'])).toMatchObject({ code: 1, stdout: '' });
 });
@@ -133,7 +150,7 @@ test('a rejected promise of a tool ends no session; the death of a process is re
 });
 
 test('push serves and registers a folder; the environment is played', async () => {
-  const { found, end } = await staying(['env', 'push', 'lucky-number'], /^(\S+)@1$/m);
+  const { found, end, output } = await staying(['env', 'push', 'lucky-number'], /^(\S+)@1$/m);
   const name = found[1]!;
   expect(name).toBe(`${server.orgName}/lucky-number`);
   expect(await client.environments.get(name)).toMatchObject({
@@ -144,15 +161,24 @@ test('push serves and registers a folder; the environment is played', async () =
   expect((await client.environments.get(name)).sessions).toEqual({ deterministic: true, idempotent_tools: [] });
   const session = await client.session({ environment: name, split: 'train', index: 1 });
   expect(await client.sessions.fork(session.sid, { atCall: 0 })).toMatchObject({ sid: expect.any(String) });
-  expect(await session.call('guess', { number: (1 * 7_919) % 101 })).toMatchObject({ reward: 1, finished: true });
+  expect(await session.call('guess', { number: 838 })).toMatchObject({ reward: 1, finished: true });
   await session.close();
   // What lies behind a split is no task of it: here it would be one of the other split.
   await expect(client.session({ environment: name, split: 'train', index: 1_000 })).rejects.toMatchObject({ status: 400 });
+  await expect.poll(output, { timeout: 60_000 }).toContain('12 of 12 checks did not fail');
+  expect((await client.environments.get(name)).report).toMatchObject({ reward_range: [0, 1], checks: { length: 12 } });
+  const registered = await palestra(['env', 'validate', '--environment', name, '--tasks', '2', '--player-tasks', '3', '--report']);
+  expect(registered).toMatchObject({ code: 0 });
+  expect(registered.stdout).toMatch(/^\S+\/lucky-number: 10 passed, 0 failed, 2 skipped$/m);
+  expect(registered.stderr).toContain(`The page of ${name} shows the report of version 1.`);
+  expect((await client.environments.get(name)).report).toMatchObject({ reward_range: null, players: [{ name: 'random', tasks: 3 }] });
+  const { url } = (await client.environments.get(name)).source;
+  expect(await palestra(['env', 'validate', url!, '--tasks', '2', '--player-tasks', '0'])).toMatchObject({ code: 0 });
   expect(await end()).toBe(0);
 });
 
 test('push --detach keeps it running; --url detects the protocol of a server', async () => {
-  const pushed = await palestra(['env', 'push', 'lucky-number', '--name', 'detached', '--detach']);
+  const pushed = await palestra(['env', 'push', 'lucky-number', '--name', 'detached', '--detach', '--no-report']);
   expect(pushed).toMatchObject({ code: 0, stdout: `${server.orgName}/detached@1\n` });
   const [, pid, url] = /Process (\d+) serves (\S+)\./.exec(pushed.stderr)!;
   try {

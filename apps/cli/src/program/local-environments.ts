@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { devCommand } from '../commands/env/dev.ts';
 import { initCommand } from '../commands/env/init.ts';
 import { pushCommand } from '../commands/env/push.ts';
 import { serveCommand } from '../commands/env/serve.ts';
@@ -9,6 +10,7 @@ import { addExamples } from './define.ts';
 export function localEnvironmentCommands(): Command[] {
   return [
     addExamples(initCommand(), 'palestra env init guess', 'palestra env init guess --python --dir environments'),
+    addExamples(devCommand(), 'palestra env dev', 'palestra env dev guess --name acme/guess'),
     addExamples(validateCommand(), 'palestra env validate guess', 'palestra env validate --url http://127.0.0.1:8000 --json'),
     addExamples(serveCommand(), 'palestra env serve guess --port 9000', 'palestra env serve ghcr.io/acme/guess:1.0 --memory 512m'),
     addExamples(pushCommand(), 'palestra env push guess --detach', 'palestra env push --url http://127.0.0.1:8000 --name acme/guess'),

@@ -9,7 +9,7 @@ import { buildProgram } from './program.ts';
 const program = await buildProgram();
 const commands = [program, ...visibleCommands(program)];
 /** Commands that print no data: they serve, write a script or a help, or imitate Docker. */
-const WITHOUT_DATA = /^palestra (?:up|worker|migrate|demo|env (?:init|validate|serve|push)|help|completion|docker .*)$/;
+const WITHOUT_DATA = /^palestra (?:up|worker|migrate|demo|env (?:dev|init|validate|serve|push)|help|completion|docker .*)$/;
 
 test('the walk sees the commands', () => {
   const paths = commands.map(pathOf);

@@ -7,6 +7,7 @@ import { freePort } from '@palestra/hosting';
 import { Command, Option } from 'commander';
 import type { PalestraClient } from '@palestra/client';
 import { looksLikeImage, nameOfImage } from '../../containers/image.ts';
+import { validateModule } from '../../kit/validate-module.ts';
 import { printable } from '../../output.ts';
 import { UsageError, withClient } from '../../settings.ts';
 import { detectServer } from './detect.ts';
@@ -22,7 +23,7 @@ import {
 import { portOf } from './options.ts';
 import { type Card, cardOf, nameFrom, parseName, register } from './register.ts';
 import { runTarget, untilStopped } from './run.ts';
-import { targetAt } from './target.ts';
+import { type Target, targetAt } from './target.ts';
 import { baseUrl } from './validate-url.ts';
 
 interface PushOptions extends ContainerFlags {
@@ -35,6 +36,7 @@ interface PushOptions extends ContainerFlags {
   python?: string;
   public: boolean;
   detach: boolean;
+  report: boolean;
 }
 
 const DETACHED_DEADLINE_MS = 120_000;
@@ -51,6 +53,7 @@ export function pushCommand(): Command {
     .option('--host <address>', 'address to serve on, which the Palestra server must reach', '127.0.0.1')
     .option('--python <interpreter>', 'Python of an OpenEnv folder (default: .venv/bin/python, $VIRTUAL_ENV, python3)')
     .option('--public', 'visible to every organisation of the service, not only to yours', false)
+    .option('--no-report', 'do not validate a module of the kit after it is registered')
     .option('--detach', 'keep serving in the background and return', false);
   return addContainerOptions(command).action(push);
 }
@@ -91,12 +94,15 @@ async function pushFolder(client: PalestraClient, argument: string, options: Pus
   const port = options.port || (await freePort(host));
   if (options.detach) {
     const url = await serveDetached(argument, host, port, python);
-    return registerServer(client, url, name, card, options);
+    const registered = await registerServer(client, url, name, card, options);
+    if (options.report) await sendReport(client, target, registered, signal);
+    return;
   }
   const { url, process: child } = await runTarget(target, { host, port, python }, signal);
   try {
-    await registerServer(client, url, name, card, options);
+    const registered = await registerServer(client, url, name, card, options);
     process.stderr.write(`Serving ${url}. Press Ctrl-C to stop.\n`);
+    if (options.report) await sendReport(client, target, registered, signal);
     await untilStopped(signal);
   } finally {
     await child.stop();
@@ -127,7 +133,31 @@ async function pushImage(
   }
 }
 
-async function registerServer(client: PalestraClient, url: string, name: string, card: Card | null, options: PushOptions): Promise<void> {
+const REPORT_DEADLINE_MS = 120_000;
+
+/** Validates a module of the kit and sends the report to the page of the environment. A failure is a warning: the environment is registered. */
+async function sendReport(client: PalestraClient, target: Target, environment: string, signal: AbortSignal): Promise<void> {
+  if (target.kind !== 'kit') return;
+  try {
+    const late = AbortSignal.timeout(REPORT_DEADLINE_MS);
+    const [first, ...others] = await validateModule(target.file, { tasks: 5, playerBudgetMs: 30_000 }, AbortSignal.any([signal, late]));
+    if (first === undefined || others.length > 0) return;
+    await client.environments.setReport(environment, first.report);
+    const failed = first.report.checks.filter(({ status }) => status === 'failed');
+    process.stderr.write(
+      `${first.report.checks.length - failed.length} of ${first.report.checks.length} checks did not fail; the page of ${printable(environment)} shows the report.\n`,
+    );
+    for (const { title, detail } of failed) process.stderr.write(`  ${printable(title)}: ${printable(detail)}\n`);
+  } catch (error) {
+    if (signal.aborted) return;
+    const { name, message } = error as Error;
+    const reason = name === 'TimeoutError' ? `it took longer than ${REPORT_DEADLINE_MS / 1_000} s` : message;
+    process.stderr.write(`The environment was not validated: ${printable(reason)}. Try "palestra env validate".\n`);
+  }
+}
+
+/** Returns `owner/name`. */
+async function registerServer(client: PalestraClient, url: string, name: string, card: Card | null, options: PushOptions): Promise<string> {
   const parsed = parseName(name);
   const kind = await detectServer(url).catch((error: unknown) => {
     const { cause, message } = error as Error;
@@ -141,6 +171,7 @@ async function registerServer(client: PalestraClient, url: string, name: string,
   const what = { remote: 'an ORS server', openenv: 'an OpenEnv server', mcp: 'an MCP server' }[kind];
   process.stdout.write(`${printable(registered)}@${version}${changed ? '' : ': already registered with this server'}\n`);
   process.stderr.write(`${url} is ${what}\n`);
+  return registered;
 }
 
 /** Runs `palestra env serve` in a separate process session, with its output in a file. */

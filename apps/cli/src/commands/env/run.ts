@@ -44,11 +44,34 @@ threading.Thread(target=end_with_parent, daemon=True).start()
 Server(uvicorn.Config(sys.argv[1], host=sys.argv[2], port=int(sys.argv[3]), log_level="warning")).run()
 `;
 
+/**
+ * Runs a server of the package `openreward` or `ors`, which starts uvicorn with an address of its choice, on our address, and prints a line when
+ * it listens. Ends with this process.
+ */
+const ORS_SERVER = `
+import json, os, runpy, sys, threading, uvicorn
+class Listening(uvicorn.Server):
+    async def startup(self, sockets=None):
+        await super().startup(sockets=sockets)
+        if self.started:
+            print(json.dumps({"ready": True}), flush=True)
+def end_with_parent():
+    sys.stdin.buffer.read()
+    os._exit(0)
+file, host, port = sys.argv[1:4]
+def run(app, **options):
+    Listening(uvicorn.Config(app, **{**options, "host": host, "port": int(port), "log_level": "warning"})).run()
+threading.Thread(target=end_with_parent, daemon=True).start()
+uvicorn.run = run
+sys.argv = [file]
+sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
+runpy.run_path(file, run_name="__main__")
+`;
+
 /** Serves the target and restarts its process when it exits. Rejects with its last log lines if it cannot start. */
 export async function runTarget(target: Target, options: RunOptions, signal: AbortSignal): Promise<RunningTarget> {
   const port = options.port === 0 ? await freePort(options.host) : options.port;
-  const { command, args, cwd, env } =
-    target.kind === 'kit' ? kitCommand(target.file, options.host, port) : await uvicorn(target, options, port);
+  const { command, args, cwd, env } = await commandOf(target, options, port);
   const child: SupervisedProcess = new SupervisedProcess({
     name: path.basename(target.folder),
     command,
@@ -68,7 +91,21 @@ export async function runTarget(target: Target, options: RunOptions, signal: Abo
   return { url: `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`, process: child };
 }
 
-interface ChildCommand {
+/** The command that serves the target, and prints `{"ready":true}` when it listens. Throws `UsageError` without uvicorn. */
+export async function commandOf(target: Target, options: Omit<RunOptions, 'port'>, port: number): Promise<ChildCommand> {
+  switch (target.kind) {
+    case 'kit':
+      return kitCommand(target.file, options.host, port);
+    case 'openenv':
+      return openenvCommand(target, options, port);
+    case 'ors': {
+      const args = ['-c', ORS_SERVER, target.file, options.host, String(port)];
+      return { command: await pythonWithUvicorn(options.python ?? pythonOf(target.folder), target.folder), args, env: PYTHON_VARIABLES };
+    }
+  }
+}
+
+export interface ChildCommand {
   command: string;
   args: string[];
   cwd?: string;
@@ -80,18 +117,28 @@ const kitCommand = (file: string, host: string, port: number): ChildCommand => (
   args: [KIT_MAIN, file, host, String(port)],
 });
 
-async function uvicorn(target: Extract<Target, { kind: 'openenv' }>, options: RunOptions, port: number): Promise<ChildCommand> {
+const PYTHON_VARIABLES = { PYTHONUNBUFFERED: '1', PYTHONDONTWRITEBYTECODE: '1' };
+
+async function openenvCommand(
+  target: Extract<Target, { kind: 'openenv' }>,
+  options: Omit<RunOptions, 'port'>,
+  port: number,
+): Promise<ChildCommand> {
   const { folder, manifest, server } = target;
   if (server === null)
     throw new UsageError(`${folder}: the server module ${manifest.app ?? 'server.app:app'} does not exist. Set app in openenv.yaml.`);
-  const command = options.python ?? pythonOf(folder);
-  await promisify(execFile)(command, ['-c', 'import uvicorn'], { cwd: server.cwd }).catch((error: unknown) => {
+  const command = await pythonWithUvicorn(options.python ?? pythonOf(folder), server.cwd);
+  const env = { ...PYTHON_VARIABLES, ...manifest.variables };
+  return { command, args: ['-c', UVICORN, server.app, options.host, String(port)], cwd: server.cwd, env };
+}
+
+async function pythonWithUvicorn(command: string, cwd: string): Promise<string> {
+  await promisify(execFile)(command, ['-c', 'import uvicorn'], { cwd }).catch((error: unknown) => {
     const missing = (error as { code?: unknown }).code === 'ENOENT';
     const how = missing ? 'it does not exist' : 'it has no uvicorn. Install the environment into it, for example with "pip install -e ."';
     throw new UsageError(`Cannot serve with the Python ${command}: ${how}. Choose another one with --python.`);
   });
-  const env = { PYTHONUNBUFFERED: '1', PYTHONDONTWRITEBYTECODE: '1', ...manifest.variables };
-  return { command, args: ['-c', UVICORN, server.app, options.host, String(port)], cwd: server.cwd, env };
+  return command;
 }
 
 function pythonOf(folder: string): string {

@@ -7,7 +7,8 @@ import { UsageError } from '../../settings.ts';
 /** An environment in a folder. */
 export type Target =
   | { kind: 'kit'; folder: string; manifest: OpenEnvManifest | null; file: string }
-  | { kind: 'openenv'; folder: string; manifest: OpenEnvManifest; server: PythonServer | null };
+  | { kind: 'openenv'; folder: string; manifest: OpenEnvManifest; server: PythonServer | null }
+  | { kind: 'ors'; folder: string; manifest: null; file: string };
 
 /** The module that uvicorn imports, and its working directory. */
 export interface PythonServer {
@@ -16,6 +17,8 @@ export interface PythonServer {
 }
 
 const MODULE = /\.[cm]?[jt]s$/;
+/** The server of a folder that `orwd init` creates: it runs `Server([...]).run()` of the package `openreward` or `ors`. */
+const ORS_FILE = 'server.py';
 const KIT_FILES = ['environment.ts', 'environment.js', 'environment.mjs'];
 
 /** Finds the environment at a path. Throws `UsageError` if there is none, `ManifestError` if its manifest is invalid. */
@@ -35,7 +38,11 @@ export async function targetAt(argument: string): Promise<Target> {
   if (manifest !== null) return { kind: 'openenv', folder: absolute, manifest, server: pythonServer(absolute, manifest) };
   const file = KIT_FILES.map((name) => path.join(absolute, name)).find((name) => existsSync(name));
   if (file !== undefined) return { kind: 'kit', folder: absolute, manifest: null, file };
-  throw new UsageError(`${argument}: no ${MANIFEST} and no environment.ts. Create an environment with "palestra env init NAME".`);
+  const server = path.join(absolute, ORS_FILE);
+  if (existsSync(server)) return { kind: 'ors', folder: absolute, manifest: null, file: server };
+  throw new UsageError(
+    `${argument}: no ${MANIFEST}, no environment.ts and no ${ORS_FILE}. Create an environment with "palestra env init NAME".`,
+  );
 }
 
 /** The `app` of the manifest, or `server/app.py` for older manifests without one. Null if the module does not exist. */

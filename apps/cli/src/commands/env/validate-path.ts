@@ -1,17 +1,16 @@
-import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { OrsBackend } from '@palestra/ors/client';
+import { validateModule } from '../../kit/validate-module.ts';
 import { ManifestError } from '../../openenv-manifest.ts';
-import { type Criterion, type Report, reportOf } from './criteria.ts';
+import { type Criterion, reportOf } from './criteria.ts';
 import { runTarget } from './run.ts';
 import { type Target, targetAt } from './target.ts';
+import { type Level, playBackend, type PlayOptions, type Validation } from './validate-play.ts';
 
 const DOCKERFILES = ['server/Dockerfile', 'Dockerfile'];
-const LOAD_DEADLINE_MS = 60_000;
 
-/** Checks the files of a folder. For an environment of the kit, also opens its tasks. Throws `UsageError` if there is no environment. */
-export async function validatePath(argument: string, signal: AbortSignal): Promise<Report> {
+/** Checks the files of a folder and plays its environments. Throws `UsageError` if there is no environment. */
+export async function validatePath(argument: string, level: Level, play: PlayOptions): Promise<Validation> {
   const about = { target: path.resolve(argument), validation_type: 'local_environment' as const, mode: 'unknown' };
   let target: Target;
   try {
@@ -19,12 +18,49 @@ export async function validatePath(argument: string, signal: AbortSignal): Promi
   } catch (error) {
     if (!(error instanceof ManifestError)) throw error;
     const broken = { ...manifestCriterion, passed: false, details: error.message };
-    return reportOf({ ...about, standard_version: 'unknown', standard_profile: 'openenv-package' }, [broken]);
+    const report = reportOf({ ...about, standard_version: 'unknown', standard_profile: 'openenv-package' }, [broken]);
+    return { report, environments: [], note: null };
   }
   const version = target.manifest?.version ?? 'unknown';
-  const criteria = target.kind === 'kit' ? await kitCriteria(target, signal) : openenvCriteria(target);
-  const profile = target.kind === 'kit' ? 'palestra-environment' : 'openenv-package';
-  return reportOf({ ...about, standard_version: version, standard_profile: profile }, criteria);
+  const profile = target.kind === 'openenv' ? 'openenv-package' : 'palestra-environment';
+  const finish = (criteria: Criterion[], rest: Partial<Validation> = {}): Validation => ({
+    report: reportOf({ ...about, standard_version: version, standard_profile: profile }, criteria),
+    environments: [],
+    note: null,
+    ...rest,
+  });
+  if (target.kind === 'kit') {
+    if (level === 'static') return finish([readmeCriterion(target.folder)]);
+    return playModule(target, play, finish);
+  }
+  const criteria = target.kind === 'openenv' ? openenvCriteria(target) : [readmeCriterion(target.folder)];
+  const isPlayed = level === 'semantic' || (level === undefined && target.kind === 'ors');
+  if (!isPlayed || criteria.some(({ passed, required }) => required && !passed)) return finish(criteria);
+  const { url, process: child } = await runTarget(target, { host: '127.0.0.1', port: 0, python: play.python }, play.signal);
+  try {
+    const rewardRange = play.rewardRange ?? rewardRangeOf(target);
+    return finish(criteria, {
+      environments: await playBackend(url, target.kind === 'openenv' ? 'openenv' : 'remote', { ...play, rewardRange }),
+    });
+  } finally {
+    await child.stop();
+  }
+}
+
+async function playModule(
+  target: Extract<Target, { kind: 'kit' }>,
+  { signal, tasks, playerTasks, playerSplit, setupTimeoutMs }: PlayOptions,
+  finish: (criteria: Criterion[], rest?: Partial<Validation>) => Validation,
+): Promise<Validation> {
+  const loads = { id: 'environment_loads', description: 'The module exports an environment that can be played', required: true };
+  const readme = readmeCriterion(target.folder);
+  try {
+    const environments = await validateModule(target.file, { tasks, playerTasks, playerSplit, setupTimeoutMs }, signal);
+    return finish([{ ...loads, passed: true, actual: environments.map(({ name }) => name) }, readme], { environments });
+  } catch (error) {
+    signal.throwIfAborted();
+    return finish([{ ...loads, passed: false, details: (error as Error).message }, readme]);
+  }
 }
 
 const manifestCriterion = { id: 'manifest', description: 'openenv.yaml exists and is valid', required: true };
@@ -68,54 +104,10 @@ const readmeCriterion = (folder: string): Criterion => ({
   passed: existsSync(path.join(folder, 'README.md')),
 });
 
-/** Serves the environment and uses it like a trainer: counts every split and opens its first task. */
-async function kitCriteria(target: Extract<Target, { kind: 'kit' }>, signal: AbortSignal): Promise<Criterion[]> {
-  const loaded = { id: 'environment_loads', description: 'The module exports an environment that can be served', required: true };
-  const readme = readmeCriterion(target.folder);
-  let running;
-  try {
-    const bounded = AbortSignal.any([signal, AbortSignal.timeout(LOAD_DEADLINE_MS)]);
-    running = await runTarget(target, { host: '127.0.0.1', port: 0, python: undefined }, bounded);
-  } catch (error) {
-    signal.throwIfAborted();
-    return [{ ...loaded, passed: false, details: (error as Error).message }, readme];
-  }
-  const backend = new OrsBackend({ url: running.url });
-  try {
-    const names = await backend.environments(signal);
-    const played = await Promise.all(
-      names.map((name) => playCriteria(backend, name, AbortSignal.any([signal, AbortSignal.timeout(LOAD_DEADLINE_MS)]))),
-    );
-    return [{ ...loaded, passed: true, actual: names }, ...played.flat(), readme];
-  } finally {
-    await backend.close();
-    await running.process.stop();
-  }
-}
-
-async function playCriteria(backend: OrsBackend, env: string, signal: AbortSignal): Promise<Criterion[]> {
-  const criteria: Criterion[] = [];
-  for (const { name } of await backend.splits(env, signal)) {
-    const about = { id: `${env}_split_${name}`, description: `The split ${name} has tasks, and the first task opens`, required: true };
-    criteria.push(
-      await openFirst(backend, env, name, signal).then(
-        (actual) => ({ ...about, passed: actual.num_tasks > 0, actual }),
-        (error: Error) => ({ ...about, passed: false, details: error.message }),
-      ),
-    );
-  }
-  return criteria;
-}
-
-async function openFirst(backend: OrsBackend, env: string, split: string, signal: AbortSignal) {
-  const count = await backend.numTasks(env, split, signal);
-  if (count === 0) return { num_tasks: 0 };
-  const create = { sid: randomUUID(), env, task: { kind: 'index' as const, split, index: 0 }, toolsetName: null, secrets: {} };
-  const session = backend.session(await backend.create(create, signal));
-  try {
-    const [prompt, { tools }] = [await session.prompt(signal), await session.taskTools(signal)];
-    return { num_tasks: count, prompt_blocks: prompt.length, tools: tools.map((tool) => tool.name) };
-  } finally {
-    await session.delete(signal).catch(() => {});
-  }
+/** `validation.reward.range` of openenv.yaml (OpenEnv's RFC 008). */
+function rewardRangeOf({ manifest }: Target): [number, number] | null {
+  const { validation } = (manifest?.raw ?? {}) as { validation?: { reward?: { range?: unknown } } };
+  const range = validation?.reward?.range;
+  const isRange = Array.isArray(range) && range.length === 2 && range.every((end) => typeof end === 'number');
+  return isRange ? (range as [number, number]) : null;
 }

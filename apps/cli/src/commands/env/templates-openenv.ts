@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
 
 /** Files of a new OpenEnv environment in Python, in the layout that OpenEnv's tools expect. */
-export function pythonFiles(name: string): Record<string, string> {
+export function openenvFiles(name: string): Record<string, string> {
   const prefix = name
     .split(/[_-]+/)
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
@@ -36,6 +36,8 @@ export function pythonFiles(name: string): Record<string, string> {
     [`server/${name}_environment.py`]: environment(names),
     'server/requirements.txt': 'openenv>=0.4.1\nuvicorn>=0.24\n',
     'server/Dockerfile': dockerfile(),
+    'tests/test_environment.py': test(names),
+    '.gitignore': '.venv/\n.palestra/\n__pycache__/\n*.egg-info/\n',
   };
 }
 
@@ -190,6 +192,49 @@ EXPOSE 8000
 CMD ["python", "-m", "uvicorn", "server.app:app", "--host", "0.0.0.0", "--port", "8000"]
 `;
 
+const test = ({ module, prefix }: Names) => `"""python -m unittest discover tests"""
+
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from models import ${prefix}Action  # noqa: E402
+from server.${module}_environment import ${prefix}Environment  # noqa: E402
+
+
+class Test${prefix}Environment(unittest.TestCase):
+    def test_the_same_seed_hides_the_same_number(self) -> None:
+        found = [self.find(seed) for seed in (3, 3, 5)]
+        self.assertEqual(found[0], found[1])
+        self.assertNotEqual(found[0], found[2])
+
+    def test_the_seventh_guess_ends_the_episode(self) -> None:
+        environment = ${prefix}Environment()
+        environment.reset(seed=3)
+        wrong = 0 if self.find(3) != 0 else 1
+        ends = [environment.step(${prefix}Action(number=wrong)).done for _ in range(7)]
+        self.assertEqual(ends, [False] * 6 + [True])
+
+    def find(self, seed: int) -> int:
+        """Halves the range with every guess, which needs at most seven."""
+        environment = ${prefix}Environment()
+        environment.reset(seed=seed)
+        low, high = 0, 100
+        while True:
+            number = (low + high) // 2
+            seen = environment.step(${prefix}Action(number=number))
+            if seen.done:
+                self.assertEqual(seen.reward, 1.0)
+                return number
+            low, high = (number + 1, high) if seen.text == "Higher." else (low, number - 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
+`;
+
 const readme = ({ module }: Names) => `# ${module}
 
 Guess a number from 0 to 100 with at most seven guesses. The right guess has reward 1.
@@ -197,7 +242,9 @@ Guess a number from 0 to 100 with at most seven guesses. The right guess has rew
 | command                  | does                                                         |
 | ------------------------ | ------------------------------------------------------------ |
 | \`pip install -e .\`       | installs the dependencies into the active virtual environment |
-| \`palestra env validate\`  | checks the folder; with \`--url\` a running server             |
+| \`palestra env dev\`       | serves it, restarts it on save and opens its playground      |
+| \`python -m unittest discover tests\` | runs the tests                                      |
+| \`palestra env validate\`  | checks the folder; with \`--level semantic\` plays it too     |
 | \`palestra env serve\`     | serves it with OpenEnv's protocol                            |
 | \`palestra env push\`      | serves it and registers it with the server of \`PALESTRA_URL\` |
 
