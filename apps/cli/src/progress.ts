@@ -66,7 +66,8 @@ class Lines implements Progress {
   }
 
   stop(): void {
-    this.#print();
+    // Nothing has begun, for example because of wrong usage.
+    if (this.#total !== null || this.#done > 0) this.#print();
   }
 
   #print(): void {
