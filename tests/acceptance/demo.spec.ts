@@ -101,7 +101,7 @@ describe('the two runs', () => {
   test('have one episode that the infrastructure ended without a reward', async () => {
     // The client reports the end at once; the comparison with the ledger takes a moment.
     const failed = async () => (await rollouts('demo-learner', 'stop:infra_error')).rollouts;
-    const expected = [{ reward: null, failure_class: 'infrastructure', verified: 'verified' }];
+    const expected = [{ reward: null, stop: 'infra_error', verified: 'verified' }];
     await expect.poll(failed, { timeout: 60_000 }).toMatchObject(expected);
   });
 
