@@ -209,6 +209,7 @@ export function bodyOf({ method, path }: Route, first: Belongings): object | nul
     score_group: { candidates: [] },
     details: { new_description: 'taken over', new_is_private: false },
     versions: { source },
+    report: { created_at: '2026-01-01T00:00:00Z', kit: '0.1.0', checks: [], players: [], reward_range: null },
     environments: { name: 'squatter', namespace: first.owner, description: '', source },
     'upload-urls': { environmentId: first.environmentId, files: [{ fileName: 'taken-over.txt' }] },
     annotations: path.startsWith('/v1/runs/')
