@@ -30,7 +30,7 @@ function* operator({ prompt, sample }: Parameters<Script>[0], alone: boolean): R
   // Before any reward: where this call never returns, the episode must have no score.
   if (sample === 0 && /level [45] of/.test(prompt)) yield call('scan', {}, { message: 'First I look which machines I can reach.' });
   for (let machine = 0; machine < 2; machine += 1) {
-    const files = yield* listFiles('People leave notes where they live, and hide what nobody may see.');
+    const files = yield* listFiles('People leave notes where they live, and hide what is secret.');
     const note = files.find((path) => /\/(?:notes|reminder)\.txt$/.test(path));
     if (note === undefined) {
       const flag = yield* readHidden(files);

@@ -36,13 +36,13 @@ describe.each(commands.map((command) => [pathOf(command), command] as const))('%
       expect(`${pathOf(called)} `, line).toContain(isGroup ? `${path} ` : path);
     }
   });
+});
 
-  if (!isGroup && !WITHOUT_DATA.test(path))
-    it('prints its data in every format', () => {
-      const option = command.options.find(({ long }) => long === '--output');
-      expect(option?.short).toBe('-o');
-      expect(option?.argChoices).toEqual(OUTPUT_FORMATS);
-    });
+const printing = commands.filter((command) => command.commands.length === 0 && !WITHOUT_DATA.test(pathOf(command)));
+it.each(printing.map((command) => [pathOf(command), command] as const))('%s prints its data in every format', (_path, command) => {
+  const option = command.options.find(({ long }) => long === '--output');
+  expect(option?.short).toBe('-o');
+  expect(option?.argChoices).toEqual(OUTPUT_FORMATS);
 });
 
 /** The packages and files that importing a file loads, without those of `import type` and `import()`. */
