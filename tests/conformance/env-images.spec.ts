@@ -163,6 +163,6 @@ describe('what cannot be served is said, and leaves nothing behind:', () => {
     expect(late).toMatchObject({ code: 1, output: expect.stringContaining('did not answer /health on its port 7000 within 2 s') });
     const waiting = foreground('env', 'push', silent, '--container-port', '7001');
     await expect.poll(() => engine.containers(), { timeout: 60_000 }).toHaveLength(1);
-    expect(await waiting.end('SIGTERM')).toBe(2);
+    expect(await waiting.end('SIGTERM')).toBe(143);
   });
 });
