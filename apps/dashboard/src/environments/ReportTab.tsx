@@ -24,17 +24,19 @@ export function ReportTab({ report, slug }: { report: EnvironmentReport | null; 
       </div>
     );
   return (
-    <div className="max-w-[1080px] px-4 py-3">
-      <p className="text-ink-2">
-        {summaryOf(report)} · created <Age iso={report.created_at} /> · kit {report.kit}
-      </p>
-      {report.players.length > 0 && <Players report={report} />}
-      <h2 className="mb-1 mt-5 strong">Checks</h2>
-      <ul>
-        {sortedChecks(report).map((check) => (
-          <CheckRow key={check.id} check={check} />
-        ))}
-      </ul>
+    <div className="h-full overflow-auto" tabIndex={0} role="region" aria-label="Report">
+      <div className="max-w-[1080px] px-4 py-3">
+        <p className="text-ink-2">
+          {summaryOf(report)} · created <Age iso={report.created_at} /> · kit {report.kit}
+        </p>
+        {report.players.length > 0 && <Players report={report} />}
+        <h2 className="mb-1 mt-5 strong">Checks</h2>
+        <ul>
+          {sortedChecks(report).map((check) => (
+            <CheckRow key={check.id} check={check} />
+          ))}
+        </ul>
+      </div>
     </div>
   );
 }
