@@ -18,8 +18,8 @@ rollout = client.rollout.create(
 
 with environment.session(split="train", index=0) as session:
     rollout.log(UserMessage(session.get_prompt()[0].text))
-    rollout.log(ToolCall(name="submit", content='{"answer": "3"}', call_id="1"))
-    output = session.call_tool("submit", {"answer": "3"})
+    rollout.log(ToolCall(name="submit", content='{"answer": "1191"}', call_id="1"))
+    output = session.call_tool("submit", {"answer": "1191"})
     rollout.log(ToolResult(output.blocks[0].text, call_id="1"),
                 reward=output.reward, is_finished=output.finished)
 
