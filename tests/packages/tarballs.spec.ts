@@ -4,6 +4,7 @@ import { isBuiltin } from 'node:module';
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import { publint } from 'publint';
+import { parseSync } from 'vite';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 
 /** What is in the tarballs. */
@@ -19,6 +20,17 @@ const PAGES =
 const TESTS = /\.(?:spec|fixture)\.|(?:^|\/)(?:fixtures|tests?)\/|tsbuildinfo|(?:^|\/)\.env/;
 const IMPORT =
   /^\s*(?:import|export)\s(?:[^'";]*?\sfrom\s*)?['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)|\brequire\(\s*['"]([^'"]+)['"]\s*\)/gm;
+
+/** Modules are parsed, because templates of files contain imports, too. */
+function importsOf(file: string, code: string): string[] {
+  if (!/\.m?js$/.test(file)) return [...code.matchAll(IMPORT)].map((match) => match[1] ?? match[2] ?? match[3]!);
+  const { staticImports, staticExports, dynamicImports } = parseSync(file, code).module;
+  return [
+    ...staticImports.map(({ moduleRequest }) => moduleRequest.value),
+    ...staticExports.flatMap(({ entries }) => entries.flatMap(({ moduleRequest }) => moduleRequest?.value ?? [])),
+    ...dynamicImports.flatMap(({ moduleRequest: { start, end } }) => /^['"](.*)['"]$/.exec(code.slice(start, end))?.[1] ?? []),
+  ];
+}
 
 test('every package is there', () => {
   expect(packages.map(({ manifest }) => manifest.name)).toEqual(expect.arrayContaining(['palestra', '@palestra/client', BUNDLE]));
@@ -82,8 +94,7 @@ describe.each(packages.map((one) => [one.manifest.name, one] as const))('%s', (n
     const modules =
       name === BUNDLE ? [] : files.filter((file) => /\.(?:[cm]?js|d\.[cm]?ts)$/.test(file) && !/\/generated\/.*\.ts$/.test(file));
     const wrong = modules.flatMap((file) =>
-      [...read(file).matchAll(IMPORT)]
-        .map((match) => match[1] ?? match[2] ?? match[3]!)
+      importsOf(file, read(file))
         .filter((specifier) => {
           if (specifier.startsWith('.')) {
             const target = path.join(path.dirname(file), specifier);
