@@ -182,6 +182,21 @@ test('uploads are retried after 503 until all events are stored', async () => {
   expect(await client.rollouts.flush()).toEqual({ stored: 11, unsent: 0, error: null });
 });
 
+test('many requests at once share a signal without a warning of Node.js', async () => {
+  const warnings: Error[] = [];
+  const warn = (warning: Error) => warnings.push(warning);
+  process.on('warning', warn);
+  onTestFinished(() => void process.off('warning', warn));
+  const { signal } = new AbortController();
+  const client = await clientOf((path, _body, response) => {
+    if (path !== '/call') return void json(response, {});
+    setTimeout(() => response.writeHead(200, { 'content-type': 'text/event-stream' }).end(`event: end\r\ndata: ${RESULT}\r\n\r\n`), 50);
+  });
+  const sessions = await Promise.all(Array.from({ length: 20 }, () => client.session({ ...task, signal })));
+  await Promise.all(sessions.map((session) => session.call('x', {})));
+  expect(warnings).toEqual([]);
+});
+
 test('an episode that fails by the infrastructure is unscored and has no reward of 0', async () => {
   const events: Record<string, unknown>[] = [];
   const client = await clientOf((path, body, response) => {

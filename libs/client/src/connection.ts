@@ -245,7 +245,9 @@ export class Connection {
   }
 
   #timer(call: Call, timeoutMs: number): RequestTimer {
-    return new RequestTimer(timeoutMs, [this.#signal, call.signal]);
+    const signals = [this.#signal, call.signal].filter((signal) => signal !== undefined);
+    for (const signal of signals) this.#transport.share(signal);
+    return new RequestTimer(timeoutMs, signals);
   }
 
   /** The signal that ends retries. */

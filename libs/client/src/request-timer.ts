@@ -3,7 +3,7 @@
  * the listeners. (`AbortSignal.any` keeps a request in memory as long as the caller's signal.)
  */
 export class RequestTimer {
-  readonly #signals: AbortSignal[];
+  readonly #signals: readonly AbortSignal[];
   readonly #abort = () => {
     this.#isAborted = true;
     this.#listener();
@@ -17,9 +17,9 @@ export class RequestTimer {
 
   constructor(
     readonly timeoutMs: number,
-    signals: (AbortSignal | undefined)[],
+    signals: readonly AbortSignal[],
   ) {
-    this.#signals = signals.filter((signal) => signal !== undefined);
+    this.#signals = signals;
     for (const signal of this.#signals) {
       if (signal.aborted) this.#isAborted = true;
       else signal.addEventListener('abort', this.#abort);

@@ -23,6 +23,7 @@ export function createTransport(_options: TransportOptions): Transport {
         chunks: () => chunksOf(response),
       };
     },
+    share() {},
     close: async () => {},
   };
 }

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { Readable } from 'node:stream';
 import { Agent, type Dispatcher } from 'undici';
 import type { HttpAnswer, HttpRequest, RequestBody, Transport } from './transport.ts';
@@ -28,6 +29,7 @@ export function createTransport({ dispatcher: given }: TransportOptions): Transp
           exchange,
         );
       }),
+    share: (signal) => setMaxListeners(0, signal),
     close: async () => {
       if (given === undefined) await dispatcher.close();
     },

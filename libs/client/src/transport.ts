@@ -28,5 +28,7 @@ export interface HttpAnswer {
  */
 export interface Transport {
   send(request: HttpRequest): Promise<HttpAnswer>;
+  /** Lets any number of requests at once listen to a signal. Node.js would warn of a leak at the eleventh. */
+  share(signal: AbortSignal): void;
   close(): Promise<void>;
 }
