@@ -71,7 +71,7 @@ describe.each(packages.map((one) => [one.manifest.name, one] as const))('%s', (n
 
   test('has a declaration and a source map with its sources for each module', () => {
     const compiled = name === BUNDLE ? [] : files.filter((file) => /^dist\/.*\.js$/.test(file));
-    expect(compiled.length).toBe(name === BUNDLE ? 0 : Math.max(1, compiled.length));
+    if (name !== BUNDLE) expect(compiled).not.toEqual([]);
     for (const file of compiled) {
       expect(files).toContain(file.replace(/\.js$/, '.d.ts'));
       const map = JSON.parse(read(`${file}.map`)) as { sources: string[]; sourcesContent?: string[] };

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from palestra import Episode, Event, InfrastructureFailure, Reply, play, play_sync
-from palestra.failures import tool_failed
+from palestra.failures import EnvironmentFailure
 
 
 @dataclass
@@ -197,7 +197,7 @@ async def test_a_tool_that_raises_leaves_the_episode_unscored() -> None:
     assert episode.failure is not None and episode.failure.code == "tool_failed"
     # What it earned before is still there.
     assert episode.rewards == [0.5, None]
-    with pytest.raises(type(tool_failed(""))):
+    with pytest.raises(EnvironmentFailure):
         episode.raise_for_failure()
 
 

@@ -234,7 +234,8 @@ def test_memory_holds_no_more_than_the_batches(tmp_path: Path) -> None:
     rollout = records.rollout(environment="a/b")
     for _ in range(60):
         rollout.log("user_message", "x" * 100_000)
-    held = [batch for batch in records._uploader._batches if not batch.done]
+    while not (held := [batch for batch in records._uploader._batches if not batch.done]):
+        time.sleep(0.01)
     assert len(held) <= upload.SENDERS
     assert all(sum(map(len, batch.events)) <= upload.MAX_BATCH_BYTES for batch in held)
     assert records.close(0.05).spilled_bytes > 6_000_000

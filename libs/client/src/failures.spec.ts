@@ -76,7 +76,7 @@ test('every code of the catalogue is retried if the catalogue says so', () => {
     expect([code, classifyResponse(status, code).retryable]).toEqual([code, retryable]);
 });
 
-test('the table has every code that it names, with its status', () => {
+test('every code of the table is in the catalogue, with the same status', () => {
   expect(failures.length).toBeGreaterThan(40);
   const known = Object.fromEntries(Object.entries(errorCatalogue).map(([code, { status }]) => [code, status]));
   const named = requests.filter(({ when }) => typeof when.code === 'string' && when.code !== 'moon_not_found');

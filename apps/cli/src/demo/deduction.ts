@@ -1,4 +1,7 @@
-/** Solves a WhoDunit task from its texts alone, without knowledge of how tasks are generated. */
+/**
+ * Solves a WhoDunit task from its texts alone, without knowledge of how tasks are generated. The player of apps/environments reads
+ * the same texts in whodunit/reader.ts, which an application cannot import: change both.
+ */
 
 export interface Case {
   suspects: string[];

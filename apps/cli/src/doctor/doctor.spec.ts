@@ -39,7 +39,7 @@ describe('containers', () => {
   const answers = { state: 'answers', version: '5.4' } as const;
   const missing = { state: 'missing' } as const;
   const silent = { state: 'silent', reason: 'Cannot connect to the Docker daemon' } as const;
-  it('needs one engine that answers; kubectl is none', async () => {
+  it('needs Docker or Podman; kubectl alone is not enough', async () => {
     expect(await checkContainers(async ({ name }) => (name === 'podman' ? answers : missing))).toEqual({
       status: 'ok',
       detail: 'docker is not installed; podman 5.4 answers; kubectl is not installed.',

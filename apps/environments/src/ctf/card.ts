@@ -1,7 +1,7 @@
 export const readme = `# CTF
 
-Capture the flag in a small machine room of its own: file trees, notes that were encoded or encrypted, and from level 4 on a
-second machine that lets nobody in without a password. Nothing of it is real; no command leaves the environment.
+Capture the flag in a simulated machine room: file trees, encoded or encrypted notes, and from level 4 on a second machine
+that needs a password. No command leaves the environment.
 
 | level | where the flag is | calls needed |
 |---|---|---|

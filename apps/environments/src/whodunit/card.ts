@@ -12,10 +12,10 @@ A murder in a country house, made from a seed. Find out **who** did it, with **w
 |---|---|---|
 | \`interview\` | \`suspect\` | three statements, all true or all false |
 | \`search\` | \`room\` | blood, weapons and whether they were washed |
-| \`check_alibi\` | \`suspect\` | whether the suspect told the truth about the own whereabouts; two per game |
+| \`check_alibi\` | \`suspect\` | whether the suspect told the truth about their own whereabouts; two per game |
 | \`accuse\` | \`suspect\`, \`weapon\`, \`room\` | the verdict; ends the game |
 
-**Reward.** 0.05 for the search that finds the blood, 0.05 for the one that finds the weapon, 0.9 for a fully right accusation:
+**Reward.** 0.05 for the search that finds the blood, 0.05 for the one that finds the weapon, 0.9 for a completely correct accusation:
 0.5 for the murderer, 0.2 more for the weapon and 0.2 for the room. With the wrong suspect weapon and room give 0.05 each.
 
 **Turns.** Ten, as the prompt says, the accusation included. Every call is one, also with a name that does not exist; calls with

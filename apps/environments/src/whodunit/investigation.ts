@@ -60,7 +60,7 @@ export class Investigation {
       const claim = this.#mystery.statements.get(suspect)![0]!;
       const honest = isTrue(claim, suspect, this.#mystery.whereabouts);
       const verdict = honest ? 'is true' : 'is a lie';
-      return { content: `What ${suspect} says about the own whereabouts at nine ${verdict}.`, reward: 0 };
+      return { content: `What ${suspect} says about their own whereabouts at nine ${verdict}.`, reward: 0 };
     });
   }
 

@@ -1,4 +1,7 @@
-/** Reads the texts that a player sees, without knowledge of how tasks are generated. */
+/**
+ * Reads the texts that a player sees, without knowledge of how tasks are generated. apps/cli/src/demo/deduction.ts reads the same texts:
+ * change both.
+ */
 
 export interface Case {
   suspects: string[];

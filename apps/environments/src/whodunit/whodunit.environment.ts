@@ -65,7 +65,7 @@ export const whodunit = defineEnvironment<Task, State>({
       run: ({ room }, { state }) => state.investigation.search(room),
     }),
     check_alibi: tool({
-      description: 'Find out whether a suspect told the truth about the own whereabouts. Two checks per game.',
+      description: 'Find out whether a suspect told the truth about their own whereabouts. Two checks per game.',
       input: z.object({ suspect: z.string().describe('Family name of the suspect') }),
       run: ({ suspect }, { state }) => state.investigation.checkAlibi(suspect),
     }),

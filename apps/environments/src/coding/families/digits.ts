@@ -19,7 +19,7 @@ const DIGIT_RULES: Record<string, DigitRule> = {
     mistake: ['d == 4', 'd == 5'],
   },
   no13: {
-    says: 'have no digit 3 directly behind a digit 1',
+    says: 'have no digit 3 directly after a digit 1',
     start: 0,
     step: (s, d) => (s === 1 && d === 3 ? null : d),
     accept: () => true,
@@ -114,7 +114,7 @@ export const digitCounts = defineFamily('digit_counts', Object.values(DIGIT_RULE
   level: 5,
   parameters: 'limit',
   statement: `
-    Return how many whole numbers from 1 to \`limit\`, in decimal notation without zeros in front, ${says}.
+    Return how many whole numbers from 1 to \`limit\`, written in decimal without leading zeros, ${says}.
 
     \`limit\` is from 1 to 10^15.`,
   reference(limit: number) {

@@ -4,16 +4,16 @@ import { combine, defineFamily, integers, type Json, times } from './family.ts';
 const PRIME = 1_000_007;
 
 const SPLIT_GOALS = {
-  minMax: { says: 'the largest sum of a part as small as possible. Return that sum', combine: 'max', best: 'min', part: 'sum' },
-  maxMin: { says: 'the smallest sum of a part as large as possible. Return that sum', combine: 'min', best: 'max', part: 'sum' },
+  minMax: { says: 'the largest sum of a part is as small as possible. Return that sum', combine: 'max', best: 'min', part: 'sum' },
+  maxMin: { says: 'the smallest sum of a part is as large as possible. Return that sum', combine: 'min', best: 'max', part: 'sum' },
   squares: {
-    says: 'the sum of the squares of the sums of the parts as small as possible. Return it',
+    says: 'the sum of the squares of the sums of the parts is as small as possible. Return it',
     combine: 'add',
     best: 'min',
     part: 'square',
   },
   maxima: {
-    says: 'the sum of the largest numbers of the parts as small as possible. Return it',
+    says: 'the sum of the largest numbers of the parts is as small as possible. Return it',
     combine: 'add',
     best: 'min',
     part: 'largest',
@@ -27,7 +27,7 @@ export const listSplits = defineFamily(
     level: least === 1 ? 4 : 5,
     parameters: 'numbers, k',
     statement: `
-      Cut the list into exactly \`k\` contiguous parts of at least ${least === 1 ? 'one number' : `${least} numbers`} each, such that you make ${SPLIT_GOALS[goal].says}. Every number belongs to a part. Return -1 if the list is too short.
+      Cut the list into exactly \`k\` contiguous parts of at least ${least === 1 ? 'one number' : `${least} numbers`} each, such that ${SPLIT_GOALS[goal].says}. Every number belongs to a part. Return -1 if the list is too short.
 
       There are at most 120 numbers from 0 to 1000, and \`k\` is from 1 to 12.`,
     reference(numbers: number[], k: number) {

@@ -22,7 +22,7 @@ export const coins = defineFamily(
       level: use === 'twice' ? 4 : 3,
       parameters: 'coins, target',
       statement: `
-        \`coins\` is a list of positive values; the same value may occur at several places, which are different coins then. ${COIN_USES[use]} Return ${COIN_RESULTS[result]}.
+        \`coins\` is a list of positive values; equal values at different places are different coins. ${COIN_USES[use]} Return ${COIN_RESULTS[result]}.
 
         There are at most 25 coins with values from 1 to 500, and \`target\` is from 0 to 3000. No coins at all add up to 0.`,
       // A table per coin and number of uses.
@@ -143,9 +143,9 @@ export const textDistances = defineFamily(
     level: swap || letters === 'vowels' ? 5 : 4,
     parameters: 'a, b',
     statement: `
-      Change the text \`a\` into the text \`b\` by steps: insert a letter anywhere (cost ${insert}), delete a letter (cost ${remove}) or replace a letter by another one (cost ${replace}${
+      Turn the text \`a\` into the text \`b\` with these steps: insert a letter anywhere (cost ${insert}), delete a letter (cost ${remove}) or replace a letter with another one (cost ${replace}${
         letters === 'vowels' ? ', but 1 if both are vowels: a, e, i, o, u' : ''
-      }).${swap ? ' Two neighbouring letters may also change places (cost 1); letters that changed places are not changed, moved or separated by other steps, before or after.' : ''} Return the smallest total cost.
+      }).${swap ? ' Two neighbouring letters may also be swapped (cost 1); no other step, before or after, changes, moves or separates swapped letters.' : ''} Return the smallest total cost.
 
       Both texts have at most 350 lower-case letters.`,
     reference(a: string, b: string) {

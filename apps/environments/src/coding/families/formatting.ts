@@ -2,10 +2,10 @@ import type { SeededRandom } from '../../random.ts';
 import { combine, defineFamily, type Json, text, times, words } from './family.ts';
 
 const ALIGNED = {
-  left: 'starts at the left edge, without spaces at its end',
+  left: 'starts at the left edge and has no spaces at its end',
   right: 'ends at the right edge: spaces in front fill it to the full width',
-  centre: 'is centred: half of the missing characters, rounded down, are spaces in front, and there are none at its end',
-  full: 'is filled to the full width by more spaces between its words: the gaps differ by at most one space, and the wider gaps come first. The last line, and a line of one word, only has single spaces and none at its end',
+  centre: 'is centred: the number of spaces in front is half of the missing characters, rounded down, and there are no spaces at the end',
+  full: 'is filled to the full width by more spaces between its words: the gaps differ by at most one space, and the wider gaps come first. The last line, and a line of one word, have single spaces and none at the end',
 } as const;
 
 export const wrappedText = defineFamily(
@@ -108,7 +108,7 @@ export const templates = defineFamily(
           fallback
             ? `, or such a name, a | and a default, which is any text without ${open}, ${close} and |, possibly empty: ${open}name|default${close}`
             : ''
-        }. Return the template in which each placeholder whose name is a key of the dictionary \`values\` is replaced by its value. If the name is no key, ${
+        }. Return the template in which each placeholder whose name is a key of the dictionary \`values\` is replaced by its value. If the name is not a key, ${
           fallback ? 'a placeholder with a default becomes the default; otherwise ' : ''
         }${MISSING[missing]}. Whatever is not exactly a placeholder stays as it is, and values are inserted without looking for placeholders in them.
 
@@ -195,9 +195,9 @@ export const tables = defineFamily(
         rule ? 'a line with as many hyphens (-) as the header line has characters, spaces included, ' : ''
       }and one line per row. Every cell is filled with spaces to the width of the longest cell of its column, the header included. ${
         numbersRight
-          ? 'A cell of a row whose text is a whole number (digits, perhaps after a minus sign) gets the spaces in front, all other cells and the header behind.'
-          : 'The spaces come behind the text.'
-      } Cells are joined by ${JSON.stringify(SEPARATORS[separator])}. At last, remove spaces at the ends of lines${
+          ? 'A cell of a row whose text is a whole number (digits, perhaps after a minus sign) gets the spaces in front of its text; all other cells, and those of the header, get them after it.'
+          : 'The spaces come after the text.'
+      } Cells are joined by ${JSON.stringify(SEPARATORS[separator])}. Finally, remove the spaces at the end of each line${
         rule ? ' (count the hyphens of the header before that)' : ''
       }.
 

@@ -147,7 +147,7 @@ function maze(random: SeededRandom, rows: number, columns: number, share: number
 const LINK_RULES = {
   all: '',
   odd: ' A link between two odd numbers is ignored.',
-  limit: ' A link is ignored if the group that it would make had more than 40 members.',
+  limit: ' A link is ignored if the merged group would have more than 40 members.',
 } as const;
 const LINK_RESULTS = {
   groups: { says: 'the number of groups', python: 'groups' },
@@ -166,7 +166,7 @@ export const linkedGroups = defineFamily(
     level: rule === 'all' ? 3 : 4,
     parameters: 'n, links',
     statement: `
-      There are \`n\` members, 0 to n - 1, and at first each is a group of its own. Each link [a, b] of \`links\`, in order, unites the groups of a and b.${LINK_RULES[rule]} Return a list with one number per link: after the link, ${LINK_RESULTS[result].says}.
+      There are \`n\` members, 0 to n - 1, and at first each is a group of its own. Go through \`links\` in order: each link [a, b] merges the groups of a and b.${LINK_RULES[rule]} Return a list with one number per link: after the link, ${LINK_RESULTS[result].says}.
 
       \`n\` is at most 5000, and there are at most 5000 links.`,
     reference(n: number, links: [number, number][]) {

@@ -7,7 +7,7 @@ const COVERED = {
   once: 'how many numbers are covered by exactly one interval',
   gaps: 'the list of the maximal stretches of numbers that no interval covers between the smallest and the largest covered number, as pairs of the same kind as the intervals, in ascending order',
   deepest:
-    'the pair [largest number of intervals that cover the same number, the smallest number that so many cover]; [0, 0] without intervals',
+    'the pair [the largest number of intervals that cover the same number, the smallest number that this many intervals cover]; [0, 0] without intervals',
 } as const;
 
 export const coveredNumbers = defineFamily(
@@ -180,7 +180,7 @@ export const bookings = defineFamily(
     statement: `
       A room can be booked. Each request is a list [start, end, value] with start < end. Accept some of them such that no two overlap: ${
         gap === 0
-          ? 'the next one may start at the moment in which one ends'
+          ? 'a request may start at the moment another one ends'
           : `between the end of one and the start of the next there must be at least ${gap} units of time to clean`
       }.${most === null ? '' : ` At most ${most} requests may be accepted.`} Return ${OBJECTIVES[objective].says}.
 

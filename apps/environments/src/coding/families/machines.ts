@@ -38,11 +38,11 @@ export const tinyMachines = defineFamily(
       - \`print s\`: prints the value of s
       - \`jump s n\`: if the value of s is not 0, ${
         relative
-          ? 'goes on n instructions from this one (jump 1 -2 goes two back, n is never 0); before the first or behind the last instruction the program ends'
-          : 'goes on at the instruction with the number n, where the first one has number 0; a number that no instruction has ends the program'
+          ? 'continues n instructions after this one (jump 1 -2 goes two back, n is never 0); a jump to before the first or after the last instruction ends the program'
+          : 'continues at instruction number n, where the first one has number 0; the program ends if there is no instruction n'
       }
 
-      ${WRAPS[wrap].says}, when it is written to a variable${wrap === 'clamp' ? '' : ', and when it is printed'}. The program ends behind its last instruction, or after ${STEP_LIMIT} executed instructions. Return ${MACHINE_RESULTS[result].says}.
+      ${WRAPS[wrap].says}, when it is written to a variable${wrap === 'clamp' ? '' : ', and when it is printed'}. The program ends after its last instruction, or after ${STEP_LIMIT} executed instructions. Return ${MACHINE_RESULTS[result].says}.
 
       A program has at most 60 instructions; numbers are from -300 to 300.`,
     reference(program: string[]) {
@@ -187,7 +187,7 @@ const LOG_RESULTS = {
   final: 'the list of the final states of the logs',
   visits:
     'for each log, the list of how often each state was entered, in the order of the states above; the first state counts as entered at the start, and a change to the same state counts',
-  invalid: 'for each log, the pair [number of events that the then current state did not list and that were handled, final state]',
+  invalid: 'for each log, the pair [number of handled events that the state at that time did not list, final state]',
 } as const;
 
 export const eventLogs = defineFamily(
@@ -217,7 +217,7 @@ export const eventLogs = defineFamily(
       statement: `
         A machine has the states ${states.join(', ')}; it begins as ${start}. These events change it (state, event, next state):
 
-        ${moves.map((move) => `- ${move.replace(' ', ', ').replace(/ (\w+)$/, ', $1')}`).join('\n        ')}
+        ${moves.map((move) => `- ${move.replaceAll(' ', ', ')}`).join('\n        ')}
 
         ${INVALID[invalid]}. Each of \`logs\` is a text of events, separated by single spaces, perhaps empty; it begins with the machine in its first state. Return ${LOG_RESULTS[result]}.
 
@@ -293,10 +293,10 @@ export const eventLogs = defineFamily(
 
 const EVICTIONS = {
   oldest: 'the key that was stored first (reading does not matter)',
-  unused: 'the key that was not read or stored for the longest time',
+  unused: 'the key that was last read or stored the longest time ago',
   rarest:
     'the key that was read or stored least often since it was stored last; of several, the one that was not read or stored for the longest time',
-  newest: 'the key that was read or stored last before the new one',
+  newest: 'the key that was read or stored most recently before the new one',
 } as const;
 const CACHE_RESULTS = {
   hits: 'the number of accesses that found their key',
@@ -311,7 +311,7 @@ export const caches = defineFamily(
     level: eviction === 'rarest' ? 4 : 3,
     parameters: 'capacity, keys',
     statement: `
-      A cache holds at most \`capacity\` keys and is empty at first. The \`keys\`, a list of texts, are accessed in order. A key that the cache has is read. A key that it does not have is stored; if the cache is full, a key is evicted before: ${EVICTIONS[eviction]}. Return ${CACHE_RESULTS[result]}.
+      A cache holds at most \`capacity\` keys and is empty at first. The \`keys\`, a list of texts, are accessed in order. A key that the cache has is read. A key that it does not have is stored; if the cache is full, a key is evicted first: ${EVICTIONS[eviction]}. Return ${CACHE_RESULTS[result]}.
 
       \`capacity\` is from 1 to 500, and there are at most 5000 accesses.`,
     reference(capacity: number, keys: string[]) {

@@ -129,12 +129,12 @@ const WORD_CHANGES = {
     wrong: ['shift *= 2', 'shift += 8'],
   },
   next: {
-    says: () => 'as the next larger number with as many ones among its bits; 0 if there is none with as many bits in all',
+    says: (w: number) => `as the next larger number with the same number of one bits, or 0 if no such number fits in ${w} bits`,
     python: 'following(n)',
     wrong: ['// low', '// (low * 2)'],
   },
   swap: {
-    says: () => 'with each bit at an even place exchanged with the bit at the next higher place (place 0 is the lowest bit)',
+    says: () => 'with each bit at an even place swapped with the bit at the next higher place (place 0 is the lowest bit)',
     python: '((n & EVEN) << 1) | ((n >> 1) & EVEN)',
     wrong: ['(n >> 1) & EVEN', '(n >> 1) & MASK'],
   },

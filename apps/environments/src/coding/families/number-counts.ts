@@ -13,7 +13,7 @@ const KINDS = {
   },
   smooth: { says: 'without a prime factor greater than 13', test: (f: number[]) => f.every((prime) => prime <= 13) },
   even: {
-    says: 'with an even number of prime factors, repeated ones counted repeatedly (1 has none, which is even)',
+    says: 'with an even number of prime factors, counted with repetition (1 has none, which is even)',
     test: (f: number[]) => f.length % 2 === 0,
   },
   square: {
@@ -46,7 +46,7 @@ export const numberCounts = defineFamily(
     level: 4,
     parameters: 'ranges',
     statement: `
-      For each range [a, b] of \`ranges\`, return ${result === 'count' ? 'how many numbers there are' : 'the sum of the numbers'} from a to b, both included, ${KINDS[kind].says}. The result is the list of these.
+      For each range [a, b] of \`ranges\`, find ${result === 'count' ? 'how many numbers there are' : 'the sum of the numbers'} from a to b, both included, ${KINDS[kind].says}. Return the list of the results.
 
       There are at most 4000 ranges with 1 ≤ a ≤ b ≤ ${LARGEST}.`,
     reference(ranges: [number, number][]) {

@@ -3,12 +3,12 @@ import { combine, defineFamily, integers, type Json, times } from './family.ts';
 const SYSTEMS = {
   seven: { says: 'in base 7 with the digits 0 to 6, a minus sign in front of negative numbers', low: -100_000, high: 100_000 },
   negative: {
-    says: 'in base -2 with the digits 0 and 1: the places, from the last one, count 1, -2, 4, -8 and so on',
+    says: 'in base -2 with the digits 0 and 1: from right to left, the places are worth 1, -2, 4, -8 and so on',
     low: -100_000,
     high: 100_000,
   },
   balanced: {
-    says: 'in balanced base 3: the places, from the last one, count 1, 3, 9 and so on, and the digits are + for 1, 0 for 0 and - for -1',
+    says: 'in balanced base 3: from right to left, the places are worth 1, 3, 9 and so on, and the digits are + for 1, 0 for 0 and - for -1',
     low: -100_000,
     high: 100_000,
   },
@@ -18,7 +18,7 @@ const SYSTEMS = {
     high: 10_000_000,
   },
   factorial: {
-    says: 'in the factorial system: the places, from the last one, count 1, 2, 6, 24 and so on (1!, 2!, 3!, ...), and the digit of the place of k! is from 0 to k',
+    says: 'in the factorial system: from right to left, the places are worth 1, 2, 6, 24 and so on (1!, 2!, 3!, ...), and the digit at the place worth k! is from 0 to k',
     low: 0,
     high: 3_628_799,
   },
@@ -135,7 +135,7 @@ export const numerals = defineFamily(
       level: system === 'seven' || system === 'roman' ? 2 : 3,
       parameters: task === 'write' ? 'numbers' : 'texts',
       statement: `
-        ${task === 'write' ? 'Return the list of `numbers`, written' : 'Return the list of the numbers that are written in `texts`'} ${says}. There are no zeros in front${low <= 0 ? ', and zero is "0"' : ''}.
+        ${task === 'write' ? 'Return the list of `numbers`, written' : 'Return the list of the numbers that are written in `texts`'} ${says}. There are no leading zeros${low <= 0 ? ', and zero is "0"' : ''}.
 
         There are at most 2000 ${task === 'write' ? 'numbers' : 'texts'}, of numbers from ${low} to ${high}.`,
       reference: (given: never[]) =>

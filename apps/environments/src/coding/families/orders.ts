@@ -2,14 +2,14 @@ import type { SeededRandom } from '../../random.ts';
 import { combine, defineFamily, integers, type Json, times } from './family.ts';
 
 const ORDER_RESULTS = {
-  smallest: 'the order in which, at every place, the smallest task comes that can be next',
-  largest: 'the order in which, at every place, the largest task comes that can be next',
+  smallest: 'the order that has, at every place, the smallest task that can be next',
+  largest: 'the order that has, at every place, the largest task that can be next',
   rounds: 'the list of rounds: in each round all tasks are done whose predecessors were done in earlier rounds, in ascending order',
   finish:
     'the list of the times at which the tasks 0 to n - 1 end, if each begins as early as possible and any number of tasks can run at the same time, from time 0 on',
   chain: 'the largest total duration of a chain of tasks in which each is a predecessor of the next one',
   slack:
-    'the list of the tasks, in ascending order, that cannot be done one unit of time longer without a later end of the whole work, if each begins as early as possible and any number of tasks can run at the same time',
+    'the list, in ascending order, of the tasks that would delay the end of the whole work if they took one unit of time longer; each task begins as early as possible, and any number of tasks can run at the same time',
 } as const;
 
 export const buildOrders = defineFamily(

@@ -18,7 +18,7 @@ export const separatedValues = defineFamily(
           trim
             ? 'Spaces at both ends of an unquoted field, and around the quotes of a quoted one, do not belong to it.'
             : 'Spaces belong to a field.'
-        } In other fields a quote has no special meaning. A line feed at the very end of the text ends the last row and begins no other. Return the list of rows, each a list of its fields as texts. An empty text has no rows; an empty line is a row with one empty field.
+        } In other fields a quote has no special meaning. A line feed at the very end of the text ends the last row and does not begin another one. Return the list of rows, each a list of its fields as texts. An empty text has no rows; an empty line is a row with one empty field.
 
         \`text\` is valid and has at most 20,000 characters.`,
       reference(given: string) {
@@ -122,11 +122,11 @@ export const settings = defineFamily(
     level: 2,
     parameters: 'text, names',
     statement: `
-      \`text\` has settings, one a line (lines are separated by "\\n"). Spaces at both ends of a line do not matter. Empty lines and lines that begin with \`${comment}\` are ignored. A line \`[section]\` begins a section; before the first one there is no section. Every other line has the form \`key = value\`: the key ends at the first \`=\`, and spaces at both ends of the key and of the value do not belong to them; a line without \`=\` is ignored. The full name of a setting is \`section.key\`, or only \`key\` where there is no section.${
+      \`text\` has settings, one per line (lines are separated by "\\n"). Spaces at both ends of a line do not matter. Empty lines and lines that begin with \`${comment}\` are ignored. A line \`[section]\` begins a section; before the first one there is no section. Every other line has the form \`key = value\`: the key ends at the first \`=\`, and spaces at both ends of the key and of the value do not belong to them; a line without \`=\` is ignored. The full name of a setting is \`section.key\`, or only \`key\` where there is no section.${
         fold ? ' Upper and lower case are the same in sections and keys, but not in values.' : ''
       } If a setting occurs several times, ${REPEATED[repeated]}.
 
-      Return the list of the values of the settings whose full names are in the list \`names\`, \`None\` for those that do not occur. \`text\` has at most 20,000 characters, the name of a section never has spaces at its ends.`,
+      Return the list of the values of the settings whose full names are in the list \`names\`, \`None\` for those that do not occur. \`text\` has at most 20,000 characters; the name of a section never has spaces at its ends.`,
     reference(given: string, names: string[]) {
       const name = (raw: string) => (fold ? raw.toLowerCase() : raw);
       const values = new Map<string, string[]>();
@@ -225,7 +225,7 @@ export const folders = defineFamily(
           : 'A path that leads above the root at any point is refused as a whole: the current folder stays as it was.'
       } An empty path changes nothing.
 
-      Return the list of the folder after each path. There are at most 2000 paths.`,
+      Return the list of the current folders after each path. There are at most 2000 paths.`,
     reference(start: string, paths: string[]) {
       let current = start.split(s).filter(Boolean);
       return paths.map((path) => {

@@ -29,7 +29,7 @@ export const recurrences = defineFamily(
       level: 5,
       parameters: 'first, factors, n, m',
       statement: `
-        A sequence begins with the numbers ${firsts} in the list \`first\` and goes on by the rule ${says}, where \`factors\` is the list [${constant || size === 3 ? 'a, b, c' : 'a, b'}]. Return ${TERMS[term].says}, as the remainder modulo \`m\`.
+        A sequence begins with the numbers ${firsts} in the list \`first\` and continues by the rule ${says}, where \`factors\` is the list [${constant || size === 3 ? 'a, b, c' : 'a, b'}]. Return ${TERMS[term].says}, as the remainder modulo \`m\`.
 
         \`n\` is from 0 to 10^15, \`m\` from 1 to 1,000,000; the other numbers are from 0 to 9.`,
       // Companion matrix with exact integers; the state is x(k), x(k+1), ..., 1, sum to k.

@@ -143,7 +143,7 @@ export const textWindows = defineFamily(
     level: longest ? 3 : 4,
     parameters: 'text',
     statement: `
-      A substring is a contiguous, non-empty part of \`text\`; two substrings at different places count as two, also when they are equal. Return ${
+      A substring is a contiguous, non-empty part of \`text\`; two substrings at different places count as two even if they are equal. Return ${
         longest ? 'the length of the longest substring' : 'the number of substrings'
       } that ${WINDOW_RULES[rule].says(most)}. Return 0 if there is none.
 
@@ -224,10 +224,10 @@ export const textWindows = defineFamily(
 const BRACKET_RESULTS = {
   depth: 'the largest number of brackets that are open at the same time, or -1 if the text is not balanced',
   fault:
-    'the index of the first closing bracket that closes nothing or the wrong kind; if there is none, the length of the text when a bracket is still open at its end, and -1 when the text is balanced',
+    'the index of the first closing bracket that has no open bracket to close, or one of another kind; without such a bracket, the length of the text if a bracket is still open at the end, and -1 if the text is balanced',
   pairs:
     'the list of pairs [index of the opening bracket, index of its closing bracket], ordered by the first index, or an empty list if the text is not balanced',
-  open: 'the number of brackets that are still open at the end, or -1 if some closing bracket closes nothing or the wrong kind',
+  open: 'the number of brackets that are still open at the end, or -1 if a closing bracket has no open bracket to close, or one of another kind',
 } as const;
 
 export const brackets = defineFamily(
@@ -239,9 +239,9 @@ export const brackets = defineFamily(
     statement: `
       \`text\` has brackets (${kinds.length === 2 ? 'only ( and ) count' : '( ), [ ] and { }'}) among other characters, which are ignored.${
         quotes ? " Everything between two apostrophes (') is ignored, too; an apostrophe without a partner hides the rest of the text." : ''
-      } The text is balanced if each closing bracket closes the latest bracket that is still open${
-        kinds.length > 2 ? ', which has its kind' : ''
-      }, and none is open at the end. Return ${BRACKET_RESULTS[result]}.
+      } The text is balanced if each closing bracket closes the most recently opened bracket that is still open${
+        kinds.length > 2 ? ' and is of the same kind' : ''
+      }, and no bracket is open at the end. Return ${BRACKET_RESULTS[result]}.
 
       \`text\` has at most 3000 characters; it may be empty.`,
     reference(given: string) {
