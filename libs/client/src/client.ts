@@ -74,7 +74,10 @@ export class PalestraClient {
     const { user } = await this.me();
     const route = `/v1/members/${encodeURIComponent(user.id)}/sign-in-link`;
     const { sign_in_url } = (await this.#connection.json({ method: 'POST', path: route, retry: noRetry })) as SignInLink;
-    return path === '/' ? sign_in_url : `${sign_in_url}&next=${encodeURIComponent(path)}`;
+    const link = new URL(sign_in_url);
+    if (link.protocol !== 'http:' && link.protocol !== 'https:') throw new TypeError(`the sign-in link has the scheme ${link.protocol}`);
+    if (path !== '/') link.searchParams.set('next', path);
+    return link.href;
   }
 
   /** Tries to store all uploads, then closes the connections. Events that could not be stored remain in `rollouts.unsent()`. */

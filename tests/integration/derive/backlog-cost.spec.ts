@@ -71,8 +71,9 @@ async function costOf<T>(work: (pool: pg.Pool) => Promise<T>): Promise<{ pages: 
 }
 
 test('a lane of search reads its own runs, and takes each of them in turn', async () => {
-  const lane = (run: number, after = 0) => ({ number: run % LANES, of: LANES, after });
-  const next = (run: number, after = 0) => costOf((pool) => selectUnsearched(pool, 200, 1_000_000, lane(run, after), []));
+  const lane = (run: number, after = 0, until = settled) => ({ number: run % LANES, of: LANES, after, until });
+  const next = (run: number, after?: number, until?: number) =>
+    costOf((pool) => selectUnsearched(pool, 200, 1_000_000, lane(run, after, until), []));
   const few = await next(small);
   expect(few.answer.map(({ run_seq }) => run_seq)).toEqual([small, small, small]);
   expect(few.pages).toBeLessThan(MOST_PAGES);
@@ -81,6 +82,8 @@ test('a lane of search reads its own runs, and takes each of them in turn', asyn
   expect(many.answer).toHaveLength(200);
   expect(many.pages).toBeLessThan(MOST_PAGES);
   expect((await next(large, large)).answer).toEqual([]);
+  // A round ends at the newest run of its beginning.
+  expect((await next(small, 0, large)).answer).toEqual([]);
 
   const lanes = await costOf((pool) => selectDueSearchLanes(pool, LANES, []));
   expect(new Set(lanes.answer)).toEqual(new Set([large % LANES, small % LANES]));

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { UsageError } from '../server-settings.ts';
 import { type ContainerEngine, EngineError } from './engine.ts';
 
@@ -38,11 +38,26 @@ export async function exposedPort(engine: ContainerEngine, image: string): Promi
   return ports[0]!;
 }
 
-/** Builds the image of a folder like `openenv build`, from `server/Dockerfile` or `Dockerfile`. Returns its tag. */
+/** The data of a local service, with its API key and database. An image must not contain it. */
+const DATA_FOLDER = '.palestra';
+
+function assertDataIsIgnored(folder: string): void {
+  if (!existsSync(path.join(folder, DATA_FOLDER))) return;
+  const file = path.join(folder, '.dockerignore');
+  const lines = existsSync(file) ? readFileSync(file, 'utf8').split(/\r?\n/) : [];
+  if (lines.some((line) => /^(?:\.?\/|\*\*\/)?\.palestra(?:\/(?:\*\*)?)?$/.test(line.trim()))) return;
+  throw new UsageError(`${folder} contains ${DATA_FOLDER}, which has keys. Add the line "${DATA_FOLDER}" to ${file}, and build again.`);
+}
+
+/**
+ * Builds the image of a folder like `openenv build`, from `server/Dockerfile` or `Dockerfile`. Returns its tag. Throws `UsageError` for a folder
+ * whose keys would be in the image.
+ */
 export async function buildImage(engine: ContainerEngine, folder: string, buildArgs: string[], signal: AbortSignal): Promise<string> {
   const files = [path.join(folder, 'server', 'Dockerfile'), path.join(folder, 'Dockerfile')];
   const file = files.find((one) => existsSync(one));
   if (file === undefined) throw new UsageError(`${folder}: no server/Dockerfile and no Dockerfile to build.`);
+  assertDataIsIgnored(folder);
   const tag = `palestra-env/${
     path
       .basename(folder)

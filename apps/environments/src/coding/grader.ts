@@ -5,7 +5,7 @@ import type { Test } from './tasks.ts';
 
 /** Limits of one hidden test. */
 export const TEST_LIMITS = { ...PROGRAM_LIMITS, cpuMs: 2_000, wallMs: 10_000 };
-/** No further test begins after this time. */
+/** No further test begins after the program and its tests ran for this time. Waits for other programs do not count. */
 const GRADING_MS = 60_000;
 /** Exit code of a program that was stopped because of its time. */
 const TIMED_OUT = 124;
@@ -24,17 +24,18 @@ export interface Grade {
  * the remaining ones count as `time`, because they are larger.
  */
 export async function grade(console: Pick<PythonConsole, 'run'>, code: string, tests: Test[]): Promise<Grade> {
-  const startedAt = performance.now();
   const started = await console.run(code);
+  let ranMs = started.ranMs;
   if (started.exitCode !== 0) {
     const verdict = started.exitCode === TIMED_OUT ? 'time' : 'error';
     return { verdicts: tests.map(() => verdict), failure: started.stderr };
   }
   const verdicts: Verdict[] = [];
   for (const { args, expected } of tests) {
-    if (verdicts.at(-1) === 'time' || performance.now() - startedAt > GRADING_MS) verdicts.push('time');
+    if (verdicts.at(-1) === 'time' || ranMs > GRADING_MS) verdicts.push('time');
     else {
-      const { stdout, exitCode } = await console.run(callOf(args));
+      const { stdout, exitCode, ...run } = await console.run(callOf(args));
+      ranMs += run.ranMs;
       if (exitCode === TIMED_OUT) verdicts.push('time');
       else if (exitCode !== 0) verdicts.push('error');
       else verdicts.push(isDeepStrictEqual(parseResult(stdout), expected) ? 'passed' : 'wrong');

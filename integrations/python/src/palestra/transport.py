@@ -197,7 +197,9 @@ def _failure_of_event(data: str) -> Failure:
     if code is None:
         return tool_failed(detail)
     failure_class, _, advice = classify(status, code)
-    return CLASSES[told.get("failure_class", failure_class)](code, detail, advice or ADVICE["other"], status=status)
+    told_class = told.get("failure_class")
+    kind = CLASSES.get(told_class) if isinstance(told_class, str) else None
+    return (kind or CLASSES[failure_class])(code, detail, advice or ADVICE["other"], status=status)
 
 
 def _describe(error: Exception, deadline_s: float) -> str:

@@ -41,3 +41,10 @@ test('a tool without arguments gets none, and references and odd schemas end', (
     any: null,
   });
 });
+
+test('a schema that describes millions of values gives an input of bounded size', () => {
+  let schema: object = { type: 'integer' };
+  for (let depth = 0; depth < 5; depth += 1) schema = { type: 'array', minItems: 20, items: schema };
+  const input = randomInput({ type: 'object', required: ['a'], properties: { a: schema } } as never, [], () => 0.5);
+  expect(JSON.stringify(input).length).toBeLessThan(200_000);
+});

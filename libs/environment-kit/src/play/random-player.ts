@@ -4,6 +4,8 @@ import type { Player } from './player.ts';
 /** A guess is short, so that an environment without an end is played quickly. */
 const CALLS = 30;
 const DEPTH = 6;
+/** Values of one input. A schema of a hostile server can describe billions; further ones are null. */
+const MAX_VALUES = 1_000;
 
 /** Calls random tools with random arguments that match their schemas. Texts are words of the prompt and of earlier results. */
 export const randomPlayer: Player = {
@@ -34,6 +36,7 @@ class RandomValue {
   readonly #root: JsonObject;
   readonly #words: readonly string[];
   readonly #random: () => number;
+  #values = 0;
 
   constructor(root: JsonObject, words: readonly string[], random: () => number) {
     this.#root = root;
@@ -42,7 +45,8 @@ class RandomValue {
   }
 
   of(schema: unknown, depth: number): unknown {
-    if (!isObject(schema) || depth === 0) return null;
+    this.#values += 1;
+    if (!isObject(schema) || depth === 0 || this.#values > MAX_VALUES) return null;
     if ('const' in schema) return schema['const'];
     if (Array.isArray(schema['enum']) && schema['enum'].length > 0) return pick(schema['enum'] as unknown[], this.#random);
     if (typeof schema['$ref'] === 'string') return this.of(this.#resolve(schema['$ref']), depth - 1);

@@ -35,6 +35,8 @@ const RETRYABLE = new Set([408, 429, 500, 502, 503, 504]);
 const MAX_RETRY_AFTER_MS = 30_000;
 const MAX_REPLY_BYTES = 1_000_000;
 const KEPT_REPLY_CHARACTERS = 2_000;
+/** Of each judged text. A longer one is cut, so that a policy cannot make the judge refuse it. */
+const MAX_TEXT_CHARACTERS = 100_000;
 
 /**
  * A rubric that asks a model. Its parts are the model and the reply. A judge that gives no score (unreachable, overloaded, refused, or an
@@ -43,6 +45,8 @@ const KEPT_REPLY_CHARACTERS = 2_000;
 export function judge<Input>(options: JudgeOptions<Input>): Rubric<Input> {
   const { baseUrl, model, retries = 4, minDelayMs = 500, deadlineMs = 180_000 } = options;
   const url = `${baseUrl.replace(/\/+$/, '')}/chat/completions`;
+  const { username, password } = new URL(url);
+  if (username !== '' || password !== '') throw new TypeError('baseUrl must not contain credentials. Pass the key as apiKey.');
   return async (input, signal) => {
     const deadline = AbortSignal.timeout(deadlineMs);
     const stop = signal ? AbortSignal.any([signal, deadline]) : deadline;
@@ -95,7 +99,7 @@ async function ask<Input>(url: string, input: Input, options: JudgeOptions<Input
   const reply = replyOf(await readBounded(answer));
   const scored = parse ? parse(reply) : { reward: scoreLine(reply, marker) };
   const result = typeof scored === 'number' ? { reward: scored } : scored;
-  if (!Number.isFinite(result.reward)) throw new Error(`the reply has no finite score: ${JSON.stringify(reply.slice(0, 200))}`);
+  if (!Number.isFinite(result.reward)) throw new Error('the reply has no finite score');
   return { reward: result.reward, parts: { ...result.parts, model, reply: reply.slice(0, KEPT_REPLY_CHARACTERS) } };
 }
 
@@ -107,18 +111,21 @@ function messagesOf(prompt: string, texts: Record<string, string>, marker: strin
       ? [`End your reply with one line of the form "SCORE ${marker}: X", where X is a number from 0 (worst) to 1 (best).`]
       : []),
   ];
-  const blocks = Object.entries(texts).map(([name, text]) => `<<<${name} ${marker}>>>\n${text}\n<<<end ${marker}>>>`);
+  const blocks = Object.entries(texts).map(([name, text]) => `<<<${name} ${marker}>>>\n${cut(text)}\n<<<end ${marker}>>>`);
   return [
     { role: 'system', content: rules.join('\n\n') },
     { role: 'user', content: blocks.join('\n\n') },
   ];
 }
 
+const cut = (text: string): string =>
+  text.length <= MAX_TEXT_CHARACTERS ? text : `${text.slice(0, MAX_TEXT_CHARACTERS)}\n[cut after ${MAX_TEXT_CHARACTERS} characters]`;
+
 function scoreLine(reply: string, marker: string): number {
   const found = [...reply.matchAll(new RegExp(String.raw`SCORE ${marker}:\s*(-?\d+(?:\.\d+)?)`, 'g'))].at(-1)?.[1];
   const value = Number(found);
-  if (found === undefined || value < 0 || value > 1)
-    throw new Error(`the reply has no score from 0 to 1: ${JSON.stringify(reply.slice(-200))}`);
+  // The reply may quote a reference answer: it is no part of the error, which the policy's side reads.
+  if (found === undefined || value < 0 || value > 1) throw new Error('the reply has no score from 0 to 1');
   return value;
 }
 

@@ -176,3 +176,7 @@ describe('a judge', () => {
     expect(asked[0]!.messages[1]!.content).toMatch(/<<<question \w+>>>\nq\?\n[^]*<<<answer \w+>>>\na!\n/);
   });
 });
+
+test('an address with credentials is refused, because errors name the address', () => {
+  expect(() => judge({ baseUrl: 'http://user:secret@127.0.0.1:1/v1', model: 'm', prompt: 'p' })).toThrow('Pass the key as apiKey');
+});

@@ -37,13 +37,18 @@ export class PythonConsole {
     return interpreters.warmUp(WARM_UP_MS);
   }
 
-  /** Runs one program at a time. Every end of a program is a result; rejects only if no interpreter is available. `guard` limits this program. */
-  async run(code: string, guard = this.#guard): Promise<ProgramResult> {
+  /**
+   * Runs one program at a time. Every end of a program is a result; rejects only if no interpreter or core is free for a minute. `guard` limits
+   * this program. `ranMs`: without the waits for others.
+   */
+  async run(code: string, guard = this.#guard): Promise<ProgramResult & { ranMs: number }> {
     const patience = AbortSignal.any([this.#signal, AbortSignal.timeout(PATIENCE_MS)]);
     this.#lease ??= await interpreters.lease(patience).finally(this.#unexpect);
     const leave = await cores.take(patience);
+    const startedAt = performance.now();
     try {
-      return await this.#runNow(this.#lease, code, guard);
+      const result = await this.#runNow(this.#lease, code, guard);
+      return { ...result, ranMs: performance.now() - startedAt };
     } finally {
       leave();
     }

@@ -38,6 +38,8 @@ export function openenvFiles(name: string): Record<string, string> {
     'server/Dockerfile': dockerfile(),
     'tests/test_environment.py': test(names),
     '.gitignore': '.venv/\n.palestra/\n__pycache__/\n*.egg-info/\n',
+    // `COPY . .` must not put the keys of `env dev` into an image.
+    '.dockerignore': '.git\n.palestra\n.venv\n**/__pycache__\n',
   };
 }
 

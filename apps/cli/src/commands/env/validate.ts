@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { Command, Option } from 'commander';
-import { printable } from '../../output.ts';
+import { printable, withoutControls } from '../../output.ts';
 import { UsageError, withClient, withInterrupt } from '../../settings.ts';
 import { reportLines } from './criteria.ts';
 import { secondsOf } from './options.ts';
@@ -62,7 +62,8 @@ async function validate(argument: string | undefined, options: ValidateOptions):
   const passed = (report?.passed ?? true) && environments.every(({ report: one }) => isPassed(one));
   if (options.json || options.output === 'json') {
     const body = { ...report, ...(environments.length > 0 && { environments }), ...(note !== null && { note }), passed };
-    process.stdout.write(`${JSON.stringify(report !== null && environments.length === 0 ? report : body, null, 2)}\n`);
+    const shown = report !== null && environments.length === 0 ? report : body;
+    process.stdout.write(`${withoutControls(JSON.stringify(shown, null, 2))}\n`);
   } else {
     const lines = [
       ...(report === null ? [] : reportLines(report)),

@@ -22,6 +22,7 @@ import {
   type SearchedMessage,
   selectDueSearchLanes,
   selectLate,
+  selectNewestWaiting,
   selectUnsearched,
   type UnsearchedHead,
 } from './search-index.sql.ts';
@@ -50,8 +51,11 @@ export class SearchIndex {
   readonly #open = new Map<number, Batch>();
   /** Lanes whose last statement was one of an open batch. */
   readonly #continued = new Set<number>();
-  /** By lane: the last run of its last batch. The next one continues after it, so that a large run does not delay the others. */
-  readonly #lastRun = new Map<number, number>();
+  /**
+   * By lane: the last run of its last batch, and the newest run of its round. A batch continues after the one before, so that a large run does
+   * not delay the others; a round ends, so that new runs do not delay older ones.
+   */
+  readonly #rounds = new Map<number, { after: number; until: number }>();
 
   constructor(
     private readonly database: Database,
@@ -116,11 +120,16 @@ export class SearchIndex {
   }
 
   async #nextHeads(lane: Lane, without: readonly string[]): Promise<UnsearchedHead[]> {
-    const select = (after: number) => selectUnsearched(this.database.pool, BATCH, STATEMENT_BYTES, { ...lane, after }, without);
-    const after = this.#lastRun.get(lane.number) ?? 0;
-    let heads = await select(after);
-    if (heads.length === 0 && after > 0) heads = await select(0);
-    this.#lastRun.set(lane.number, Math.max(0, ...heads.map(({ run_seq }) => run_seq)));
+    const { pool } = this.database;
+    const select = (after: number, until: number) => selectUnsearched(pool, BATCH, STATEMENT_BYTES, { ...lane, after, until }, without);
+    let { after, until } = this.#rounds.get(lane.number) ?? { after: 0, until: 0 };
+    let heads = after < until ? await select(after, until) : [];
+    if (heads.length === 0) {
+      until = await selectNewestWaiting(pool);
+      heads = await select(0, until);
+    }
+    after = Math.max(0, ...heads.map(({ run_seq }) => run_seq));
+    this.#rounds.set(lane.number, { after, until });
     return heads;
   }
 

@@ -124,6 +124,16 @@ export interface IndexPosition {
   index: number;
 }
 
+/** The newest run with rollouts to index; 0 = none. Plan: one probe of rollout_heads_unsearched_idx (partial), backwards. */
+export async function selectNewestWaiting(pool: pg.Pool): Promise<number> {
+  const { rows } = await pool.query<{ run_seq: number }>({
+    name: 'rollouts-search-newest',
+    text: 'SELECT run_seq FROM rollout_heads WHERE unsearched AND run_seq IS NOT NULL ORDER BY run_seq DESC LIMIT 1',
+    values: [],
+  });
+  return rows[0]?.run_seq ?? 0;
+}
+
 /** Runs after `after` (SQL) with rollouts to index, ascending. Plan: one probe of rollout_heads_unsearched_idx (partial) a run. */
 const runsAfter = (after: string) => `RECURSIVE run(run_seq) AS (
   (SELECT run_seq FROM rollout_heads WHERE unsearched AND run_seq > ${after} ORDER BY run_seq LIMIT 1)
@@ -148,14 +158,14 @@ export async function selectDueSearchLanes(pool: pg.Pool, lanes: number, without
 }
 
 /**
- * The next rollouts to index of the runs of a lane after the run `after`, except `without`: at most `bytes` of them, or one, in the order of
- * their sequence. Plan: per run of the lane an Index Scan using rollout_heads_unsearched_idx, bounded.
+ * The next rollouts to index of the runs of a lane after the run `after` and up to `until`, except `without`: at most `bytes` of them, or one, in
+ * the order of their sequence. Plan: per run of the lane an Index Scan using rollout_heads_unsearched_idx, bounded.
  */
 export async function selectUnsearched(
   pool: pg.Pool,
   limit: number,
   bytes: number,
-  lane: Lane & { after: number },
+  lane: Lane & { after: number; until: number },
   without: readonly string[],
 ): Promise<UnsearchedHead[]> {
   const { rows } = await pool.query<UnsearchedHead>({
@@ -167,9 +177,9 @@ export async function selectUnsearched(
           SELECT h.* FROM run CROSS JOIN LATERAL (
             SELECT h.seq, h.run_seq, h.revision, h.bytes, h.messages FROM rollout_heads h
             WHERE h.unsearched AND h.run_seq = run.run_seq AND NOT h.seq = ANY($5::bigint[]) AND NOT (${LATE}) ORDER BY h.seq LIMIT $1) h
-          WHERE run.run_seq % $4 = $3 LIMIT $1) h WINDOW place AS (ORDER BY run_seq, seq)) h
+          WHERE run.run_seq <= $7 AND run.run_seq % $4 = $3 LIMIT $1) h WINDOW place AS (ORDER BY run_seq, seq)) h
       WHERE upto <= $2 OR n = 1 ORDER BY h.seq`,
-    values: [limit, bytes, lane.number, lane.of, without, lane.after],
+    values: [limit, bytes, lane.number, lane.of, without, lane.after, lane.until],
   });
   return rows;
 }
