@@ -24,6 +24,8 @@ command.
 Every command that prints data has \`-o, --output table|json|yaml|jsonl\`. Fields have the names of the API
 ([openapi.json](openapi.json)). A list is an array in \`json\` and \`yaml\`, and one line per item in \`jsonl\`. Tables are
 for people: they show some fields, and are cut to the width of a terminal. Notes and progress go to standard error.
+Commands that stay (\`env serve\`, \`env dev\`, \`env push\`) print one value when they are ready; \`-o jsonl\` makes it one
+line, which a program can wait for.
 
 With another format than \`table\`, an error is one line of JSON on standard error:
 \`{"code", "message", "statusCode"}\`. \`code\` is that of the API ([errors.md](errors.md)), or \`usage\`, \`unreachable\`,

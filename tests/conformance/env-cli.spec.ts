@@ -66,7 +66,7 @@ describe('palestra env validate', () => {
     const asked = await run(python, ['-c', THEIR_REPORTS, ...places]);
     expect(asked.code, asked.output).toBe(0);
     const theirs = asked.stdout.trim().split('\n');
-    const ours = await Promise.all(places.map((place) => validateUrl(place, 60_000)));
+    const ours = await Promise.all(places.map((place) => validateUrl(place, 60_000, new AbortController().signal)));
     expect(ours.map((report) => JSON.stringify(report))).toEqual(theirs);
     const [built, wanted] = [await command('env', 'validate', '--url', odd.urls[0]!, '--json'), JSON.parse(theirs[4]!) as object];
     expect(built.code).toBe(1);

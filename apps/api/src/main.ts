@@ -16,6 +16,8 @@ async function main(): Promise<void> {
   // After SIGHUP the terminal is closed, and writes to it fail.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, stop);
+  // `palestra env dev` holds the other end of standard input. It closes also when that process is killed.
+  if (process.argv.includes('--exit-with-parent')) process.stdin.on('end', stop).on('error', stop).resume();
   const server = await startServer(config);
   // stdout is for people and for scripts that copy the export lines; logs go to stderr.
   process.stdout.write(await announcement(server, config.dataDir, process.stdout.isTTY));

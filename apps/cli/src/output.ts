@@ -47,7 +47,7 @@ async function printData(output: Exclude<OutputFormat, 'table'>, value: unknown)
 
 /** Terminals may obey these characters, which JSON does not escape. */
 const C1_CONTROLS = /[\u007f-\u009f]/g;
-export const withoutControls = (json: string): string =>
+const withoutControls = (json: string): string =>
   json.replaceAll(C1_CONTROLS, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 /** Indents JSON text by two spaces. Works on the text, so that every number keeps its written form. */

@@ -1,9 +1,12 @@
+import { readBoundedText } from '@palestra/kit';
 import { readSettings } from '../server-settings.ts';
 import type { NameSource } from './complete.ts';
 
 /** A person waits for the completion. */
 const DEADLINE_MS = 1_000;
 const LIMIT = 100;
+/** A README is part of an environment, so a hundred of them can be long. */
+const MAX_BYTES = 16_000_000;
 /** Names are untrusted: shells would interpret other characters. */
 const SAFE = /^[\w./+-]+$/;
 
@@ -26,5 +29,5 @@ async function get(path: string): Promise<unknown> {
   const headers: Record<string, string> = apiKey ? { 'x-api-key': apiKey } : {};
   const answer = await fetch(`${new URL(url).origin}${path}?limit=${LIMIT}`, { headers, signal: AbortSignal.timeout(DEADLINE_MS) });
   if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
-  return answer.json();
+  return JSON.parse(await readBoundedText(answer.body, MAX_BYTES));
 }

@@ -86,7 +86,9 @@ export class Container {
   async whenHealthy(timeoutMs: number, signal: AbortSignal): Promise<void> {
     for (const deadline = Date.now() + timeoutMs; Date.now() < deadline;) {
       signal.throwIfAborted();
-      const answer = await fetch(`${this.url}/health`, { signal: AbortSignal.timeout(ANSWER_MS) }).catch(() => null);
+      const answer = await fetch(`${this.url}/health`, { signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]) }).catch(
+        () => null,
+      );
       await answer?.body?.cancel();
       // A 404 is a response, too: not every server has the route.
       if (answer?.ok || answer?.status === 404) return;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { buffer } from 'node:stream/consumers';
+import { readBounded } from '@palestra/kit';
 import { fail, type Finding, messageOf, ok } from './check.ts';
 
 const DEADLINE_MS = 15_000;
@@ -31,7 +31,8 @@ export async function checkS3(env: NodeJS.ProcessEnv): Promise<Finding> {
     await store.put(key, content, { contentType: 'text/plain' }, signal);
     step = 'read';
     const { body } = await store.get(key, undefined, signal);
-    if (!(await buffer(body)).equals(content)) throw new Error('the object has another content');
+    if (!(await readBounded(body as AsyncIterable<Uint8Array>, content.length)).equals(content))
+      throw new Error('the object has another content');
     step = 'deleted';
     await store.delete(key, signal);
   } catch (error) {

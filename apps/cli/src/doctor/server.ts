@@ -1,8 +1,10 @@
+import { readBoundedText } from '@palestra/kit';
 import { VERSION } from '@palestra/protocol/version';
 import { readSettings } from '../server-settings.ts';
 import { fail, type Finding, messageOf, ok, warn } from './check.ts';
 
 const DEADLINE_MS = 5_000;
+const MAX_BYTES = 1_000_000;
 const CODING_ENV = '/v1/environments/palestra/coding_env';
 /** The header `Date` has whole seconds. */
 const SKEW_WARN_MS = 5_000;
@@ -28,7 +30,10 @@ interface Reply {
 async function get(url: string, apiKey = ''): Promise<Reply> {
   const headers: Record<string, string> = apiKey ? { 'x-api-key': apiKey } : {};
   const answer = await fetch(url, { headers, signal: AbortSignal.timeout(DEADLINE_MS) });
-  const body = (await answer.json().catch(() => null)) as Reply['body'] | null;
+  // A body that is too long, or no JSON, is not of a Palestra server.
+  const body = await readBoundedText(answer.body, MAX_BYTES)
+    .then((text) => JSON.parse(text) as Reply['body'] | null)
+    .catch(() => null);
   return { status: answer.status, headers: answer.headers, body: body ?? {} };
 }
 

@@ -8,8 +8,8 @@ import { buildProgram } from './program.ts';
 
 const program = await buildProgram();
 const commands = [program, ...visibleCommands(program)];
-/** Commands that print no data: they serve, write a script or a help, or imitate Docker. */
-const WITHOUT_DATA = /^palestra (?:up|worker|migrate|demo|env (?:dev|init|validate|serve|push)|help|completion|docker .*)$/;
+/** Commands that print no data: they run the service, write a script or a help, or imitate Docker. */
+const WITHOUT_DATA = /^palestra (?:up|worker|migrate|demo|help|completion|docker .*)$/;
 
 test('the walk sees the commands', () => {
   const paths = commands.map(pathOf);

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { retryAfterMs, systemClock } from '@palestra/kit';
+import { BodyTooLargeError, readBoundedText, retryAfterMs, systemClock } from '@palestra/kit';
 import { isObject } from '@palestra/protocol';
 import pRetry, { AbortError } from 'p-retry';
 import { InfrastructureError } from '../infrastructure-error.ts';
@@ -96,7 +96,7 @@ async function ask<Input>(url: string, input: Input, options: JudgeOptions<Input
     if (!RETRYABLE.has(answer.status)) throw new AbortError(`status ${answer.status}`);
     throw new RefusedError(answer.status, retryAfterMs(answer.headers.get('retry-after'), Date.now()));
   }
-  const reply = replyOf(await readBounded(answer));
+  const reply = replyOf(await readReply(answer));
   const scored = parse ? parse(reply) : { reward: scoreLine(reply, marker) };
   const result = typeof scored === 'number' ? { reward: scored } : scored;
   if (!Number.isFinite(result.reward)) throw new Error('the reply has no finite score');
@@ -142,15 +142,12 @@ function replyOf(text: string): string {
   return content;
 }
 
-async function readBounded(answer: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of answer.body ?? []) {
-    size += chunk.length;
-    if (size > MAX_REPLY_BYTES) throw new AbortError('the reply is longer than 1 MB');
-    chunks.push(chunk);
+async function readReply(answer: Response): Promise<string> {
+  try {
+    return await readBoundedText(answer.body, MAX_REPLY_BYTES);
+  } catch (error) {
+    throw error instanceof BodyTooLargeError ? new AbortError('the reply is longer than 1 MB') : error;
   }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 function withoutCredentials(url: string): string {

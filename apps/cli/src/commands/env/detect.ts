@@ -1,5 +1,6 @@
+import { readBoundedText } from '@palestra/kit';
 import { VERSION } from '@palestra/protocol/version';
-import { splitCredentials } from './validate-url.ts';
+import { MAX_ANSWER_BYTES, splitCredentials } from './validate-url.ts';
 
 export type ServerKind = 'remote' | 'openenv' | 'mcp';
 
@@ -23,22 +24,22 @@ interface ProbeResponse {
  * Detects the protocol of a server from its responses. OpenEnv is checked first, because since its Task API it lists environments like an ORS
  * server. Returns null for an unknown protocol; rejects if the server does not respond.
  */
-export async function detectServer(base: string): Promise<ServerKind | null> {
+export async function detectServer(base: string, signal: AbortSignal): Promise<ServerKind | null> {
   const [schema, openapi, list] = await Promise.all([
-    send(`${base}/schema`),
-    send(`${base}/openapi.json`),
-    send(`${base}/list_environments`),
+    send(`${base}/schema`, signal),
+    send(`${base}/openapi.json`, signal),
+    send(`${base}/list_environments`, signal),
   ]);
   if (isOpenEnv(jsonOf(schema), jsonOf(openapi))) return 'openenv';
   const environments = jsonOf(list);
   if (Array.isArray(environments) && environments.length > 0 && environments.every((name) => typeof name === 'string')) return 'remote';
-  const mcp = await send(base, { method: 'POST', body: JSON.stringify(INITIALIZE) });
+  const mcp = await send(base, signal, { method: 'POST', body: JSON.stringify(INITIALIZE) });
   if (mcp.status < 300 && mcp.text.includes('"jsonrpc"')) {
-    if (mcp.mcpSession !== null) await send(base, { method: 'DELETE' }, { 'mcp-session-id': mcp.mcpSession }).catch(() => {});
+    if (mcp.mcpSession !== null) await send(base, signal, { method: 'DELETE' }, { 'mcp-session-id': mcp.mcpSession }).catch(() => {});
     return 'mcp';
   }
   // The older MCP transport opens a stream with GET.
-  const stream = await send(base, {});
+  const stream = await send(base, signal);
   return stream.status < 300 && stream.type.includes('text/event-stream') ? 'mcp' : null;
 }
 
@@ -50,13 +51,15 @@ function isOpenEnv(schema: unknown, openapi: unknown): boolean {
   return has((openapi as { paths?: unknown } | null)?.paths, ['/reset', '/step', '/state']);
 }
 
-async function send(url: string, init: RequestInit = {}, more: Record<string, string> = {}): Promise<ProbeResponse> {
+async function send(url: string, signal: AbortSignal, init: RequestInit = {}, more: Record<string, string> = {}): Promise<ProbeResponse> {
   const { url: bare, headers } = splitCredentials(url);
   const accept = { accept: 'application/json, text/event-stream', ...(init.body ? { 'content-type': 'application/json' } : {}) };
-  const answer = await fetch(bare, { ...init, headers: { ...headers, ...accept, ...more }, signal: AbortSignal.timeout(TIMEOUT_MS) });
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  const answer = await fetch(bare, { ...init, headers: { ...headers, ...accept, ...more }, signal: deadline });
   const type = answer.headers.get('content-type') ?? '';
   const mcpSession = answer.headers.get('mcp-session-id');
-  return { status: answer.status, type, mcpSession, text: type.includes('event-stream') ? await firstChunk(answer) : await answer.text() };
+  const text = type.includes('event-stream') ? await firstChunk(answer) : await readBoundedText(answer.body, MAX_ANSWER_BYTES);
+  return { status: answer.status, type, mcpSession, text };
 }
 
 /** Reads only the first chunk, because an event stream stays open. */

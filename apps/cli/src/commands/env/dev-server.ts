@@ -22,7 +22,7 @@ export class DevServer {
   #stopping = false;
   #reloading: Promise<void> = Promise.resolve();
 
-  /** `say` gets one line for each reload and each end of the process. */
+  /** `say` gets one line for each reload and each end of the process, and what the environment prints. */
   constructor(target: Target, options: RunOptions, say: (text: string) => void) {
     this.#target = target;
     this.#options = options;
@@ -48,7 +48,7 @@ export class DevServer {
         READY_TIMEOUT_MS,
       );
       createInterface({ input: child.stdout! }).on('line', (line) => {
-        if (!line.startsWith('{"ready": true') && !line.startsWith('{"ready":true')) return void process.stdout.write(`${line}\n`);
+        if (!line.startsWith('{"ready": true') && !line.startsWith('{"ready":true')) return this.#say(line);
         clearTimeout(late);
         resolve();
       });

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, open, readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '@palestra/hosting';
 import { readSettings, UsageError } from '../../server-settings.ts';
 import { serverMain } from '../../server-main.ts';
@@ -20,6 +21,8 @@ const DEFAULT_PORT = 8080;
 const START_TIMEOUT_MS = 120_000;
 const STOP_GRACE_MS = 20_000;
 const SIGN_IN_FILE = 'sign-in.txt';
+/** Sessions of a playground need no long wait for their end. */
+const DRAIN_S = '2';
 
 /**
  * The service of the variables (`OPENREWARD_API_KEY`, ...), else a running one with its data in `.palestra` of the folder or the working
@@ -29,14 +32,38 @@ export async function findOrStartService(folder: string, signal: AbortSignal): P
   signal.throwIfAborted();
   const settings = readSettings(process.env);
   if (settings.apiKey !== '') {
-    if (await isAlive(settings.url)) return { url: settings.url, apiKey: settings.apiKey, started: false, stop: async () => {} };
+    if (await responds(settings.url, '/health'))
+      return { url: settings.url, apiKey: settings.apiKey, started: false, stop: async () => {} };
     throw new UsageError(`${settings.url} does not respond. Start the service, or unset OPENREWARD_API_KEY to use one of this folder.`);
   }
   for (const dataDir of new Set([path.join(folder, '.palestra'), path.resolve('.palestra')])) {
     const found = await readAccess(dataDir);
-    if (found !== null && (await isAlive(found.url, found.apiKey))) return { ...found, started: false, stop: async () => {} };
+    if (found !== null && (await isReady(found))) return { ...found, started: false, stop: async () => {} };
   }
-  return startService(path.join(folder, '.palestra'), signal);
+  const dataDir = path.join(folder, '.palestra');
+  return startService(dataDir, signal).catch(async (error: unknown) => {
+    const [, pid] = (error instanceof ServiceError && IN_USE.exec(error.message)) || [];
+    if (pid === undefined) throw error;
+    // An `env dev` that was killed leaves a service that ends by itself.
+    process.stderr.write(`Waiting for the end of process ${pid}, which uses ${dataDir} ...\n`);
+    await untilGone(Number(pid), signal);
+    return startService(dataDir, signal);
+  });
+}
+
+class ServiceError extends Error {}
+const IN_USE = /another Palestra \(pid (\d+)\) uses this data directory/;
+
+/** Resolves when the process has ended, or after the longest time that a service needs to stop. */
+async function untilGone(pid: number, signal: AbortSignal): Promise<void> {
+  for (const deadline = Date.now() + STOP_GRACE_MS; Date.now() < deadline;) {
+    try {
+      process.kill(pid, 0);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ESRCH') return;
+    }
+    await sleep(100, undefined, { signal });
+  }
 }
 
 async function startService(dataDir: string, signal: AbortSignal): Promise<DevService> {
@@ -46,7 +73,7 @@ async function startService(dataDir: string, signal: AbortSignal): Promise<DevSe
   const log = path.join(dataDir, 'service.log');
   const output = await open(log, 'w', 0o600);
   const port = (await isFree(DEFAULT_PORT)) ? DEFAULT_PORT : await freePort('127.0.0.1');
-  const child = spawn(process.execPath, ['--max-semi-space-size=32', main], {
+  const child = spawn(process.execPath, ['--max-semi-space-size=32', main, '--exit-with-parent'], {
     env: {
       ...process.env,
       // Those of another program must not receive the tables of this one.
@@ -55,14 +82,16 @@ async function startService(dataDir: string, signal: AbortSignal): Promise<DevSe
       PALESTRA_DATA_DIR: dataDir,
       PALESTRA_DEMO: '0',
       PALESTRA_BUNDLED_ENVIRONMENTS: '0',
+      PALESTRA_DRAIN_S: process.env['PALESTRA_DRAIN_S'] ?? DRAIN_S,
       HOST: '127.0.0.1',
       PORT: String(port),
     },
     // A terminal's Ctrl-C is for this process, which then stops the service.
     detached: true,
-    stdio: ['ignore', 'pipe', output.fd],
+    stdio: ['pipe', 'pipe', output.fd],
   });
   await output.close();
+  child.stdin!.on('error', () => {});
   const stop = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const exited = once(child, 'exit');
@@ -92,7 +121,7 @@ async function untilReady(stdout: NodeJS.ReadableStream, exited: Promise<unknown
   });
   const ended = exited.then(async () => {
     const lines = (await readFile(log, 'utf8').catch(() => '')).trim().split('\n');
-    throw new Error(`The service did not start: ${lines.slice(-5).join('\n')}\nSee ${log}.`);
+    throw new ServiceError(`The service did not start: ${lines.slice(-5).join('\n')}\nSee ${log}.`);
   });
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(START_TIMEOUT_MS)]);
   deadline.throwIfAborted();
@@ -110,9 +139,11 @@ async function readAccess(dataDir: string): Promise<{ url: string; apiKey: strin
   return url === undefined || apiKey === undefined ? null : { url, apiKey };
 }
 
-/** Whether a service responds and, if a key is passed, accepts it: another service may have taken the port. */
-async function isAlive(url: string, apiKey?: string): Promise<boolean> {
-  const [route, headers] = apiKey === undefined ? ['/health', {}] : ['/v1/me', { 'x-api-key': apiKey }];
+/** Whether a service is there and accepts the key (another one may have taken the port), and is not about to stop. */
+const isReady = async ({ url, apiKey }: { url: string; apiKey: string }): Promise<boolean> =>
+  (await responds(url, '/health/ready')) && responds(url, '/v1/me', { 'x-api-key': apiKey });
+
+async function responds(url: string, route: string, headers: Record<string, string> = {}): Promise<boolean> {
   const answer = await fetch(new URL(route, url), { headers, signal: AbortSignal.timeout(5_000) }).catch(() => null);
   await answer?.body?.cancel();
   return answer?.ok ?? false;

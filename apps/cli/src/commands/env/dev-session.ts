@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { PalestraApiError, PalestraClient } from '@palestra/client';
-import { printable } from '../../output.ts';
+import { printable, printOne } from '../../output.ts';
 import { withInterrupt } from '../../settings.ts';
 import { DevServer } from './dev-server.ts';
 import { findOrStartService, portOrFree } from './dev-service.ts';
@@ -26,7 +26,7 @@ export async function dev(argument: string, options: DevOptions): Promise<void> 
     try {
       const service = await findOrStartService(target.folder, signal);
       try {
-        await showEnvironment(service, target, name, `http://127.0.0.1:${port}`, options.open);
+        await showEnvironment(service, target, name, `http://127.0.0.1:${port}`, options, signal);
         server.watch(signal);
         await untilStopped(signal);
       } finally {
@@ -47,14 +47,15 @@ async function showEnvironment(
   target: Target,
   name: string,
   address: string,
-  open: boolean,
+  { open, output }: DevOptions,
+  signal: AbortSignal,
 ): Promise<void> {
   const client = new PalestraClient({ url, apiKey });
   try {
     const kind = target.kind === 'openenv' ? 'openenv' : 'remote';
     const card = await cardOf(target.folder, target.manifest);
     const registered = await register(client, parseName(name), { kind, url: address }, card, true);
-    const declared = kind === 'remote' ? await declaredGuarantees(address) : null;
+    const declared = kind === 'remote' ? await declaredGuarantees(address, signal) : null;
     if (declared !== null) await applyGuarantees(client, registered.name, declared);
     const page = `/environments/${registered.name}/play`;
     const link = await client.signInLink(page).catch((error: unknown) => {
@@ -64,7 +65,10 @@ async function showEnvironment(
     });
     say(`${printable(registered.name)} is served at ${address} and shown by ${started ? 'a new service' : 'the service'} at ${url}.`);
     say('Save a file to reload the environment. Press Ctrl-C to stop.');
-    process.stdout.write(`Playground (this link signs your browser in, once):\n  ${link}\n`);
+    const shown = { ...registered, url: address, service_url: url, service_started: started, playground_url: link };
+    await printOne({ output }, shown, () => {
+      process.stdout.write(`Playground (this link signs your browser in, once):\n  ${link}\n`);
+    });
     if (open) openInBrowser(link);
   } finally {
     await client.close();

@@ -1,7 +1,8 @@
 import { Command } from 'commander';
+import type { Printed } from '../../output.ts';
 import { portOf } from './options.ts';
 
-export interface DevOptions {
+export interface DevOptions extends Printed {
   name?: string;
   port?: number;
   python?: string;

@@ -1,4 +1,5 @@
 import type { PalestraClient } from '@palestra/client';
+import { readBoundedText } from '@palestra/kit';
 import { z } from 'zod';
 
 /** What the code of an environment declares about its calls. */
@@ -6,13 +7,19 @@ const guaranteesSchema = z.object({ deterministic: z.boolean(), idempotent_tools
 type Guarantees = z.infer<typeof guaranteesSchema>;
 
 const TIMEOUT_MS = 10_000;
+const MAX_BYTES = 1_000_000;
 
 /** Asks a server of the kit. Null for every other server, which declares nothing. */
-export async function declaredGuarantees(url: string): Promise<Guarantees | null> {
-  const answer = await fetch(`${url}/guarantees`, { signal: AbortSignal.timeout(TIMEOUT_MS) }).catch(() => null);
-  if (answer?.ok !== true) return null;
-  const read = guaranteesSchema.safeParse(await answer.json().catch(() => null));
-  return read.success ? read.data : null;
+export async function declaredGuarantees(url: string, signal: AbortSignal): Promise<Guarantees | null> {
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  try {
+    const answer = await fetch(`${url}/guarantees`, { signal: deadline });
+    const read = guaranteesSchema.safeParse(JSON.parse(await readBoundedText(answer.body, MAX_BYTES)));
+    return answer.ok && read.success ? read.data : null;
+  } catch {
+    signal.throwIfAborted();
+    return null;
+  }
 }
 
 /**

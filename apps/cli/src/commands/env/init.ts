@@ -1,6 +1,7 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Command } from 'commander';
+import { type Printed, printOne } from '../../output.ts';
 import { UsageError } from '../../settings.ts';
 import { kitFiles } from './templates-kit.ts';
 import { openenvFiles } from './templates-openenv.ts';
@@ -26,7 +27,7 @@ export function initCommand(): Command {
 
 type Language = 'typescript' | 'openreward' | 'openenv';
 
-async function init(name: string, options: { dir: string; python: boolean; openenv: boolean }): Promise<void> {
+async function init(name: string, options: Printed & { dir: string; python: boolean; openenv: boolean }): Promise<void> {
   const { dir } = options;
   const language: Language = options.openenv ? 'openenv' : options.python ? 'openreward' : 'typescript';
   if (!/^[A-Za-z][\w-]{2,63}$/.test(name))
@@ -39,11 +40,15 @@ async function init(name: string, options: { dir: string; python: boolean; opene
     throw new UsageError(`${folder}: ${error.code === 'ENOTDIR' ? 'is a file' : error.message}`);
   });
   if (existing.length > 0) throw new UsageError(`${folder} exists and is not empty. Choose another name or --dir.`);
-  for (const [file, content] of Object.entries(FILES[language](name))) {
+  const files = Object.entries(FILES[language](name));
+  for (const [file, content] of files) {
     const target = path.join(folder, file);
     await mkdir(path.dirname(target), { recursive: true });
     await writeFile(target, content);
   }
-  process.stdout.write(`${folder}\n`);
-  process.stderr.write(`Next:\n  cd ${folder}\n${NEXT[language].map((line) => `  ${line}\n`).join('')}`);
+  const next = [`cd ${folder}`, ...NEXT[language]];
+  await printOne(options, { name, language, folder, files: files.map(([file]) => file), next }, () => {
+    process.stdout.write(`${folder}\n`);
+    process.stderr.write(`Next:\n${next.map((line) => `  ${line}\n`).join('')}`);
+  });
 }

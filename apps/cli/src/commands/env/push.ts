@@ -3,14 +3,16 @@ import { once } from 'node:events';
 import { existsSync, openSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '@palestra/hosting';
 import { Command, Option } from 'commander';
 import type { PalestraClient } from '@palestra/client';
+import type { EnvironmentReport } from '@palestra/protocol';
 import { looksLikeImage, nameOfImage } from '../../containers/image.ts';
 import { validateModule } from '../../kit/validate-module.ts';
-import { printable } from '../../output.ts';
+import { printable, type Printed, printOne } from '../../output.ts';
 import { UsageError, withClient } from '../../settings.ts';
-import { detectServer } from './detect.ts';
+import { detectServer, type ServerKind } from './detect.ts';
 import { applyGuarantees, declaredGuarantees } from './guarantees.ts';
 import {
   addContainerOptions,
@@ -21,12 +23,12 @@ import {
   watchContainer,
 } from './container-options.ts';
 import { portOf } from './options.ts';
-import { type Card, cardOf, nameFrom, parseName, register } from './register.ts';
+import { type Card, cardOf, nameFrom, parseName, register, type Registered } from './register.ts';
 import { runTarget, untilStopped } from './run.ts';
 import { type Target, targetAt } from './target.ts';
 import { baseUrl } from './validate-url.ts';
 
-interface PushOptions extends ContainerFlags {
+interface PushOptions extends ContainerFlags, Printed {
   name?: string;
   url?: string;
   image?: string;
@@ -37,6 +39,17 @@ interface PushOptions extends ContainerFlags {
   public: boolean;
   detach: boolean;
   report: boolean;
+}
+
+/** What a push did, for programs. */
+interface Pushed extends Registered {
+  url: string;
+  kind: ServerKind;
+  /** The process that keeps serving after this command. */
+  pid: number | null;
+  container: string | null;
+  /** What the page of the environment shows; null if it was not validated. */
+  report: EnvironmentReport | null;
 }
 
 const DETACHED_DEADLINE_MS = 120_000;
@@ -63,14 +76,14 @@ async function push(argument: string, options: PushOptions): Promise<void> {
   const image = options.image ?? options.registryStyle ?? (!existsSync(argument) && looksLikeImage(argument) ? argument : undefined);
   if (image !== undefined && options.url !== undefined) throw new UsageError('Pass an image or --url, not both.');
   await withClient(async (client, signal) => {
-    if (options.url !== undefined) return pushUrl(client, argument, options.url, options);
+    if (options.url !== undefined) return pushUrl(client, argument, options.url, options, signal);
     if (image === undefined) return pushFolder(client, argument, options, signal);
     if (options.build) throw new UsageError(`--build needs a folder, but ${image} is an image.`);
     return pushImage(client, { image }, options.name ?? nameFrom(nameOfImage(image)), null, options, signal);
   });
 }
 
-async function pushUrl(client: PalestraClient, folder: string, url: string, options: PushOptions): Promise<void> {
+async function pushUrl(client: PalestraClient, folder: string, url: string, options: PushOptions, signal: AbortSignal): Promise<void> {
   const base = baseUrl(url);
   if (!URL.canParse(base)) throw new UsageError(`Invalid URL "${url}".`);
   // A folder can give the name of the environment; without one --name is required.
@@ -78,7 +91,7 @@ async function pushUrl(client: PalestraClient, folder: string, url: string, opti
   const name = options.name ?? target?.manifest?.name ?? (target === null ? undefined : path.basename(target.folder));
   if (name === undefined) throw new UsageError('The environment has no name. Pass --name owner/name.');
   const card = target === null ? null : await cardOf(target.folder, target.manifest);
-  await registerServer(client, base, options.name ?? nameFrom(name), card, options);
+  await printPushed(options, await registerServer(client, base, options.name ?? nameFrom(name), card, options, signal));
 }
 
 async function pushFolder(client: PalestraClient, argument: string, options: PushOptions, signal: AbortSignal): Promise<void> {
@@ -93,16 +106,16 @@ async function pushFolder(client: PalestraClient, argument: string, options: Pus
   const { host, python } = options;
   const port = options.port || (await freePort(host));
   if (options.detach) {
-    const url = await serveDetached(argument, host, port, python);
-    const registered = await registerServer(client, url, name, card, options);
-    if (options.report) await sendReport(client, target, registered, signal);
+    const { url, pid } = await serveDetached(argument, host, port, python, signal);
+    const pushed = { ...(await registerServer(client, url, name, card, options, signal)), pid };
+    await printPushed(options, { ...pushed, report: await sendReport(client, target, pushed, options, signal) });
     return;
   }
   const { url, process: child } = await runTarget(target, { host, port, python }, signal);
   try {
-    const registered = await registerServer(client, url, name, card, options);
+    const pushed = await registerServer(client, url, name, card, options, signal);
     process.stderr.write(`Serving ${url}. Press Ctrl-C to stop.\n`);
-    if (options.report) await sendReport(client, target, registered, signal);
+    await printPushed(options, { ...pushed, report: await sendReport(client, target, pushed, options, signal) });
     await untilStopped(signal);
   } finally {
     await child.stop();
@@ -122,8 +135,9 @@ async function pushImage(
   const container = await startContainer(source, address, options, signal);
   let keep = false;
   try {
-    await registerServer(client, container.url, name, card, options);
+    const pushed = await registerServer(client, container.url, name, card, options, signal);
     keep = detach;
+    await printPushed(options, { ...pushed, container: container.name });
     process.stderr.write(
       detach ? `The container ${container.name} serves ${container.url}.\n` : `Serving ${container.url}. Press Ctrl-C to stop.\n`,
     );
@@ -136,46 +150,73 @@ async function pushImage(
 const REPORT_DEADLINE_MS = 120_000;
 
 /** Validates a module of the kit and sends the report to the page of the environment. A failure is a warning: the environment is registered. */
-async function sendReport(client: PalestraClient, target: Target, environment: string, signal: AbortSignal): Promise<void> {
-  if (target.kind !== 'kit') return;
+async function sendReport(
+  client: PalestraClient,
+  target: Target,
+  { name }: Registered,
+  options: PushOptions,
+  signal: AbortSignal,
+): Promise<EnvironmentReport | null> {
+  if (target.kind !== 'kit' || !options.report) return null;
   try {
     const late = AbortSignal.timeout(REPORT_DEADLINE_MS);
     const [first, ...others] = await validateModule(target.file, { tasks: 5, playerBudgetMs: 30_000 }, AbortSignal.any([signal, late]));
-    if (first === undefined || others.length > 0) return;
-    await client.environments.setReport(environment, first.report);
+    if (first === undefined || others.length > 0) return null;
+    await client.environments.setReport(name, first.report);
     const failed = first.report.checks.filter(({ status }) => status === 'failed');
     process.stderr.write(
-      `${first.report.checks.length - failed.length} of ${first.report.checks.length} checks did not fail; the page of ${printable(environment)} shows the report.\n`,
+      `${first.report.checks.length - failed.length} of ${first.report.checks.length} checks did not fail; the page of ${printable(name)} shows the report.\n`,
     );
     for (const { title, detail } of failed) process.stderr.write(`  ${printable(title)}: ${printable(detail)}\n`);
+    return first.report;
   } catch (error) {
-    if (signal.aborted) return;
-    const { name, message } = error as Error;
-    const reason = name === 'TimeoutError' ? `it took longer than ${REPORT_DEADLINE_MS / 1_000} s` : message;
+    if (signal.aborted) return null;
+    const { name: kind, message } = error as Error;
+    const reason = kind === 'TimeoutError' ? `it took longer than ${REPORT_DEADLINE_MS / 1_000} s` : message;
     process.stderr.write(`The environment was not validated: ${printable(reason)}. Try "palestra env validate".\n`);
+    return null;
   }
 }
 
-/** Returns `owner/name`. */
-async function registerServer(client: PalestraClient, url: string, name: string, card: Card | null, options: PushOptions): Promise<string> {
+/** For people, the result is on stdout as soon as the environment is registered. */
+async function registerServer(
+  client: PalestraClient,
+  url: string,
+  name: string,
+  card: Card | null,
+  options: PushOptions,
+  signal: AbortSignal,
+): Promise<Pushed> {
   const parsed = parseName(name);
-  const kind = await detectServer(url).catch((error: unknown) => {
+  const kind = await detectServer(url, signal).catch((error: unknown) => {
+    signal.throwIfAborted();
     const { cause, message } = error as Error;
     throw new Error(`${url} does not respond: ${cause instanceof Error && cause.message ? cause.message : message}`);
   });
   if (kind === null) throw new Error(`${url} is not an ORS, OpenEnv or MCP server.`);
-  const { name: registered, version, changed } = await register(client, parsed, { kind, url }, card, !options.public);
-  const declared = kind === 'remote' ? await declaredGuarantees(url) : null;
-  if (declared !== null && (await applyGuarantees(client, registered, declared)))
+  const registered = await register(client, parsed, { kind, url }, card, !options.public);
+  const declared = kind === 'remote' ? await declaredGuarantees(url, signal) : null;
+  if (declared !== null && (await applyGuarantees(client, registered.name, declared)))
     process.stderr.write(`sessions: ${printable(JSON.stringify(declared))}, as the environment declares\n`);
   const what = { remote: 'an ORS server', openenv: 'an OpenEnv server', mcp: 'an MCP server' }[kind];
-  process.stdout.write(`${printable(registered)}@${version}${changed ? '' : ': already registered with this server'}\n`);
+  const { name: full, version, changed } = registered;
+  if (options.output === 'table')
+    process.stdout.write(`${printable(full)}@${version}${changed ? '' : ': already registered with this server'}\n`);
   process.stderr.write(`${url} is ${what}\n`);
-  return registered;
+  return { ...registered, url, kind, pid: null, container: null, report: null };
 }
 
+/** Programs get one object when everything is done. */
+const printPushed = (options: Printed, pushed: Pushed): Promise<void> => printOne(options, pushed, () => {});
+
 /** Runs `palestra env serve` in a separate process session, with its output in a file. */
-async function serveDetached(argument: string, host: string, port: number, python: string | undefined): Promise<string> {
+async function serveDetached(
+  argument: string,
+  host: string,
+  port: number,
+  python: string | undefined,
+  signal: AbortSignal,
+): Promise<{ url: string; pid: number }> {
   const log = path.join(tmpdir(), `palestra-env-${port}.log`);
   const output = openSync(log, 'w', 0o600);
   const args = ['env', 'serve', argument, '--host', host, '--port', String(port), ...(python === undefined ? [] : ['--python', python])];
@@ -184,18 +225,26 @@ async function serveDetached(argument: string, host: string, port: number, pytho
     throw new Error(`The environment could not be served. See ${log}.`);
   });
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
-  await Promise.race([died, waitForResponse(url)]);
+  await Promise.race([died, waitForResponse(url, signal)]).catch((error: unknown) => {
+    child.kill();
+    throw error;
+  });
   // From here on the end of the process is not an error of this command.
   died.catch(() => {});
   child.unref();
   process.stderr.write(`Process ${child.pid} serves ${url}. Its log is ${log}.\n`);
-  return url;
+  return { url, pid: child.pid! };
 }
 
-async function waitForResponse(url: string): Promise<void> {
-  for (const deadline = Date.now() + DETACHED_DEADLINE_MS; Date.now() < deadline;) {
-    if (await fetch(`${url}/health`).catch(() => null)) return;
-    await new Promise((resolve) => setTimeout(resolve, 100));
+async function waitForResponse(url: string, interrupt: AbortSignal): Promise<void> {
+  const late = AbortSignal.timeout(DETACHED_DEADLINE_MS);
+  const signal = AbortSignal.any([interrupt, late]);
+  while (!signal.aborted) {
+    const answer = await fetch(`${url}/health`, { signal }).catch(() => null);
+    await answer?.body?.cancel();
+    if (answer !== null) return;
+    await sleep(100, undefined, { signal }).catch(() => {});
   }
+  interrupt.throwIfAborted();
   throw new Error(`${url} did not respond within ${DETACHED_DEADLINE_MS / 1000} s.`);
 }

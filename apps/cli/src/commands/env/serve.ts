@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { freePort } from '@palestra/hosting';
 import { Command } from 'commander';
 import { looksLikeImage, nameOfImage } from '../../containers/image.ts';
+import { type Printed, printOne } from '../../output.ts';
 import { UsageError, withInterrupt } from '../../settings.ts';
 import {
   addContainerOptions,
@@ -15,7 +16,7 @@ import { portOf } from './options.ts';
 import { runTarget, untilStopped } from './run.ts';
 import { targetAt } from './target.ts';
 
-export interface ServeOptions extends ContainerFlags {
+interface ServeOptions extends ContainerFlags, Printed {
   port?: number;
   host: string;
   python?: string;
@@ -47,10 +48,19 @@ async function serve(argument: string, options: ServeOptions): Promise<void> {
   }
   await withInterrupt(async (signal) => {
     const { url, process: child } = await runTarget(target, { host, port, python }, signal);
-    process.stdout.write(`${url}\n`);
-    await untilStopped(signal);
-    await child.stop();
+    try {
+      await printServed(url, options, signal);
+      await untilStopped(signal);
+    } finally {
+      await child.stop();
+    }
   });
+}
+
+/** Programs also read which environments the server has. */
+async function printServed(url: string, { output }: Printed, signal: AbortSignal): Promise<void> {
+  const environments = output === 'table' ? [] : await (await import('./validate-play.ts')).environmentsAt(url, signal);
+  await printOne({ output }, { url, environments }, () => void process.stdout.write(`${url}\n`));
 }
 
 async function serveImage(source: ImageSource, environment: string, port: number, options: ServeOptions): Promise<void> {
@@ -59,7 +69,7 @@ async function serveImage(source: ImageSource, environment: string, port: number
     const address = { environment, host, port: port === 0 ? await freePort(host) : port, detach: false };
     const container = await startContainer(source, address, options, signal);
     try {
-      process.stdout.write(`${container.url}\n`);
+      await printServed(container.url, options, signal);
       await watchContainer(container, signal);
     } finally {
       await container.remove();

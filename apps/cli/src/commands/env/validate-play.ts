@@ -41,7 +41,7 @@ export async function playRegistered(environment: string, play: PlayOptions): Pr
 /** A running server: an ORS server is played, an OpenEnv server is checked by OpenEnv's criteria and played for level `semantic`. */
 export async function playServer(url: string, level: Level, play: PlayOptions, check: () => Promise<Report>): Promise<Validation> {
   const base = baseUrl(url);
-  const kind = await detectServer(base).catch(() => null);
+  const kind = await detectServer(base, play.signal).catch(() => null);
   if (kind === 'remote') {
     if (level === 'static') return { report: null, environments: [], note: 'An ORS server has no static checks.' };
     return { report: null, environments: await playBackend(base, kind, play), note: null };
@@ -53,9 +53,25 @@ export async function playServer(url: string, level: Level, play: PlayOptions, c
   return { report, environments: await playBackend(base, kind, play), note: null };
 }
 
+export type PlayedKind = Exclude<ServerKind, 'mcp'>;
+
+const backendOf = (url: string, kind: PlayedKind): Backend => (kind === 'openenv' ? new OpenEnvBackend({ url }) : new OrsBackend({ url }));
+
+/** Names of the environments of an ORS or OpenEnv server; empty for every other server. */
+export async function environmentsAt(url: string, signal: AbortSignal): Promise<string[]> {
+  const kind = await detectServer(url, signal);
+  if (kind !== 'remote' && kind !== 'openenv') return [];
+  const backend = backendOf(url, kind);
+  try {
+    return await backend.environments(signal);
+  } finally {
+    await backend.close();
+  }
+}
+
 /** Plays every environment of the server. */
-export async function playBackend(url: string, kind: Exclude<ServerKind, 'mcp'>, play: PlayOptions): Promise<NamedReport[]> {
-  const backend: Backend = kind === 'openenv' ? new OpenEnvBackend({ url }) : new OrsBackend({ url });
+export async function playBackend(url: string, kind: PlayedKind, play: PlayOptions): Promise<NamedReport[]> {
+  const backend = backendOf(url, kind);
   try {
     const reports: NamedReport[] = [];
     for (const name of await backend.environments(play.signal)) {

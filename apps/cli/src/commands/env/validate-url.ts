@@ -1,24 +1,27 @@
+import { readBoundedText } from '@palestra/kit';
 import { isObject } from '@palestra/protocol';
 import { type Criterion, type Report, reportOf } from './criteria.ts';
 
 /** The response of a request, or why there was none (`problem`). */
 type Answer = { status: number; body: unknown; problem?: undefined } | { problem: string };
 
+/** Schemas of a server can be long. */
+export const MAX_ANSWER_BYTES = 16_000_000;
 const MODE_ROUTES = ['/reset', '/step', '/state'] as const;
 
 /**
  * Checks a running OpenEnv server against the six criteria of `openenv validate --url` (docs/reference/openenv.md#validation-command). A path
  * prefix applies to every request, user name and password become Basic credentials, and a missing scheme is `http://`.
  */
-export async function validateUrl(text: string, timeoutMs: number): Promise<Report> {
+export async function validateUrl(text: string, timeoutMs: number, signal: AbortSignal): Promise<Report> {
   const target = baseUrl(text);
-  const get = (path: string) => send(target, path, timeoutMs);
+  const get = (path: string) => send(target, path, timeoutMs, signal);
   const [openapi, health, metadata, schema, mcp] = await Promise.all([
     get('/openapi.json'),
     get('/health'),
     get('/metadata'),
     get('/schema'),
-    send(target, '/mcp', timeoutMs, '{}'),
+    send(target, '/mcp', timeoutMs, signal, '{}'),
   ]);
   const version = textAt(fieldOf(bodyOf(openapi), 'info'), 'version');
   const mode = modeOf(openapi);
@@ -59,17 +62,18 @@ export function splitCredentials(url: string): { url: string; headers: Record<st
   return { url: parsed.href, headers: { authorization: `Basic ${credentials}` } };
 }
 
-async function send(base: string, path: string, timeoutMs: number, body?: string): Promise<Answer> {
+async function send(base: string, path: string, timeoutMs: number, signal: AbortSignal, body?: string): Promise<Answer> {
   try {
     const { url, headers } = splitCredentials(base + path);
     const answer = await fetch(url, {
       headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
-      signal: AbortSignal.timeout(timeoutMs),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
       ...(body === undefined ? {} : { method: 'POST', body }),
     });
-    const text = await answer.text();
+    const text = await readBoundedText(answer.body, MAX_ANSWER_BYTES);
     return { status: answer.status, body: jsonOf(text) };
   } catch (error) {
+    signal.throwIfAborted();
     const { cause, message } = error as Error;
     return { problem: `Request failed: ${cause instanceof Error && cause.message ? cause.message : message}` };
   }

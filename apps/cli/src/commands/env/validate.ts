@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { Command, Option } from 'commander';
-import { printable, withoutControls } from '../../output.ts';
+import { printable, type Printed, printOne } from '../../output.ts';
 import { UsageError, withClient, withInterrupt } from '../../settings.ts';
 import { reportLines } from './criteria.ts';
 import { secondsOf } from './options.ts';
@@ -8,7 +8,7 @@ import { environmentReportLines, isPassed } from './report-lines.ts';
 import type { PlayOptions, Validation } from './validate-play.ts';
 import { validateUrl } from './validate-url.ts';
 
-interface ValidateOptions {
+interface ValidateOptions extends Printed {
   url?: string;
   environment?: string;
   level?: 'static' | 'semantic';
@@ -19,7 +19,6 @@ interface ValidateOptions {
   setupTimeout: number;
   deadline: number;
   python?: string;
-  output: 'table' | 'json';
   json: boolean;
   timeout: number;
   report?: string | true;
@@ -45,7 +44,6 @@ export function validateCommand(): Command {
     .option('--setup-timeout <seconds>', 'time until a session must have its prompt', secondsOf, 30)
     .option('--deadline <seconds>', 'time for the whole validation', secondsOf, 600)
     .option('--python <interpreter>', 'Python of a Python folder (default: .venv/bin/python, $VIRTUAL_ENV, python3)')
-    .addOption(new Option('-o, --output <format>', 'format of the result').choices(['table', 'json']).default('table'))
     .option('--json', 'same as --output json', false)
     .option('--timeout <seconds>', 'timeout of each static check of a URL', secondsOf, 5)
     .option('--report [owner/name]', 'send the report to the page of this environment (default: that of --environment)')
@@ -60,18 +58,16 @@ async function validate(argument: string | undefined, options: ValidateOptions):
   const validation = await withInterrupt((signal) => run(argument, options, signal));
   const { report, environments, note } = validation;
   const passed = (report?.passed ?? true) && environments.every(({ report: one }) => isPassed(one));
-  if (options.json || options.output === 'json') {
-    const body = { ...report, ...(environments.length > 0 && { environments }), ...(note !== null && { note }), passed };
-    const shown = report !== null && environments.length === 0 ? report : body;
-    process.stdout.write(`${withoutControls(JSON.stringify(shown, null, 2))}\n`);
-  } else {
+  const body = { ...report, ...(environments.length > 0 && { environments }), ...(note !== null && { note }), passed };
+  const shown = report !== null && environments.length === 0 ? report : body;
+  await printOne({ output: options.json ? 'json' : options.output }, shown, () => {
     const lines = [
       ...(report === null ? [] : reportLines(report)),
       ...environments.flatMap((one) => environmentReportLines(one.name, one.report)),
     ];
     for (const line of lines) process.stdout.write(`${printable(line)}\n`);
     if (note !== null) process.stderr.write(`${printable(note)}\n`);
-  }
+  });
   if (options.reportFile !== undefined || options.report !== undefined) await deliver(validation, options);
   if (!passed) process.exitCode = 1;
 }
@@ -100,7 +96,7 @@ async function run(argument: string | undefined, options: ValidateOptions, signa
     const url = options.url ?? (argument !== undefined && /^https?:\/\//i.test(argument) ? argument : undefined);
     if (url !== undefined) {
       if (!URL.canParse(/^https?:\/\//i.test(url) ? url : `http://${url}`)) throw new UsageError(`Invalid URL "${url}".`);
-      return await playServer(url, level, play, () => validateUrl(url, options.timeout * 1_000));
+      return await playServer(url, level, play, () => validateUrl(url, options.timeout * 1_000, play.signal));
     }
     const { validatePath } = await import('./validate-path.ts');
     return await validatePath(argument ?? '.', level, play);
