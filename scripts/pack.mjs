@@ -16,7 +16,7 @@ const SOURCES = ['.ts', '.mts', '.cts', '.mjs', '.cjs', '.json'];
 const workspaces = () => ['apps', 'libs'].flatMap((area) => readdirSync(path.join(root, area)).map((name) => path.join(root, area, name)));
 
 /** A bundler compiled it: its dependencies are in its files, which have other names than its sources. */
-const isBundle = (workspace) => existsSync(path.join(workspace, 'index.html'));
+const isBundle = (workspace) => existsSync(path.join(workspace, 'dist/index.html'));
 
 /** The package.json to publish. Types are named, although TypeScript would find them, for readers and other tools. */
 function publishedManifest(workspace) {

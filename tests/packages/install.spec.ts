@@ -153,6 +153,7 @@ describe.each(nodes.map((node, at) => [node, at] as const))('installed by %s', (
     const page = await (await fetch(`${url}/`)).text();
     const script = /src="(\/assets\/[^"]+\.js)"/.exec(page)![1]!;
     expect((await fetch(url + script)).status).toBe(200);
+    expect(await (await fetch(`${url}/docs/`)).text()).toContain('<h1 id="documentation"');
 
     const served = await start(author, node, ['dist/mine.js'], /http:\/\/\S+:\d+/);
     await run(operator, 'npx', ['palestra', 'env', 'push', '--url', served.match[0], '--name', 'guess'], variables);

@@ -10,13 +10,14 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 /** What is in the tarballs. */
 const root = path.resolve(import.meta.dirname, '../..');
 const packages = inject('packages');
-const BUNDLE = '@palestra/dashboard';
+/** Packages of pages. */
+const BUNDLES = ['@palestra/dashboard', '@palestra/docs'];
 /** Bytes; the largest has the routes of the service, with their declarations and maps. */
 const MOST_BYTES = 3_000_000;
 const PUBLISHED =
   /^(?:package\.json|README\.md|LICENSE|(?:dist|bin)\/.+\.[cm]?js|dist\/.+\.(?:d\.[cm]?ts|js\.map|mjs\.map|json)|prisma\/migrations\/.+)$/;
 const PAGES =
-  /^(?:package\.json|README\.md|LICENSE|dist\/(?:index\.html|favicon\.svg|THIRD-PARTY-LICENSES\.txt|assets\/.+\.(?:css|js|woff2)))$/;
+  /^(?:package\.json|README\.md|LICENSE|dist\/(?:[\w/-]+\.html|code\.css|hashmap\.json|favicon\.svg|THIRD-PARTY-LICENSES\.txt|assets\/.+\.(?:css|js|woff2)))$/;
 const TESTS = /\.(?:spec|fixture)\.|(?:^|\/)(?:fixtures|tests?)\/|tsbuildinfo|(?:^|\/)\.env/;
 const IMPORT =
   /^\s*(?:import|export)\s(?:[^'";]*?\sfrom\s*)?['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)|\brequire\(\s*['"]([^'"]+)['"]\s*\)/gm;
@@ -33,7 +34,7 @@ function importsOf(file: string, code: string): string[] {
 }
 
 test('every package is there', () => {
-  expect(packages.map(({ manifest }) => manifest.name)).toEqual(expect.arrayContaining(['palestra', '@palestra/client', BUNDLE]));
+  expect(packages.map(({ manifest }) => manifest.name)).toEqual(expect.arrayContaining(['palestra', '@palestra/client', ...BUNDLES]));
   expect(packages.length).toBeGreaterThanOrEqual(21);
 });
 
@@ -52,7 +53,7 @@ describe.each(packages.map((one) => [one.manifest.name, one] as const))('%s', (n
 
   test('has compiled files, README and LICENSE, no test and nothing private', () => {
     expect(files).toEqual(expect.arrayContaining(['package.json', 'README.md', 'LICENSE']));
-    const known = name === BUNDLE ? PAGES : PUBLISHED;
+    const known = BUNDLES.includes(name) ? PAGES : PUBLISHED;
     expect(files.filter((file) => !known.test(file) || TESTS.test(file))).toEqual([]);
     expect(size).toBeLessThan(MOST_BYTES);
   });
@@ -70,8 +71,8 @@ describe.each(packages.map((one) => [one.manifest.name, one] as const))('%s', (n
   });
 
   test('has a declaration and a source map with its sources for each module', () => {
-    const compiled = name === BUNDLE ? [] : files.filter((file) => /^dist\/.*\.js$/.test(file));
-    if (name !== BUNDLE) expect(compiled).not.toEqual([]);
+    const compiled = BUNDLES.includes(name) ? [] : files.filter((file) => /^dist\/.*\.js$/.test(file));
+    if (!BUNDLES.includes(name)) expect(compiled).not.toEqual([]);
     for (const file of compiled) {
       expect(files).toContain(file.replace(/\.js$/, '.d.ts'));
       const map = JSON.parse(read(`${file}.map`)) as { sources: string[]; sourcesContent?: string[] };
@@ -92,7 +93,7 @@ describe.each(packages.map((one) => [one.manifest.name, one] as const))('%s', (n
     ]);
     // Prisma's declarations name a package that only its client depends on.
     const modules =
-      name === BUNDLE ? [] : files.filter((file) => /\.(?:[cm]?js|d\.[cm]?ts)$/.test(file) && !/\/generated\/.*\.ts$/.test(file));
+      BUNDLES.includes(name) ? [] : files.filter((file) => /\.(?:[cm]?js|d\.[cm]?ts)$/.test(file) && !/\/generated\/.*\.ts$/.test(file));
     const wrong = modules.flatMap((file) =>
       importsOf(file, read(file))
         .filter((specifier) => {

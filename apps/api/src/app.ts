@@ -7,6 +7,7 @@ import { AppModule } from './app.module.ts';
 import { healthDocumentation } from './health/health.routes.ts';
 import { allowOrigins } from './platform/http/allowed-origins.ts';
 import { serveDashboard } from './platform/http/dashboard-pages.ts';
+import { serveDocs } from './platform/http/docs-pages.ts';
 import { ClientAddresses } from './platform/http/client-address.ts';
 import { watchConnections } from './platform/http/connections.ts';
 import { ErrorFilter } from './platform/http/error.filter.ts';
@@ -45,6 +46,7 @@ export async function createApp(dependencies: PlatformDependencies): Promise<Nes
   app.get(SessionTraces).readParents(fastify);
   fastify.setErrorHandler(refuse);
   await serveDashboard(fastify);
+  await serveDocs(fastify);
   const inFlight = app.get(InFlight);
   limitUploads(fastify, inFlight, authenticate);
   watchConnections(fastify.server, new ClientAddresses(dependencies.config.trustedProxies));

@@ -84,6 +84,11 @@ export function HelpDialog() {
         <p className="label mt-2">
           To change a key, choose it and press the new key. Backspace resets it. The change applies to this browser only.
         </p>
+        <p className="mt-2">
+          <a href="/docs/" className="text-accent hover:underline">
+            Documentation
+          </a>
+        </p>
       </Dialog>
     </>
   );

@@ -128,6 +128,9 @@ export function PaletteDialog({ close }: { close: () => void }) {
               {name}
             </Item>
           ))}
+          <Item value="documentation" onSelect={() => location.assign('/docs/')}>
+            Documentation
+          </Item>
           <Item
             value="theme light dark"
             onSelect={() => {

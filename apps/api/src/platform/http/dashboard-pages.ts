@@ -4,22 +4,27 @@ import fastifyStatic from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { PalestraError } from '@palestra/protocol';
 
-/** Nothing from other origins, no inline script, Trusted Types. Styles that scripts set through the CSSOM are not inline styles. */
-const CONTENT_SECURITY_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' blob:",
-  "connect-src 'self'",
-  "font-src 'self'",
-  "worker-src 'self'",
-  "base-uri 'none'",
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-].join('; ');
+/**
+ * Nothing from other origins, no inline script, Trusted Types. Styles that scripts set through the CSSOM are not inline styles. The
+ * arguments are sources that are permitted besides.
+ */
+export const contentSecurityPolicy = (scripts: string[], images: string): string =>
+  [
+    "default-src 'none'",
+    ["script-src 'self'", ...scripts].join(' '),
+    "style-src 'self'",
+    `img-src 'self' ${images}`,
+    "connect-src 'self'",
+    "font-src 'self'",
+    "worker-src 'self'",
+    "base-uri 'none'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+  ].join('; ');
+const CONTENT_SECURITY_POLICY = contentSecurityPolicy([], 'blob:');
 
-const PAGE_HEADERS = {
+export const PAGE_HEADERS = {
   'content-security-policy': CONTENT_SECURITY_POLICY,
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
