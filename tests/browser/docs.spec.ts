@@ -1,7 +1,7 @@
 import type { Browser } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
-import { axeFaults, launch, openPage } from './browser.ts';
+import { axeFaults, launch, openPage, pressShortcut } from './browser.ts';
 
 /** The documentation site that the service serves at /docs. */
 let palestra: SharedPalestra;
@@ -34,13 +34,14 @@ test.each(['light', 'dark'] as const)('the site in the %s theme is accessible, f
 test('the dashboard leads to the site, and a missing page says so', async () => {
   const { page, close } = await openPage(browser, palestra, { width: 1280, theme: 'light' });
   await page.goto(`${palestra.url}/sessions`);
-  await page.keyboard.press('?');
+  await page.getByRole('heading', { name: 'Sessions' }).first().waitFor();
+  await pressShortcut(page, '?');
   await page.getByRole('dialog').getByRole('link', { name: 'Documentation' }).click();
   await page.getByRole('heading', { level: 1, name: 'Documentation' }).waitFor();
 
   await page.goto(`${palestra.url}/sessions`);
   await page.getByRole('heading', { name: 'Sessions' }).first().waitFor();
-  await page.keyboard.press('Control+k');
+  await pressShortcut(page, 'Control+k');
   await page.keyboard.type('documentation');
   await page.getByRole('option', { name: 'Documentation' }).click();
   await page.getByRole('heading', { level: 1, name: 'Documentation' }).waitFor();

@@ -92,8 +92,9 @@ describe.each(packages.map((one) => [one.manifest.name, one] as const))('%s', (n
       ...Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies }),
     ]);
     // Prisma's declarations name a package that only its client depends on.
-    const modules =
-      BUNDLES.includes(name) ? [] : files.filter((file) => /\.(?:[cm]?js|d\.[cm]?ts)$/.test(file) && !/\/generated\/.*\.ts$/.test(file));
+    const modules = BUNDLES.includes(name)
+      ? []
+      : files.filter((file) => /\.(?:[cm]?js|d\.[cm]?ts)$/.test(file) && !/\/generated\/.*\.ts$/.test(file));
     const wrong = modules.flatMap((file) =>
       importsOf(file, read(file))
         .filter((specifier) => {
