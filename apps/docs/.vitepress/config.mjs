@@ -3,7 +3,8 @@ import path from 'node:path';
 import { transformerStyleToClass } from '@shikijs/transformers';
 import { defineConfig } from 'vitepress';
 
-const pages = path.resolve(import.meta.dirname, '../.cache/pages');
+const cache = path.resolve(import.meta.dirname, '../../../.cache/docs');
+const pages = path.join(cache, 'pages');
 const titleOf = (page) => /^# (.+)$/m.exec(readFileSync(path.join(pages, `${page}.md`), 'utf8'))[1].replaceAll('`', '');
 /** Navigation entries of these pages, named by their headings unless a name is given. */
 const entries = (...names) =>
@@ -84,7 +85,7 @@ export default defineConfig({
   cleanUrls: true,
   srcDir: pages,
   outDir: path.resolve(import.meta.dirname, '../dist'),
-  cacheDir: path.resolve(import.meta.dirname, '../.cache/vitepress'),
+  cacheDir: path.join(cache, 'vitepress'),
   // The only inline scripts left are those of VitePress, which are the same on every page: the service permits them by their hash.
   metaChunk: true,
   // It would be done with an inline style.

@@ -7,15 +7,15 @@ import { stagePage, titleOf } from './pages.mjs';
 
 const workspace = path.resolve(import.meta.dirname, '..');
 const root = path.resolve(workspace, '../..');
-const staged = path.join(workspace, '.cache/pages');
+const staged = path.join(root, '.cache/docs/pages');
 
 /** Files outside of docs/ that are pages of the site. */
 const OTHER_PAGES = {
-  'README.md': 'overview.md',
-  'CHANGELOG.md': 'changes.md',
-  'CONTRIBUTING.md': 'contributing.md',
-  'SECURITY.md': 'security.md',
-  'integrations/python/README.md': 'python.md',
+  'README.md': 'overview',
+  'CHANGELOG.md': 'changes',
+  'CONTRIBUTING.md': 'contributing',
+  'SECURITY.md': 'security',
+  'integrations/python/README.md': 'python',
 };
 
 const read = (file) => readFileSync(path.join(root, file), 'utf8');
@@ -23,14 +23,17 @@ const read = (file) => readFileSync(path.join(root, file), 'utf8');
 /** The page of each file of the repository, with its title. */
 function pagesOf() {
   const documents = readdirSync(path.join(root, 'docs'), { recursive: true }).filter((name) => name.endsWith('.md'));
-  const files = [...documents.map((name) => [`docs/${name}`, name === 'README.md' ? 'index.md' : name]), ...Object.entries(OTHER_PAGES)];
+  const files = [
+    ...documents.map((name) => [`docs/${name}`, name === 'README.md' ? 'index' : name.slice(0, -'.md'.length)]),
+    ...Object.entries(OTHER_PAGES),
+  ];
   const pages = new Map(files.map(([file, page]) => [file, { page, title: titleOf(read(file)) }]));
   // A folder that a link names.
   return pages.set('docs/adr', pages.get('docs/README.md'));
 }
 
 function write(page, text) {
-  const file = path.join(staged, page);
+  const file = path.join(staged, `${page}.md`);
   mkdirSync(path.dirname(file), { recursive: true });
   writeFileSync(file, text);
 }
@@ -54,7 +57,7 @@ const pages = pagesOf();
 for (const [file, { page }] of pages) {
   if (file.endsWith('.md')) write(page, stagePage(file, read(file), pages));
 }
-for (const { name, text } of apiPages(JSON.parse(read('docs/openapi.json')))) write(`api/${name}.md`, text);
+for (const { name, text } of apiPages(JSON.parse(read('docs/openapi.json')))) write(`api/${name}`, text);
 cpSync(path.join(root, 'apps/dashboard/public/favicon.svg'), path.join(staged, 'public/favicon.svg'));
 await build(workspace);
 assertAnchors(path.join(workspace, 'dist'));
