@@ -21,8 +21,17 @@ const codeColours = transformerStyleToClass({ classPrefix: 'c-' });
 const sidebar = [
   { text: 'Start', items: entries(['overview', 'Overview'], ['index', 'All documents']) },
   {
+    text: 'Tutorials',
+    items: entries(
+      ['tutorials/trainer', 'Train: a first run'],
+      ['tutorials/environment-author', 'Write an environment'],
+      ['tutorials/researcher', 'Why the reward moved'],
+      ['tutorials/operator', 'Run the service'],
+    ),
+  },
+  {
     text: 'Environments',
-    items: entries(['environments', 'Write an environment'], ['tasks', 'Tasks'], ['openenv', 'OpenEnv'], ['mcp', 'MCP']),
+    items: entries(['environments', 'Environments'], ['tasks', 'Tasks'], ['openenv', 'OpenEnv'], ['mcp', 'MCP']),
   },
   {
     text: 'Training',
@@ -108,6 +117,7 @@ export default defineConfig({
     search: { provider: 'local' },
     outline: { level: [2, 3] },
     nav: [
+      { text: 'Tutorials', link: '/tutorials/trainer', activeMatch: '^/tutorials/' },
       { text: 'Environments', link: '/environments', activeMatch: '^/(environments|tasks|openenv|mcp)' },
       { text: 'Training', link: '/python' },
       { text: 'Operations', link: '/operations' },
