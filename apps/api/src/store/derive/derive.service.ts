@@ -30,6 +30,7 @@ import {
   markRuns,
   selectDirty,
   selectDueLanes,
+  selectNewestDirty,
   selectRunSettings,
   selectUnsettled,
   type UnsettledRun,
@@ -39,6 +40,7 @@ import { Dictionary } from './dictionary.sql.ts';
 import { failureCauses } from './failure-causes.ts';
 import { narrowRow, rulesOf } from './narrow-row.ts';
 import { markDue, selectArrivals, selectDueRuns, clearDue, withInferenceLock, writeInferred } from './infer.sql.ts';
+import { RunRounds } from './run-rounds.ts';
 import { RollupService } from '../figures/rollup.service.ts';
 import { runAllStages, Quarantine } from '../quarantine.ts';
 import { TranscriptReader } from '../storage/transcript-reader.service.ts';
@@ -80,8 +82,7 @@ export class DeriveService {
   #outdatedAfter: string | null = '0';
   #sealedAfter = 0;
   #inferAfter = 0;
-  /** By lane: the last run of its last batch. */
-  readonly #lastRun = new Map<number, number>();
+  readonly #rounds = new RunRounds();
 
   constructor(
     private readonly database: Database,
@@ -107,15 +108,14 @@ export class DeriveService {
     return selectDueLanes(this.database.pool, lanes, this.quarantine.members('rollout'));
   }
 
-  /**
-   * Derives the next batch of changed rollouts of the lane. The next call continues after the last run of this one, so that a run with many
-   * rollouts does not delay the others. Returns whether there may be more.
-   */
+  /** Derives the next batch of changed rollouts of the lane, one run after another. Returns whether there may be more. */
   async deriveLane(lane: Lane): Promise<boolean> {
-    const after = this.#lastRun.get(lane.number) ?? 0;
-    const heads = await this.#deriveBatch({ lane, after });
-    this.#lastRun.set(lane.number, heads.at(-1)?.run_seq ?? 0);
-    return heads.length > 0 || after > 0;
+    const heads = await this.#rounds.next(lane, {
+      select: (range) => this.#selectBatch({ lane, range }),
+      selectNewest: () => selectNewestDirty(this.database.pool),
+    });
+    await this.#deriveHeads(heads);
+    return heads.length > 0;
   }
 
   /** Whether rows of an older normaliser may exist that `upkeep` has not marked. */
@@ -167,9 +167,10 @@ export class DeriveService {
   async #deriveSome(filter: { runSeq: number } | { seq: string }): Promise<number> {
     let derived = 0;
     for (let batch = 0; batch < SETTLE_BATCHES; batch += 1) {
-      const heads = await this.#deriveBatch(filter);
-      derived += heads.length;
+      const heads = await this.#selectBatch(filter);
       if (heads.length === 0) break;
+      await this.#deriveHeads(heads);
+      derived += heads.length;
     }
     return derived;
   }
@@ -179,23 +180,23 @@ export class DeriveService {
     return retryDatabase(() => markRuns(this.database.pool, [runSeq]), RETRY_MS);
   }
 
-  /** Returns the batch, empty when nothing waits. */
-  async #deriveBatch(filter: DirtyFilter): Promise<readonly DirtyHead[]> {
-    const includesSealed = Date.now() >= this.#sealedAfter;
-    const heads = await selectDirty(this.database.pool, filter, {
+  #selectBatch(filter: DirtyFilter): Promise<DirtyHead[]> {
+    return selectDirty(this.database.pool, filter, {
       limit: BATCH,
       bytes: BATCH_BYTES,
-      sealed: includesSealed,
+      sealed: Date.now() >= this.#sealedAfter,
       without: this.quarantine.members('rollout'),
     });
-    if (heads.length === 0) return [];
+  }
+
+  async #deriveHeads(heads: readonly DirtyHead[]): Promise<void> {
+    if (heads.length === 0) return;
     await bisectBatch(
       heads,
       (part) => this.#deriveAvailable(part),
       ({ seq, id }, error) => this.quarantine.add('rollout', seq, error, id),
       isItemFault,
     );
-    return heads;
   }
 
   /** Skips sealed rollouts while the object store is unavailable. */

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { JsonObject, ProvenanceField, UnscoredFailure } from '@palestra/protocol';
 import { provenanceShift, type RawRollout } from '@palestra/rollouts';
+import type { RunRange } from './run-rounds.ts';
 
 /** A rollout that changed since its narrow row was written. Times in milliseconds since the epoch. */
 export interface DirtyHead {
@@ -33,8 +34,7 @@ export interface Lane {
   of: number;
 }
 
-/** `after`: only runs after this one. */
-export type DirtyFilter = { lane: Lane; after: number } | { runSeq: number } | { seq: string };
+export type DirtyFilter = { lane: Lane; range: RunRange } | { runSeq: number } | { seq: string };
 
 /** Memory that a message takes beside its text, bytes. */
 const MESSAGE_BYTES = 256;
@@ -57,8 +57,8 @@ WHERE h.upto <= $4 OR h.n = 1 ORDER BY h.run_seq, h.seq`;
 
 function dirtyQuery(filter: DirtyFilter): { name: string; text: string; values: unknown[] } {
   if ('lane' in filter) {
-    const text = dirtyWhere('run_seq > $5 AND seq % $6 = $7');
-    return { name: 'rollouts-dirty-lane', text, values: [filter.after, filter.lane.of, filter.lane.number] };
+    const text = dirtyWhere('run_seq > $5 AND run_seq <= $6 AND seq % $7 = $8');
+    return { name: 'rollouts-dirty-lane', text, values: [filter.range.after, filter.range.until, filter.lane.of, filter.lane.number] };
   }
   if ('runSeq' in filter) return { name: 'rollouts-dirty-run', text: dirtyWhere('run_seq = $5'), values: [filter.runSeq] };
   return { name: 'rollouts-dirty-one', text: dirtyWhere('seq = $5'), values: [filter.seq] };
@@ -73,6 +73,16 @@ export async function selectDirty(
   const { name, text, values } = dirtyQuery(filter);
   const { rows } = await pool.query<DirtyHead>({ name, text, values: [limit, sealed, without, bytes, ...values] });
   return rows;
+}
+
+/** The newest run with changed rollouts; 0 = none. Plan: one probe of rollout_heads_dirty_idx (partial), backwards. */
+export async function selectNewestDirty(pool: pg.Pool): Promise<number> {
+  const { rows } = await pool.query<{ run_seq: number }>({
+    name: 'rollouts-dirty-newest',
+    text: 'SELECT run_seq FROM rollout_heads WHERE dirty AND run_seq IS NOT NULL ORDER BY run_seq DESC LIMIT 1',
+    values: [],
+  });
+  return rows[0]?.run_seq ?? 0;
 }
 
 /**

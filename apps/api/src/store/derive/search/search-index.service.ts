@@ -10,6 +10,7 @@ import { Quarantine } from '../../quarantine.ts';
 import { messageOf, TranscriptObjects } from '../../storage/transcript-objects.service.ts';
 import { selectPointers, type TranscriptPointer } from '../../storage/transcript.sql.ts';
 import type { Lane } from '../derive.sql.ts';
+import { RunRounds } from '../run-rounds.ts';
 import { collectBlocks, markFullBlocks, selectMarkedBlocks } from './search-blocks.sql.ts';
 import {
   finishIndexing,
@@ -22,7 +23,7 @@ import {
   type SearchedMessage,
   selectDueSearchLanes,
   selectLate,
-  selectNewestWaiting,
+  selectNewestUnsearched,
   selectUnsearched,
   type UnsearchedHead,
 } from './search-index.sql.ts';
@@ -51,11 +52,7 @@ export class SearchIndex {
   readonly #open = new Map<number, Batch>();
   /** Lanes whose last statement was one of an open batch. */
   readonly #continued = new Set<number>();
-  /**
-   * By lane: the last run of its last batch, and the newest run of its round. A batch continues after the one before, so that a large run does
-   * not delay the others; a round ends, so that new runs do not delay older ones.
-   */
-  readonly #rounds = new Map<number, { after: number; until: number }>();
+  readonly #rounds = new RunRounds();
 
   constructor(
     private readonly database: Database,
@@ -119,18 +116,12 @@ export class SearchIndex {
     return { heads: await this.#nextHeads(lane, this.quarantine.members('search')), from: null };
   }
 
-  async #nextHeads(lane: Lane, without: readonly string[]): Promise<UnsearchedHead[]> {
+  #nextHeads(lane: Lane, without: readonly string[]): Promise<UnsearchedHead[]> {
     const { pool } = this.database;
-    const select = (after: number, until: number) => selectUnsearched(pool, BATCH, STATEMENT_BYTES, { ...lane, after, until }, without);
-    let { after, until } = this.#rounds.get(lane.number) ?? { after: 0, until: 0 };
-    let heads = after < until ? await select(after, until) : [];
-    if (heads.length === 0) {
-      until = await selectNewestWaiting(pool);
-      heads = await select(0, until);
-    }
-    after = Math.max(0, ...heads.map(({ run_seq }) => run_seq));
-    this.#rounds.set(lane.number, { after, until });
-    return heads;
+    return this.#rounds.next(lane, {
+      select: (range) => selectUnsearched(pool, BATCH, STATEMENT_BYTES, { ...lane, ...range }, without),
+      selectNewest: () => selectNewestUnsearched(pool),
+    });
   }
 
   /** The rest of a second batch that is too large is selected again later. What is indexed is not indexed again. */

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { MARK_BLOCKS_OF_GONE } from '../../search-marks.sql.ts';
 import type { Lane } from '../derive.sql.ts';
+import type { RunRange } from '../run-rounds.ts';
 import { markFullBlocks } from './search-blocks.sql.ts';
 
 /** What a message costs besides its text. */
@@ -125,7 +126,7 @@ export interface IndexPosition {
 }
 
 /** The newest run with rollouts to index; 0 = none. Plan: one probe of rollout_heads_unsearched_idx (partial), backwards. */
-export async function selectNewestWaiting(pool: pg.Pool): Promise<number> {
+export async function selectNewestUnsearched(pool: pg.Pool): Promise<number> {
   const { rows } = await pool.query<{ run_seq: number }>({
     name: 'rollouts-search-newest',
     text: 'SELECT run_seq FROM rollout_heads WHERE unsearched AND run_seq IS NOT NULL ORDER BY run_seq DESC LIMIT 1',
@@ -165,7 +166,7 @@ export async function selectUnsearched(
   pool: pg.Pool,
   limit: number,
   bytes: number,
-  lane: Lane & { after: number; until: number },
+  lane: Lane & RunRange,
   without: readonly string[],
 ): Promise<UnsearchedHead[]> {
   const { rows } = await pool.query<UnsearchedHead>({
