@@ -264,6 +264,102 @@ def test_refused_events_are_kept_with_the_reason(service: Service, tmp_path: Pat
     assert (kept["detail"], kept["event"]["content"]) == ("no ones", "message 1")
 
 
+def reject_all(service: Service) -> None:
+    service.faults = [lambda events: (200, {"rejected": [{"position": at, "detail": "odd"} for at in range(len(events))]})] * 100
+
+
+def test_files_of_the_spool_are_of_this_user_alone(service: Service, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        (tmp_path / "spool").mkdir(0o755)
+        (tmp_path / "spool/rejected.jsonl").touch(0o644)
+        reject_all(service)
+        records = recorder(service.url, tmp_path)
+        fill(records.rollout(environment="a/b"))
+        assert records.flush(20).rejected == 4
+        new = recorder(DEAD, tmp_path / "new")
+        fill(new.rollout(environment="a/b"))
+        new.close(0.05)
+    finally:
+        os.umask(before)
+    modes = {file.name.split(".")[-1]: file.stat().st_mode & 0o777 for file in (tmp_path / "spool").iterdir()}
+    assert modes == {"jsonl": 0o600, "spool": 0o600}
+    assert (tmp_path / "new/spool").stat().st_mode & 0o777 == 0o700
+    records.close()
+
+
+@pytest.mark.parametrize("obstacle", ["full", "link", "hard link", "pipe"])
+def test_a_rejected_event_waits_until_it_can_be_kept(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, obstacle: str
+) -> None:
+    (tmp_path / "spool").mkdir(0o700)
+    rejected, victim = tmp_path / "spool/rejected.jsonl", tmp_path / "victim"
+    victim.write_text("mine")
+    if obstacle == "full":
+        monkeypatch.setattr(upload, "MAX_REJECTED_BYTES", 10)
+    elif obstacle == "link":
+        rejected.symlink_to(victim)
+    elif obstacle == "hard link":
+        rejected.hardlink_to(victim)
+    else:
+        os.mkfifo(rejected)
+    reject_all(service)
+    records = recorder(service.url, tmp_path)
+    fill(records.rollout(environment="a/b"), 1)
+    while (report := records.flush(0.01)).error is None:
+        pass
+    assert (report.error.code, report.rejected, report.spilled) == ("rejected_not_kept", 0, 2)
+    assert "rejected.jsonl" in str(report) and "move it elsewhere" in str(report)
+    # Nor does the next process lose it.
+    assert records.close(0.01).spilled == 2
+    assert victim.read_text() == "mine"
+    rejected.unlink(missing_ok=True)
+    monkeypatch.undo()
+    reject_all(service)
+    report = recorder(service.url, tmp_path).close(20)
+    assert (report.rejected, report.spilled) == (2, 0)
+    assert [json.loads(line)["detail"] for line in rejected.read_text().splitlines()] == ["odd", "odd"]
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "of another user"])
+def test_only_files_of_this_user_are_adopted(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    records = recorder(DEAD, tmp_path)
+    fill(records.rollout(environment="a/b"), 1)
+    records.close(0.05)
+    (file,) = spooled(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    if kind == "link":
+        file.rename(elsewhere)
+        file.symlink_to(elsewhere)
+    elif kind == "hard link":
+        elsewhere.hardlink_to(file)
+    elif kind == "pipe":
+        file.unlink()
+        os.mkfifo(file)
+    else:
+        owner = os.geteuid()
+        monkeypatch.setattr(spool, "prepare_directory", lambda directory: None)
+        monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    assert Segment.adopt(file) is None
+    assert "events of an ended process are not uploaded" in caplog.text and str(file) in caplog.text
+    assert recorder(service.url, tmp_path).close(0.2).recorded == 0
+    assert file.lstat()
+
+
+def test_a_directory_of_others_is_no_spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool").chmod(0o775)
+    with pytest.raises(OSError, match="chmod 700"):
+        recorder(DEAD, tmp_path)
+    (tmp_path / "spool").chmod(0o700)
+    owner = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    with pytest.raises(OSError, match=f"belongs to user {owner}"):
+        recorder(DEAD, tmp_path)
+
+
 def test_a_receipt_that_rejects_one_event(service: Service, tmp_path: Path) -> None:
     odd: list[Any] = ["a text", {"rejected": [{}]}, {"rejected": 7}]
     service.faults = [lambda _events, body=body: (200, body) for body in odd]

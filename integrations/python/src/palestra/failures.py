@@ -17,6 +17,7 @@ ADVICE = {
     "limit": "Close sessions that are no longer needed or ask the operator for a higher limit, then send the request again.",
     "key": "Create another API key under /keys of the service and pass it to the client.",
     "permission": "Use an API key with the scope and the role that this request needs.",
+    "rejected": "Read rejected.jsonl of the spool and move it elsewhere. The events that the service rejected wait in the spool until then.",
     "storage": "Delete stored files, or ask the operator for a higher quota.",
     "environment_name": "The environment was renamed, deleted or made private, or never existed. Choose one that the service lists.",
     "session": "Open another session for the task, and leave this episode out of the figures.",
@@ -35,7 +36,7 @@ class Failure(Exception):
 
     Attributes:
         code: code of docs/errors.md, reason of a refused call, or one of `unreachable`, `tool_failed`, `session_ended`, `http_<status>`,
-            `episode_timeout`, `call_timeout`, `chat_timeout`, `chat_failed`, `spool_full`.
+            `episode_timeout`, `call_timeout`, `chat_timeout`, `chat_failed`, `spool_full`, `rejected_not_kept`.
         detail: what happened.
         advice: what to do about it.
         status: HTTP status, or None.

@@ -50,7 +50,7 @@ class TokenSidecar:
             os.write(self._fd, line)
 
     def _open(self) -> None:
-        self._directory.mkdir(parents=True, exist_ok=True)
+        self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self._directory / f"tokens-{uuid.uuid4().hex}.jsonl"
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
         self._pid = os.getpid()

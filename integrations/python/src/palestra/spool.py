@@ -8,7 +8,9 @@ locks it. Events have ids, so that a repeated upload of a file stores nothing tw
 from __future__ import annotations
 
 import errno
+import logging
 import os
+import stat
 import uuid
 import zlib
 from collections.abc import Iterator
@@ -19,7 +21,12 @@ try:
 except ImportError:  # Not a POSIX system, where `Uploader` refuses to start.
     pass
 
+logger = logging.getLogger("palestra")
+
 SUFFIX = ".spool"
+REJECTED = "rejected.jsonl"
+# Never through a link, and not blocked by a pipe, that another user put in the place of a file. 0 on other systems than POSIX.
+_OPEN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _READ_BYTES = 1 << 16
 
 
@@ -38,11 +45,11 @@ class Segment:
 
     @classmethod
     def create(cls, directory: Path, owner: str) -> Segment:
-        """A new empty file. Raises OSError if the directory cannot be written."""
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        """A new empty file. Raises OSError if the directory cannot be written, or is not of this user alone."""
+        prepare_directory(directory)
         path = directory / f"{owner}-{uuid.uuid4().hex}{SUFFIX}"
         hidden = path.with_suffix(".new")
-        fd = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        fd = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | _OPEN, 0o600)
         _lock(fd)
         # Only now can another process find it.
         hidden.rename(path)
@@ -50,10 +57,13 @@ class Segment:
 
     @classmethod
     def adopt(cls, path: Path) -> Segment | None:
-        """The file of a process that is gone; None if its process lives, or another one adopted it."""
+        """The file of a process that is gone; None if its process lives, another one adopted it, or it is not a file of this user."""
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        except OSError:
+            fd = _open_own(path, os.O_RDWR | os.O_APPEND)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            logger.warning("palestra: events of an ended process are not uploaded: %s", error)
             return None
         if not _lock(fd) or os.fstat(fd).st_nlink == 0:
             os.close(fd)
@@ -129,8 +139,11 @@ class Segment:
 
 
 def orphans(directory: Path, owner: str | None) -> list[Segment]:
-    """Adopts the files of ended processes, of one owner or of all, oldest first. Empty ones are deleted."""
-    paths = directory.glob(f"{owner or '*'}-*{SUFFIX}") if directory.is_dir() else iter(())
+    """Adopts the files of ended processes, of one owner or of all, oldest first. Empty ones are deleted. Raises OSError as `Segment.create` does."""
+    if not directory.is_dir():
+        return []
+    prepare_directory(directory)
+    paths = directory.glob(f"{owner or '*'}-*{SUFFIX}")
     adopted: list[Segment] = []
     for segment in map(Segment.adopt, sorted(paths, key=_age)):
         if segment is not None and segment.drained:
@@ -140,9 +153,49 @@ def orphans(directory: Path, owner: str | None) -> list[Segment]:
     return adopted
 
 
+def prepare_directory(directory: Path) -> None:
+    """Creates it for this user alone. Raises OSError if it belongs to another user, or others can write in it."""
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    state = directory.stat()
+    if state.st_uid != os.geteuid():
+        raise PermissionError(
+            errno.EPERM, f"It belongs to user {state.st_uid}, not to {os.geteuid()}; pass a spool_dir of this user", str(directory)
+        )
+    if state.st_mode & 0o022:
+        raise PermissionError(errno.EPERM, "Other users can write in it; allow it to this user alone with `chmod 700`", str(directory))
+
+
+def append_rejected(directory: Path, line: bytes, max_bytes: int) -> None:
+    """Adds a line to the rejected events. Raises OSError if it is not completely in the file; then nothing of it is."""
+    fd = _open_own(directory / REJECTED, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        # Files of earlier versions could be read by others.
+        os.fchmod(fd, 0o600)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        size = os.fstat(fd).st_size
+        if size + len(line) > max_bytes:
+            raise OSError(errno.EFBIG, f"It would become larger than {max_bytes} bytes", str(directory / REJECTED))
+        written = os.write(fd, line)
+        if written < len(line):
+            os.ftruncate(fd, size)
+            raise OSError(errno.ENOSPC, f"Only {written} of {len(line)} bytes were written", str(directory / REJECTED))
+    finally:
+        os.close(fd)
+
+
+def _open_own(path: Path, flags: int) -> int:
+    """Opens a regular file of this user. Raises OSError for another one, also for a link."""
+    fd = os.open(path, flags | _OPEN, 0o600)
+    state = os.fstat(fd)
+    if stat.S_ISREG(state.st_mode) and state.st_uid == os.geteuid() and state.st_nlink <= 1:
+        return fd
+    os.close(fd)
+    raise PermissionError(errno.EPERM, f"It is not a file of user {os.geteuid()} alone", str(path))
+
+
 def _age(path: Path) -> float:
     try:
-        return path.stat().st_mtime
+        return path.lstat().st_mtime
     except OSError:
         return 0.0
 

@@ -197,9 +197,8 @@ def _failure_of_event(data: str) -> Failure:
     if code is None:
         return tool_failed(detail)
     failure_class, _, advice = classify(status, code)
-    told_class = told.get("failure_class")
-    kind = CLASSES.get(told_class) if isinstance(told_class, str) else None
-    return (kind or CLASSES[failure_class])(code, detail, advice or ADVICE["other"], status=status)
+    kinds = {str(name): kind for name, kind in CLASSES.items()}
+    return kinds.get(str(told.get("failure_class")), CLASSES[failure_class])(code, detail, advice or ADVICE["other"], status=status)
 
 
 def _describe(error: Exception, deadline_s: float) -> str:

@@ -23,7 +23,7 @@ import httpx
 
 from palestra.failures import ADVICE, Failure, InfrastructureFailure, http_failure, unreachable
 from palestra.settings import Settings
-from palestra.spool import Segment, orphans
+from palestra.spool import REJECTED, Segment, append_rejected, orphans
 from palestra.transport import CONNECT_TIMEOUT_S, USER_AGENT, retry_after_of
 
 logger = logging.getLogger("palestra")
@@ -37,6 +37,7 @@ REQUEST_S = 60.0
 # A file that reached this size is followed by another one, and deleted when the service has its events.
 SEGMENT_BYTES = 64_000_000
 MAX_SPOOL_BYTES = 10_000_000_000
+MAX_REJECTED_BYTES = 1_000_000_000
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 15.0
 # The request itself is wrong: a repeat is refused again.
 _REFUSALS = frozenset({400, 413, 422})
@@ -75,7 +76,7 @@ class UploadReport:
     def __str__(self) -> str:
         text = f"{self.stored} of {self.recorded} events are stored"
         if self.rejected:
-            text += f"; the service rejected {self.rejected} (see {self.directory}/rejected.jsonl)"
+            text += f"; the service rejected {self.rejected} (see {self.directory}/{REJECTED})"
         if self.refused:
             text += f"; {self.refused} were not recorded, because the spool could not take them"
         if self.spilled:
@@ -296,8 +297,7 @@ class Uploader:
         attempt = 0
         while events:
             try:
-                self._read_receipt(events, self._post(http, events))
-                return True
+                return self._read_receipt(events, self._post(http, events))
             except Failure as failure:
                 if failure.status in _REFUSALS:
                     return self._send_apart(http, events, failure)
@@ -309,8 +309,7 @@ class Uploader:
     def _send_apart(self, http: httpx.Client, events: list[bytes], failure: Failure) -> bool:
         """Finds the events that are refused by halving the batch."""
         if len(events) == 1:
-            self._reject(events[0], failure.detail)
-            return True
+            return self._reject(events[0], failure.detail)
         middle = len(events) // 2
         return self._send(http, events[:middle]) and self._send(http, events[middle:])
 
@@ -323,27 +322,37 @@ class Uploader:
             raise unreachable(f"/v1/rollouts: {str(error) or type(error).__name__}") from error
         raise http_failure(response.status_code, response.text, retry_after_s=retry_after_of(response.headers))
 
-    def _read_receipt(self, events: list[bytes], receipt: Any) -> None:
+    def _read_receipt(self, events: list[bytes], receipt: Any) -> bool:
         try:
             rejected = {int(one["position"]): str(one["detail"]) for one in receipt.get("rejected", [])}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise unreachable("/v1/rollouts: the response is no receipt") from error
         refused = {position: detail for position, detail in rejected.items() if 0 <= position < len(events)}
-        for position, detail in refused.items():
-            self._reject(events[position], detail)
+        if not all(self._reject(events[position], detail) for position, detail in refused.items()):
+            return False
         with self._changed:
             self._stored += len(events) - len(refused)
+        return True
 
-    def _reject(self, event: bytes, detail: str) -> None:
+    def _reject(self, event: bytes, detail: str) -> bool:
+        """Keeps an event that the service refused. It waits in the spool while the file of such events cannot take it. False if the uploader
+        was closed meanwhile.
+        """
         logger.warning("palestra: the service rejected an event: %s", detail)
         line = json.dumps({"detail": detail, "event": json.loads(event)}).encode() + b"\n"
+        attempt = 0
+        while True:
+            try:
+                append_rejected(self.directory, line, MAX_REJECTED_BYTES)
+                break
+            except OSError as error:
+                failure = InfrastructureFailure("rejected_not_kept", str(error), ADVICE["rejected"])
+                if not self._pause(failure, _wait_before(attempt, failure)):
+                    return False
+                attempt += 1
         with self._changed:
             self._rejected += 1
-            try:
-                with (self.directory / "rejected.jsonl").open("ab") as file:
-                    file.write(line)
-            except OSError as error:
-                logger.error("palestra: the rejected event was not kept: %s", error)
+        return True
 
     def _pause(self, failure: Failure, wait_s: float) -> bool:
         """Waits before a repeat. False if the uploader was closed meanwhile."""
