@@ -10,7 +10,7 @@ export { groupKeyOf, taskOfVariant } from './fill-rules/group-key.ts';
 export { taskKeyOf } from './fill-rules/task-key.ts';
 export { canonicalArgsHash } from './json/canonical-json.ts';
 export { cutText, parseTolerant, type TolerantJson } from './json/tolerant-json.ts';
-export { isFalseZero } from './ledger/false-zero.ts';
+export { isInterruptedScore } from './ledger/interrupted-score.ts';
 export type { LedgerCall, LedgerDifference, UploadedCall } from './ledger/ledger-alignment.ts';
 export { type ClaimedRollout, type LedgerMatch, type LedgerSession, matchLedger } from './ledger/ledger-match.ts';
 export { type CallMessage, uploadedCalls } from './ledger/uploaded-calls.ts';

@@ -311,7 +311,7 @@ test('a recording is verified, and its session stays available to the upload of 
   expect(await verdictOf(uploaded)).toMatchObject({ verified: 'verified', session: sid });
 });
 
-describe('a reward of 0 after the environment was lost', () => {
+describe('a reward after the environment was lost', () => {
   const score = (reward: number): Call => ['score', { reward }];
   async function lost(before: Call[], last: Call): Promise<string> {
     const session = await client.session({ environment: `${server.orgName}/observed`, split: 'train', index: 0 });
@@ -360,7 +360,47 @@ describe('a reward of 0 after the environment was lost', () => {
     await expect.poll(figures).toMatchObject([{ figures: { infrastructure: 1, timed: 2, scored: 0 } }]);
   });
 
-  test('stays if the upload reports a reward, or the episode had ended', async () => {
+  test('is a partial sum: it is in no mean, pass@k, group or export', async () => {
+    const group = { group_id: 'g', n_samples: 2 };
+    const whole: Call[] = [['score', { reward: 1, finished: true }, 1, true]];
+    const played = await play(0, whole, place().environment);
+    await upload('interrupted', 0, whole, { ...place(), metadata: { session_id: played, ...group } });
+    const sid = await lost([score(0.5)], score(0.25));
+    const calls: Call[] = [
+      ['score', { reward: 0.5 }, 0.5],
+      ['score', { reward: 0.25 }, 0],
+    ];
+    const id = await upload('interrupted', 0, calls, { ...place(), metadata: { session_id: sid, ...group } });
+    const found = await eventually(async () => {
+      const now = await rollout(id);
+      return now.failure_class === null ? null : now;
+    });
+    expect(found).toMatchObject({ reward: null, partial_reward: 0.5, reward_reported: 0.5, stop: 'infra_error' });
+    expect(found.rules.telemetry).toMatch(/; its last call was lost, so that its rewards are no score$/);
+
+    const get = async (path: string) => (await server.request('GET', path)).body;
+    const run = async () => (await get('/v1/runs?name=interrupted')).runs[0];
+    await expect.poll(run).toMatchObject({ num_rollouts: 2, num_scored: 1, num_errors: 1, avg_rollout_reward: 1 });
+    const { kpis } = await get('/v1/runs/interrupted/summary');
+    const value = (key: string) => kpis.find((one: any) => one.key === key)?.value;
+    expect([value('reward_mean'), value('pass@1')]).toEqual([1, 1]);
+    const { groups } = await get('/v1/runs/interrupted/groups');
+    expect(groups).toMatchObject([{ received: 2, scored: 1, errors: 1, successes: 1, mean: 1 }]);
+
+    const { body: started } = await server.request('POST', '/v1/exports', { body: { run: 'interrupted', format: 'jsonl' } });
+    const view = await eventually(async () => {
+      const now = await get(`/v1/exports/${started.id}`);
+      return now.state === 'complete' ? now : null;
+    });
+    const file = view.files.find(({ name }: any) => name.startsWith('data/'));
+    const rows = (await (await fetch(file.url)).text())
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line));
+    expect(rows.find((row) => row.id === id)).toMatchObject({ reward: null, advantage: null, partial_reward: 0.5 });
+  });
+
+  test('stays if the upload reports a reward that the session did not give, or the episode had ended', async () => {
     const sid = await lost([score(0)], score(0.5));
     const id = await upload('claimed', 0, claims(0, 0.5), { ...place(), metadata: { session_id: sid } });
     expect(await verdictOf(id)).toMatchObject({ verified: 'partial', reward: 0.5, failure_class: null });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { canonicalArgsHash } from '../json/canonical-json.ts';
-import { isFalseZero } from './false-zero.ts';
+import { isInterruptedScore } from './interrupted-score.ts';
 import type { LedgerCall } from './ledger-alignment.ts';
 import { type CallMessage, uploadedCalls } from './uploaded-calls.ts';
 
@@ -34,20 +34,31 @@ describe('uploadedCalls', () => {
   });
 });
 
-describe('isFalseZero', () => {
-  const call = (failureClass: string, finished = false): LedgerCall => {
-    return { seq: 1, tool: 'look', argsHash: '', reward: null, finished, durationMs: 1, failureClass };
+describe('isInterruptedScore', () => {
+  const call = (failureClass: string, { finished = false, reward = null as number | null } = {}): LedgerCall => {
+    return { seq: 1, tool: 'look', argsHash: '', reward, finished, durationMs: 1, failureClass };
   };
+  const lost = call('infrastructure');
+  const half = call('ok', { reward: 0.5 });
   it.each([
-    ['the last call was lost', null, [0, null], [call('ok'), call('infrastructure')], true],
-    ['nothing was claimed at all', null, [], [call('infrastructure')], true],
+    ['the last call was lost', null, [0, null], [call('ok'), lost], true],
+    ['nothing was claimed at all', null, [], [lost], true],
     ['the tool raised', 0, [0], [call('environment')], false],
-    ['an earlier call was lost', 0, [0], [call('infrastructure'), call('ok')], false],
-    ['the episode had ended', 0, [0], [call('ok', true), call('infrastructure')], false],
-    ['a total is claimed', 0.5, [0], [call('infrastructure')], false],
-    ['a call is claimed to have scored', 0, [0, -1], [call('infrastructure')], false],
+    ['an earlier call was lost', 0, [0], [lost, call('ok')], false],
+    ['the episode had ended', 0, [0], [call('ok', { finished: true }), lost], false],
+    ['a total is claimed that the session did not give', 0.5, [0], [lost], false],
+    ['a call is claimed to have scored', 0, [0, -1], [call('ok'), lost], false],
     ['the session has no calls', 0, [], [], false],
-  ] as const)('when %s', (_case, reported, ofCalls, calls, answer) => {
-    expect(isFalseZero({ reported, ofCalls }, calls)).toBe(answer);
+    ['the rewards are those that it got before', 0.5, [0.5, 0], [half, lost], true],
+    ['they are in single precision', Math.fround(0.1), [Math.fround(0.1)], [call('ok', { reward: 0.1 }), lost], true],
+    ['the total is that of the session alone', 1, [0.5], [half, half, lost], true],
+    ['the total is that of the upload alone', 0.5, [0.5], [half, half, lost], true],
+    ['no reward of the session is claimed', 0, [0, 0], [half, lost], true],
+    ['the total is more than it got', 0.75, [0.5, 0], [half, lost], false],
+    ['the lost call is claimed to have scored', null, [0.5, 0.5], [half, lost], false],
+    ['the tool raised after a reward', 0.5, [0.5], [half, call('environment')], false],
+  ] as const)('when %s', (_case, reported, rewards, calls, answer) => {
+    const claimed = rewards.map((reward, at) => ({ reward, recorded: calls[at]?.reward ?? null }));
+    expect(isInterruptedScore({ reported, calls: claimed }, calls)).toBe(answer);
   });
 });

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { type JsonObject, PROVENANCES, VERIFICATIONS } from '@palestra/protocol';
 import {
   type CallMessage,
-  isFalseZero,
+  isInterruptedScore,
   type LedgerDifference,
   type LedgerMatch,
   provenanceShift,
@@ -67,8 +67,9 @@ const MASK = 3 << SHIFT;
 const NAMED = PROVENANCES.indexOf('reported') << SHIFT;
 /** Differences that a rule lists. */
 const MAX_DIFFERENCES = 5;
-/** End of the rule for a failure that was found here, so that a later check can remove it. */
+/** Ends of the rule for a failure that was found here, so that a later check can remove it. */
 const FALSE_ZERO = '; its last call was lost, so that its 0 is no score';
+const PARTIAL_SUM = '; its last call was lost, so that its rewards are no score';
 
 /**
  * Compares rollouts with the session ledger (docs/reference/metrics.md#ledger-match, docs/adr/0016): whether the environment executed the
@@ -229,12 +230,9 @@ function verifiedRollout(
   sessions: readonly CandidateSession[],
 ): VerifiedRollout {
   const session = sessions.find(({ sid }) => sid === match.sid);
-  const isFalse =
-    session !== undefined &&
-    isFalseZero({ reported: rollout.reward_reported, ofCalls: claim.calls.map(({ reward }) => reward) }, session.calls);
   // A failure that was known before stays.
-  const before = rollout.rule?.endsWith(FALSE_ZERO) ? null : rollout.failure_class;
-  const marked = isFalse && before === null;
+  const before = [FALSE_ZERO, PARTIAL_SUM].some((end) => rollout.rule?.endsWith(end)) ? null : rollout.failure_class;
+  const interruption = before === null && session !== undefined ? interruptionOf(rollout, claim, match, session) : '';
   const tools = new Map(claim.calls.map(({ index, tool }) => [index, tool]));
   const durations = match.calls.flatMap(({ durationMs }) => durationMs ?? []);
   const again = againAfter(rollout, match, sessions);
@@ -246,8 +244,8 @@ function verifiedRollout(
     sid: match.sid ?? claim.sessionId,
     latency_ms: durations.length > 0 ? durations.reduce((sum, ms) => sum + ms, 0) : null,
     telemetry: claim.sessionId === null ? PROVENANCES.indexOf(match.provenance) << SHIFT : NAMED,
-    rule: marked ? `${ruleOf(claim, match, session)}${FALSE_ZERO}` : ruleOf(claim, match, session),
-    failure_class: marked ? 'infrastructure' : before,
+    rule: interruption ? `${ruleOf(claim, match, session)}${interruption}` : ruleOf(claim, match, session),
+    failure_class: interruption ? 'infrastructure' : before,
     ledger_task: match.task === 'ambiguous' ? { ambiguous: true } : match.task,
     again_s: again,
     calls: match.calls.map(({ index, ledgerSeq, durationMs, failureClass }) => ({
@@ -258,6 +256,15 @@ function verifiedRollout(
       failure_class: failureClass === 'ok' ? null : failureClass,
     })),
   };
+}
+
+/** The end of the rule if the rewards of the upload are no score, else empty. */
+function interruptionOf({ reward_reported }: UnverifiedRollout, claim: Claim, match: LedgerMatch, { calls }: CandidateSession): string {
+  const recorded = new Map(calls.map(({ seq, reward }) => [seq, reward]));
+  const sameCall = new Map(match.calls.map(({ index, ledgerSeq }) => [index, recorded.get(ledgerSeq) ?? null]));
+  const claimed = claim.calls.map(({ index, reward }) => ({ reward, recorded: sameCall.get(index) ?? null }));
+  if (!isInterruptedScore({ reported: reward_reported, calls: claimed }, calls)) return '';
+  return reward_reported || claimed.some(({ reward }) => reward) ? PARTIAL_SUM : FALSE_ZERO;
 }
 
 /** Seconds until the next check, because an open session may still get missing calls; null = none. */
