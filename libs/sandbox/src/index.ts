@@ -1,6 +1,6 @@
 export { type Isolation, isolation, requireSandbox } from './process/isolation.ts';
-export { PythonConsole } from './python/console.ts';
+export { type ConsoleResult, PythonConsole } from './python/console.ts';
 export { LIMITS, type ProgramResult } from './python/interpreter.ts';
-export { PROGRAM_LIMITS, ProgramGuard } from './python/program-guard.ts';
+export { PROGRAM_LIMITS, type ProgramLimits } from './python/program-guard.ts';
 export { pythonTool, type PythonToolOptions } from './python-tool.ts';
 export { runPython, type RunPythonOptions, type RunPythonResult } from './run-python.ts';

@@ -1,6 +1,7 @@
 import { isolation, requireSandbox } from './process/isolation.ts';
 import { PythonConsole } from './python/console.ts';
-import { PROGRAM_LIMITS, ProgramGuard } from './python/program-guard.ts';
+import { pool } from './python/pool.ts';
+import { PROGRAM_LIMITS } from './python/program-guard.ts';
 
 export interface RunPythonOptions {
   /** Texts of files by path, relative to the working directory of the program. */
@@ -11,7 +12,7 @@ export interface RunPythonOptions {
   timeoutMs?: number;
   /** Memory that the program may use in addition to the interpreter. Default and maximum: 480. Above 256 Python itself raises MemoryError. */
   memoryMb?: number;
-  /** Ends the program. */
+  /** Ends the program. Programs that wait take turns by their signals, so that one session with many programs does not delay others. */
   signal?: AbortSignal;
 }
 
@@ -28,13 +29,17 @@ const MEBIBYTE = 1 << 20;
 /** Resident memory of an interpreter that runs no program. */
 const INTERPRETER_BYTES = 160 * MEBIBYTE;
 const MOST = { timeoutMs: 60_000, memoryMb: PROGRAM_LIMITS.memoryBytes / MEBIBYTE - 160, characters: 8_000_000 };
+/** How long a program waits for its turn, which does not count for its time. */
+const PATIENCE_MS = 600_000;
+/** Programs without a signal wait as those of one session. */
+const WITHOUT_SIGNAL = new AbortController().signal;
 /** Wall time for a given processor time, as in `PROGRAM_LIMITS`. */
 const WALL_FACTOR = PROGRAM_LIMITS.wallMs / PROGRAM_LIMITS.cpuMs;
 
 /**
  * Runs a Python program in a fresh isolated interpreter (docs/adr/0024-programs-run-in-sandboxed-processes.md): standard library only, no
  * network, no files of this machine. Every end of the program is a result. Rejects with `isolation_required` if programs cannot be isolated
- * here, and with a RangeError for options out of range.
+ * here, with a RangeError for options out of range, and with an error if the machine has no memory for it beside the other programs.
  */
 export async function runPython(code: string, options: RunPythonOptions = {}): Promise<RunPythonResult> {
   const { files = {}, stdin = '', timeoutMs = PROGRAM_LIMITS.cpuMs, memoryMb = MOST.memoryMb, signal } = options;
@@ -43,22 +48,26 @@ export async function runPython(code: string, options: RunPythonOptions = {}): P
   const input = JSON.stringify([files, stdin]);
   within('The length of code, files and stdin', code.length + input.length, 0, MOST.characters);
   requireSandbox(await isolation());
-  const guard = new ProgramGuard({
+  const limits = {
     cpuMs: timeoutMs,
     wallMs: timeoutMs * WALL_FACTOR,
     memoryBytes: INTERPRETER_BYTES + memoryMb * MEBIBYTE,
-  });
+  };
+  const owner = signal ?? WITHOUT_SIGNAL;
+  const leave = await pool.singles.take(AbortSignal.any([owner, AbortSignal.timeout(PATIENCE_MS)]), owner);
   const ended = new AbortController();
-  const python = new PythonConsole(signal ? AbortSignal.any([signal, ended.signal]) : ended.signal, new ProgramGuard());
+  const python = new PythonConsole(AbortSignal.any([owner, ended.signal]));
   try {
     const prepared = await python.run(prepare(input));
     if (prepared.exitCode !== 0)
       throw new Error(`The files of the program could not be written: ${prepared.stderr.trim().split('\n').at(-1)}`);
-    const { stdout, stderr, exitCode } = await python.run(code, guard);
+    const { stdout, stderr, exitCode, isInterrupted } = await python.run(code, limits);
+    if (isInterrupted) throw new Error('All programs of this machine together took too much memory. Run the program again.');
     return { stdout, stderr, exitCode };
   } finally {
     ended.abort();
     await python.close();
+    leave();
   }
 }
 

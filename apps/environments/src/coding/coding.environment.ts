@@ -1,5 +1,5 @@
 import { defineEnvironment, tool } from '@palestra/environment-kit';
-import { isolation, PROGRAM_LIMITS, ProgramGuard, type ProgramResult, PythonConsole, requireSandbox } from '@palestra/sandbox';
+import { isolation, type ProgramResult, PythonConsole, requireSandbox } from '@palestra/sandbox';
 import { z } from 'zod';
 import { readme } from './card.ts';
 import { grade, TEST_LIMITS, type Verdict } from './grader.ts';
@@ -12,7 +12,6 @@ const TURNS = 10;
 const PARTIAL_REWARD = 0.5;
 
 const code = z.string().max(LONGEST_PROGRAM_CHARACTERS);
-const [runGuard, testGuard] = [new ProgramGuard(PROGRAM_LIMITS), new ProgramGuard(TEST_LIMITS)];
 
 interface State {
   console: PythonConsole;
@@ -31,7 +30,7 @@ export const coding = defineEnvironment<CodingTask, State>({
   async create({ task, signal }) {
     exerciseOf(taskSchema.parse(task));
     requireSandbox(await isolation());
-    return { console: new PythonConsole(signal, runGuard), runsLeft: TURNS - 1 };
+    return { console: new PythonConsole(signal), runsLeft: TURNS - 1 };
   },
   setup: ({ state }) => state.console.warmUp(),
   prompt: ({ task }) => statementOf(task),
@@ -54,7 +53,7 @@ export const coding = defineEnvironment<CodingTask, State>({
       async run({ code: program }, { task, state, signal }) {
         // Nothing that was run before is there.
         await state.console.close();
-        const fresh = new PythonConsole(signal, testGuard);
+        const fresh = new PythonConsole(signal, TEST_LIMITS);
         try {
           const { verdicts, failure } = await grade(fresh, program, testsOf(task).hidden);
           const passed = count(verdicts, 'passed');

@@ -1,4 +1,4 @@
-import { ProgramGuard, PythonConsole } from '@palestra/sandbox';
+import { PythonConsole } from '@palestra/sandbox';
 import { afterAll, describe, expect, test } from 'vitest';
 import { families } from './families/index.ts';
 import { grade, TEST_LIMITS } from './grader.ts';
@@ -9,7 +9,7 @@ const PATIENCE_MS = 480_000;
 
 const ending = new AbortController();
 afterAll(() => ending.abort());
-const openConsole = () => new PythonConsole(ending.signal, new ProgramGuard(TEST_LIMITS));
+const openConsole = () => new PythonConsole(ending.signal, TEST_LIMITS);
 const all = SPLITS.flatMap((split) => tasks[split]!);
 
 describe('the tasks of coding', () => {

@@ -5,7 +5,7 @@ const tests = Array.from({ length: 4 }, (_, value) => ({ args: [value], expected
 /** A console whose programs run for `ranMs` and print the values of the tests. */
 const consoleOf = (ranMs: number) => {
   let runs = -1;
-  return { run: async () => ({ stdout: String(runs++), stderr: '', exitCode: 0, parses: true, ranMs }) };
+  return { run: async () => ({ stdout: String(runs++), stderr: '', exitCode: 0, parses: true, ranMs, isInterrupted: false }) };
 };
 
 test('tests begin until the programs ran for a minute, without the waits for other programs', async () => {

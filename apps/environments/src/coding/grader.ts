@@ -21,10 +21,11 @@ export interface Grade {
 /**
  * Runs the program, then each test in the same interpreter, and compares the results here. The interpreter gets the arguments of one test
  * at a time and never an expected value, so a program gains nothing by reading or changing what runs it. After a test that takes too long
- * the remaining ones count as `time`, because they are larger.
+ * the remaining ones count as `time`, because they are larger. Rejects if the machine ended the interpreter: that is no fault of the program.
  */
 export async function grade(console: Pick<PythonConsole, 'run'>, code: string, tests: Test[]): Promise<Grade> {
   const started = await console.run(code);
+  if (started.isInterrupted) throw interrupted();
   let ranMs = started.ranMs;
   if (started.exitCode !== 0) {
     const verdict = started.exitCode === TIMED_OUT ? 'time' : 'error';
@@ -35,6 +36,7 @@ export async function grade(console: Pick<PythonConsole, 'run'>, code: string, t
     if (verdicts.at(-1) === 'time' || ranMs > GRADING_MS) verdicts.push('time');
     else {
       const { stdout, exitCode, ...run } = await console.run(callOf(args));
+      if (run.isInterrupted) throw interrupted();
       ranMs += run.ranMs;
       if (exitCode === TIMED_OUT) verdicts.push('time');
       else if (exitCode !== 0) verdicts.push('error');
@@ -43,6 +45,8 @@ export async function grade(console: Pick<PythonConsole, 'run'>, code: string, t
   }
   return { verdicts, failure: null };
 }
+
+const interrupted = () => new Error('All programs together took too much memory, so that this one could not be graded. Submit it again.');
 
 /** A program that prints the JSON of the result, and nothing that `solve` prints. JSON text is a valid Python literal. */
 function callOf(args: Json[]): string {

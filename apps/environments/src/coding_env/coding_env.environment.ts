@@ -1,5 +1,5 @@
 import { defineActionEnvironment, z } from '@palestra/environment-kit';
-import { isolation, PROGRAM_LIMITS, ProgramGuard, PythonConsole, requireSandbox } from '@palestra/sandbox';
+import { isolation, PROGRAM_LIMITS, PythonConsole, requireSandbox } from '@palestra/sandbox';
 import { readme } from './card.ts';
 import { rewardProgram } from './rewards.ts';
 
@@ -7,7 +7,6 @@ const LONGEST_PROGRAM_CHARACTERS = 200_000;
 
 /** OpenEnv's coding environment: runs a program, returns its output, and rewards its form. */
 export function defineCodingEnv(limits = PROGRAM_LIMITS, detect = isolation) {
-  const guard = new ProgramGuard(limits);
   return defineActionEnvironment({
     name: 'coding_env',
     description: 'Runs Python, isolated, and shows what it printed; names live on from one program to the next. OpenEnv’s coding_env.',
@@ -19,7 +18,7 @@ export function defineCodingEnv(limits = PROGRAM_LIMITS, detect = isolation) {
     instructions: 'Runs a Python program with the standard library; there is no network. Only what it prints is shown.',
     async create({ signal }) {
       requireSandbox(await detect());
-      return new PythonConsole(signal, guard);
+      return new PythonConsole(signal, limits);
     },
     async reset({ state }) {
       await state.warmUp();

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isolation, requireSandbox } from '../process/isolation.ts';
 import { Interpreter, prepareRuntime, type Runtime } from './interpreter.ts';
+import type { ProgramGuard } from './program-guard.ts';
 import { Slots } from './slots.ts';
 
 /** A spare interpreter needs about 130 MB. */
@@ -10,6 +11,8 @@ const SPARE_AFTER_MS = 1_000;
 /** An interpreter with its slot. */
 export interface Lease {
   interpreter: Interpreter;
+  /** Whether its process ended. */
+  readonly hasEnded: boolean;
   /** Ends the interpreter. */
   release(): Promise<void>;
 }
@@ -18,15 +21,17 @@ export interface Lease {
 export class Interpreters {
   readonly #places: Slots;
   readonly #mostSpares: number;
+  readonly #guard: ProgramGuard;
   readonly #spares: Promise<Interpreter>[] = [];
   #expected = 0;
   #runtime: Promise<Runtime> | null = null;
   #spareTimer: NodeJS.Timeout | null = null;
 
-  /** `most`: maximum alive at the same time, without spares. */
-  constructor(most: number, mostSpares: number) {
+  /** `most`: maximum alive at the same time, without spares. `guard` counts all of them. */
+  constructor(most: number, mostSpares: number, guard: ProgramGuard) {
     this.#places = new Slots(most);
     this.#mostSpares = mostSpares;
+    this.#guard = guard;
   }
 
   /** Announces a lease. Returns a function that withdraws it or marks it as leased. */
@@ -49,17 +54,27 @@ export class Interpreters {
   }
 
   /** Waits for a slot. Rejects with the signal's reason, or if none can be started. */
-  async lease(signal: AbortSignal): Promise<Lease> {
-    const leave = await this.#places.take(signal);
+  async lease(signal: AbortSignal, owner: object): Promise<Lease> {
+    const leave = await this.#places.take(signal, owner);
     try {
       const interpreter = await (this.#spares.shift() ?? this.#start());
       interpreter.keepAlive(true);
-      interpreter.onEnd(leave);
+      let hasEnded = false;
+      interpreter.onEnd(() => {
+        hasEnded = true;
+        leave();
+      });
       // The caller may have left; the spare is for another one.
       if (signal.aborted) await interpreter.close();
       signal.throwIfAborted();
       this.#prepareLater();
-      return { interpreter, release: () => interpreter.close() };
+      return {
+        interpreter,
+        get hasEnded() {
+          return hasEnded;
+        },
+        release: () => interpreter.close(),
+      };
     } catch (error) {
       leave();
       throw error;
@@ -102,6 +117,9 @@ export class Interpreters {
       this.#runtime = isolation().then(requireSandbox).then(prepareRuntime);
       this.#runtime.catch(() => (this.#runtime = null));
     }
-    return Interpreter.start(await this.#runtime);
+    const interpreter = await Interpreter.start(await this.#runtime);
+    this.#guard.add(interpreter);
+    interpreter.onEnd(() => this.#guard.forget(interpreter));
+    return interpreter;
   }
 }

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { type Excess, ProgramGuard } from './program-guard.ts';
+import { type Excess, ProgramGuard, type ProgramLimits } from './program-guard.ts';
 
 const MEBIBYTE = 1 << 20;
-const limits = { cpuMs: 300, wallMs: 2_000, memoryBytes: 64 * MEBIBYTE };
+const limits: ProgramLimits = { cpuMs: 300, wallMs: 2_000, memoryBytes: 64 * MEBIBYTE };
+const CEILING = 1_000 * MEBIBYTE;
 
 // `performance` too: the guard's clock.
 beforeEach(() => void vi.useFakeTimers());
@@ -15,10 +16,14 @@ function watch(guard: ProgramGuard, used: { cpuMs: number; rssBytes: number } | 
   const program = { excess: null as Excess | null, isClosed: false, done: Promise.resolve(), stop, used };
   const close = async () => {
     program.isClosed = true;
+    guard.forget(interpreter);
     stop();
   };
+  const interpreter = { usage: () => program.used && { ...program.used }, close };
+  guard.add(interpreter);
   program.done = guard.watch(
-    { usage: () => program.used && { ...program.used }, close },
+    interpreter,
+    limits,
     () => running,
     (why) => (program.excess = why),
   );
@@ -36,7 +41,7 @@ test.each([
   ['that uses the processor for too long', 'time', { cpuMs: 290 }, { cpuMs: 20 }],
   ['whose process is too large', 'memory', { rssBytes: 60 * MEBIBYTE }, { rssBytes: 8 * MEBIBYTE }],
 ] as const)('a program %s is ended for its %s, and not before', async (_what, excess, allowed, more) => {
-  const program = watch(new ProgramGuard(limits));
+  const program = watch(new ProgramGuard(CEILING));
   await use(program, allowed);
   expect(program).toMatchObject({ excess: null, isClosed: false });
   await use(program, more);
@@ -49,7 +54,7 @@ test.each([
   ['that only waits', { cpuMs: 0, rssBytes: 0 }],
   ['that cannot be measured', null],
 ])('a program %s is ended by the clock', async (_what, used) => {
-  const program = watch(new ProgramGuard(limits), used);
+  const program = watch(new ProgramGuard(CEILING), used);
   await vi.advanceTimersByTimeAsync(1_900);
   expect(program.isClosed).toBe(false);
   await vi.advanceTimersByTimeAsync(200);
@@ -58,7 +63,7 @@ test.each([
 });
 
 test('does not count what the interpreter used before the program', async () => {
-  const program = watch(new ProgramGuard(limits), { cpuMs: 60_000, rssBytes: 0 });
+  const program = watch(new ProgramGuard(CEILING), { cpuMs: 60_000, rssBytes: 0 });
   await use(program, { cpuMs: 200 });
   program.stop();
   await program.done;
@@ -66,7 +71,7 @@ test('does not count what the interpreter used before the program', async () => 
 });
 
 test('gives concurrent programs their own limits', async () => {
-  const guard = new ProgramGuard(limits);
+  const guard = new ProgramGuard(CEILING);
   const [one, other] = [watch(guard), watch(guard)];
   await use(one, { cpuMs: 290, rssBytes: 60 * MEBIBYTE });
   await use(other, { cpuMs: 310, rssBytes: 60 * MEBIBYTE });
@@ -77,12 +82,40 @@ test('gives concurrent programs their own limits', async () => {
 });
 
 test('ends the largest program if all together are too large', async () => {
-  const guard = new ProgramGuard(limits, 100 * MEBIBYTE);
+  const guard = new ProgramGuard(100 * MEBIBYTE);
   const [small, large] = [watch(guard), watch(guard)];
   await use(small, { rssBytes: 45 * MEBIBYTE });
   await use(large, { rssBytes: 60 * MEBIBYTE });
   await large.done;
-  expect([small.excess, large.excess]).toEqual([null, 'memory']);
+  expect([small.excess, large.excess]).toEqual([null, 'ceiling']);
   small.stop();
   await small.done;
+});
+
+test('counts interpreters between programs: the largest pays, running or not', async () => {
+  const guard = new ProgramGuard(100 * MEBIBYTE);
+  const [idle, running] = [watch(guard), watch(guard)];
+  await use(idle, { rssBytes: 60 * MEBIBYTE });
+  idle.stop();
+  await idle.done;
+  await use(running, { rssBytes: 30 * MEBIBYTE });
+  expect([idle.isClosed, guard.rssBytes]).toEqual([false, 90 * MEBIBYTE]);
+  await use(running, { rssBytes: 20 * MEBIBYTE });
+  expect([idle.isClosed, running.isClosed, guard.rssBytes]).toEqual([true, false, 50 * MEBIBYTE]);
+});
+
+test.each([
+  ['computes', { cpuMs: 6_000 }, 1_000],
+  ['grows', { rssBytes: 700 * MEBIBYTE }, 1_000],
+  ['does nothing for 15 minutes', {}, 901_000],
+] as const)('ends an interpreter that %s between programs', async (_what, more, afterMs) => {
+  const program = watch(new ProgramGuard(CEILING));
+  program.stop();
+  await program.done;
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(program.isClosed).toBe(false);
+  await use(program, more);
+  await vi.advanceTimersByTimeAsync(afterMs);
+  expect(program).toMatchObject({ isClosed: true, excess: null });
+  expect(vi.getTimerCount()).toBe(0);
 });

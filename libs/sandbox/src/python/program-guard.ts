@@ -1,4 +1,3 @@
-import { totalmem } from 'node:os';
 import type { Usage } from '../process/sandboxed-process.ts';
 
 /** Default limits of one program. */
@@ -10,9 +9,12 @@ export const PROGRAM_LIMITS = {
   /** Resident memory of the process: twice the interpreter's limits. */
   memoryBytes: 640 * (1 << 20),
 };
-/** Memory of all running programs of this process. Two environments run programs. */
-const CEILING_BYTES = totalmem() / 3;
+export type ProgramLimits = typeof PROGRAM_LIMITS;
+/** An interpreter between two programs: a session that is left alone keeps no memory, and a process that goes on computing is hostile. */
+const IDLE_LIMITS: ProgramLimits = { ...PROGRAM_LIMITS, wallMs: 900_000 };
 const LOOK_EVERY_MS = 50;
+/** Idle interpreters change little. */
+const LOOKS_PER_IDLE_LOOK = 20;
 
 /** The interpreter that is measured and ended. */
 export interface Guarded {
@@ -20,59 +22,87 @@ export interface Guarded {
   usage(): Usage | null;
   close(): Promise<void>;
 }
-export type Excess = 'time' | 'memory';
+/** `ceiling`: all interpreters together took too much memory, and this one took most. */
+export type Excess = 'time' | 'memory' | 'ceiling';
 interface Watched {
+  limits: ProgramLimits;
   startedAt: number;
   cpuMsBefore: number;
+  rssBytes: number;
   excess: Excess | null;
 }
 
-/** Ends programs that run too long or use memory that the interpreter does not count. Measures with the kernel, never with the process. */
+/**
+ * Ends programs that run too long or use memory that the interpreter does not count, and interpreters that are idle for 15 minutes. Measures
+ * with the kernel, never with the process. One guard for all interpreters of a process: their memory together has a ceiling.
+ */
 export class ProgramGuard {
-  readonly #watched = new Map<Guarded, Watched>();
+  readonly #interpreters = new Map<Guarded, Watched>();
   #timer: NodeJS.Timeout | null = null;
+  #looks = 0;
 
-  constructor(
-    readonly limits: typeof PROGRAM_LIMITS = PROGRAM_LIMITS,
-    readonly ceilingBytes = CEILING_BYTES,
-  ) {}
+  constructor(readonly ceilingBytes: number) {}
 
-  /** Runs the program. `onExcess` gets the reason before the rejection. */
-  async watch<T>(interpreter: Guarded, run: () => Promise<T>, onExcess: (excess: Excess) => void): Promise<T> {
-    const watched: Watched = { startedAt: performance.now(), cpuMsBefore: interpreter.usage()?.cpuMs ?? 0, excess: null };
-    this.#watched.set(interpreter, watched);
-    this.#timer ??= setInterval(() => this.#check(), LOOK_EVERY_MS);
+  /** Resident memory of all interpreters, when it was last measured. */
+  get rssBytes(): number {
+    return [...this.#interpreters.values()].reduce((total, { rssBytes }) => total + rssBytes, 0);
+  }
+
+  /** Counts an interpreter, which is idle, until `forget`. */
+  add(interpreter: Guarded): void {
+    this.#begin(interpreter, IDLE_LIMITS);
+    this.#timer ??= setInterval(() => this.#check(), LOOK_EVERY_MS).unref();
+  }
+
+  forget(interpreter: Guarded): void {
+    this.#interpreters.delete(interpreter);
+    if (this.#interpreters.size > 0 || this.#timer === null) return;
+    clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
+  /** Runs a program in an interpreter that was added. `onExcess` gets the reason before the rejection. */
+  async watch<T>(interpreter: Guarded, limits: ProgramLimits, run: () => Promise<T>, onExcess: (excess: Excess) => void): Promise<T> {
+    const watched = this.#begin(interpreter, limits);
     try {
       return await run();
     } finally {
       if (watched.excess !== null) onExcess(watched.excess);
-      this.#watched.delete(interpreter);
-      if (this.#watched.size === 0) {
-        clearInterval(this.#timer);
-        this.#timer = null;
-      }
+      else if (this.#interpreters.has(interpreter)) this.#begin(interpreter, IDLE_LIMITS);
     }
+  }
+
+  #begin(interpreter: Guarded, limits: ProgramLimits): Watched {
+    const { cpuMs, rssBytes } = interpreter.usage() ?? NOT_MEASURED;
+    const watched = { limits, startedAt: performance.now(), cpuMsBefore: cpuMs, rssBytes, excess: null };
+    this.#interpreters.set(interpreter, watched);
+    return watched;
   }
 
   #check(): void {
-    let largest: { interpreter: Guarded; rssBytes: number } | null = null;
-    let allBytes = 0;
-    for (const [interpreter, watched] of this.#watched) {
-      if (watched.excess !== null) continue;
-      const { cpuMs, rssBytes } = interpreter.usage() ?? { cpuMs: 0, rssBytes: 0 };
-      const isLong = cpuMs - watched.cpuMsBefore > this.limits.cpuMs || performance.now() - watched.startedAt > this.limits.wallMs;
-      if (rssBytes > this.limits.memoryBytes) this.#end(interpreter, 'memory');
-      else if (isLong) this.#end(interpreter, 'time');
-      else {
-        allBytes += rssBytes;
-        if (largest === null || rssBytes > largest.rssBytes) largest = { interpreter, rssBytes };
-      }
-    }
-    if (largest !== null && allBytes > this.ceilingBytes) this.#end(largest.interpreter, 'memory');
+    this.#looks += 1;
+    const isIdleLook = this.#looks % LOOKS_PER_IDLE_LOOK === 0;
+    for (const [interpreter, watched] of this.#interpreters)
+      if (watched.excess === null && (watched.limits !== IDLE_LIMITS || isIdleLook)) this.#look(interpreter, watched);
+    const alive = [...this.#interpreters].filter(([, { excess }]) => excess === null);
+    const total = alive.reduce((sum, [, { rssBytes }]) => sum + rssBytes, 0);
+    if (total <= this.ceilingBytes) return;
+    const [largest, watched] = alive.reduce((one, other) => (other[1].rssBytes > one[1].rssBytes ? other : one));
+    this.#end(largest, watched, 'ceiling');
   }
 
-  #end(interpreter: Guarded, excess: Excess): void {
-    this.#watched.get(interpreter)!.excess = excess;
+  #look(interpreter: Guarded, watched: Watched): void {
+    const { limits, startedAt, cpuMsBefore } = watched;
+    const { cpuMs, rssBytes } = interpreter.usage() ?? NOT_MEASURED;
+    watched.rssBytes = rssBytes;
+    if (rssBytes > limits.memoryBytes) this.#end(interpreter, watched, 'memory');
+    else if (cpuMs - cpuMsBefore > limits.cpuMs || performance.now() - startedAt > limits.wallMs) this.#end(interpreter, watched, 'time');
+  }
+
+  #end(interpreter: Guarded, watched: Watched, excess: Excess): void {
+    watched.excess = excess;
     void interpreter.close();
   }
 }
+
+const NOT_MEASURED: Usage = { cpuMs: 0, rssBytes: 0 };

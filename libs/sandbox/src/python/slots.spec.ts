@@ -22,3 +22,19 @@ test('removes an aborted waiter from the queue', async () => {
   await third;
   expect(order).toEqual(['gave up', 'second', 'third']);
 });
+
+test('owners take turns, however many calls of one wait', async () => {
+  const slots = new Slots(1);
+  const leave = await slots.take(never);
+  const [many, one] = [{}, {}];
+  const order: string[] = [];
+  const turn = async (name: string, owner: object) => {
+    const done = await slots.take(never, owner);
+    order.push(name);
+    done();
+  };
+  const turns = [...['a', 'b', 'c'].map((name) => turn(name, many)), turn('one', one), turn('d', many)];
+  leave();
+  await Promise.all(turns);
+  expect(order).toEqual(['a', 'one', 'b', 'c', 'd']);
+});
