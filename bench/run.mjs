@@ -17,6 +17,7 @@ import { benchLightning } from './lightning.mjs';
 import { benchMixed, benchSoak } from './mixed.mjs';
 import { benchOpenEnv, benchOpenEnvIdle, benchOpenEnvScaling } from './openenv.mjs';
 import { benchPages } from './pages.mjs';
+import { benchPython } from './python.mjs';
 import { benchRestart } from './restart.mjs';
 import { benchSearch } from './search.mjs';
 import { benchSessions } from './sessions.mjs';
@@ -36,6 +37,7 @@ const benches = {
   through: [withPython(benchThrough), "episodes on the SDK's server through Palestra, alternating with the same directly"],
   client: [onPalestra(benchClient), 'episodes by @palestra/client, alternating with the same requests by undici alone'],
   'client-memory': [benchClientMemory, 'a million messages recorded by @palestra/client'],
+  python: [() => benchPython(findPython()), 'messages by the recorder of the Python package, alternating with a loop of httpx'],
   openenv: [onPalestra(benchOpenEnv), "steps over 64 sockets, alternating with OpenEnv's own server and a bare echo"],
   'openenv-scaling': [onPalestra(benchOpenEnvScaling), 'sessions of one step that all open at once'],
   'openenv-idle': [onPalestra(benchOpenEnvIdle), 'resident memory of a service before and with idle sockets'],
