@@ -34,7 +34,9 @@ const plan: fc.Arbitrary<Plan> = fc.record({
 });
 
 function eventsOf(runName: string, id: string, { step, calls, stop, reported, reward }: Plan, n: number): object[] {
-  const rollout_info = { task_index: n, ...(reported && stop === 'infra_error' ? { error: `session_lost: session ${n} is gone` } : {}) };
+  // Trainers report it in either place.
+  const error = reported && stop === 'infra_error' ? { error: `session_lost: session ${n} is gone` } : {};
+  const [rollout_info, metadata] = n % 2 === 0 ? [{ task_index: n, ...error }, {}] : [{ task_index: n }, error];
   const start = {
     eventType: 'rollout',
     eventId: id,
@@ -47,7 +49,7 @@ function eventsOf(runName: string, id: string, { step, calls, stop, reported, re
   };
   const message = { eventType: 'message', rolloutEventId: id, timestamp: 1_000, isFinished: false, metadata: {} };
   return [
-    { ...start, metadata: { stop_reason: stop } },
+    { ...start, metadata: { stop_reason: stop, ...metadata } },
     { ...message, eventId: randomUUID(), index: 0, type: 'user_message', content: 'Who was it?', reward },
     ...calls.flatMap(({ tool, error }, at) => [
       { ...message, eventId: randomUUID(), index: 1 + 2 * at, type: 'tool_call', name: tool, callId: `c${at}`, content: '{}' },
@@ -177,6 +179,19 @@ it('quotes an example at its failing call, and the page of the rollout gives the
   expect(cluster.example).toEqual({ id, step: 7, stop: 'max_turns', index: 4, text: `unexpected argument 'culprit'` });
   const { failure } = await get(`/v1/rollouts/${id}/header`);
   expect(failure).toMatchObject({ fingerprint: cluster.fingerprint, tool: 'accuse', index: 4, text: `unexpected argument 'culprit'` });
+});
+
+it('quotes what the trainer reported in the metadata of an interrupted rollout, one line of bounded length', async () => {
+  const run = `failures reported ${randomUUID()}`;
+  const id = randomUUID();
+  const [start, ...messages] = eventsOf(run, id, { step: 7, calls: [], stop: 'infra_error', reported: false, reward: 0 }, 41);
+  const error = `session_lost: <img src=x onerror=alert(1)>\n${'gone '.repeat(1_000)}`;
+  await send([{ ...start, metadata: { stop_reason: 'infra_error', error } }, ...messages]);
+  const { failure } = await get(`/v1/rollouts/${id}/header`);
+  expect(failure).toMatchObject({ kind: 'reported', class: 'infrastructure', stop: 'infra_error' });
+  expect(failure.text).toMatch(/^session_lost: <img src=x onerror=alert\(1\)>/);
+  expect(failure.text).not.toContain('\n');
+  expect(failure.text.length).toBeLessThan(1_000);
 });
 
 it('names other runs of the organisation with the same cause, and none of others', async () => {

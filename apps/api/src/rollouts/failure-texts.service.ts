@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { CAUSE_KINDS, classOfFingerprint, fingerprintOfBigint, STOP_REASONS } from '@palestra/protocol';
+import { CAUSE_KINDS, classOfFingerprint, fingerprintOfBigint, type JsonObject, STOP_REASONS } from '@palestra/protocol';
 import { errorLine, normaliseError, reportedText, textOfError } from '@palestra/rollouts';
 import { LRUCache } from 'lru-cache';
 import { Database } from '../platform/database/database.ts';
@@ -65,11 +65,11 @@ export class FailureTexts {
 
   /** Plan: rollout_starts_pkey. */
   async #reported(seqs: readonly string[]): Promise<[string, string][]> {
-    const { rows } = await this.database.pool.query<{ seq: string; info: Record<string, never> | null }>(
-      'SELECT rollout_seq::text AS seq, rollout_info AS info FROM rollout_starts WHERE rollout_seq = ANY($1::bigint[])',
+    const { rows } = await this.database.pool.query<{ seq: string; info: JsonObject | null; start: JsonObject | null }>(
+      'SELECT rollout_seq::text AS seq, rollout_info AS info, start FROM rollout_starts WHERE rollout_seq = ANY($1::bigint[])',
       [seqs],
     );
-    return rows.map(({ seq, info }) => [seq, errorLine(reportedText(info ?? {}) ?? '')]);
+    return rows.map(({ seq, info, start }) => [seq, errorLine(reportedText(info ?? {}, start) ?? '')]);
   }
 }
 

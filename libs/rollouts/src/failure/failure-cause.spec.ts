@@ -27,6 +27,7 @@ const rollout = (part: Partial<EndedRollout>): EndedRollout => ({
   stop: 'finished',
   failureClass: null,
   rolloutInfo: {},
+  start: null,
   messages: [],
   ...part,
 });
@@ -92,6 +93,9 @@ test('an interrupted rollout: the failing call, else what the trainer reported, 
     error: '500: boom',
     index: 1,
   });
+  const start = { metadata: { error: 'worker 3 was preempted' } };
+  expect(cause({ stop: 'infra_error', start })).toMatchObject({ kind: 'reported', error: 'worker <n> was preempted' });
+  expect(cause({ stop: 'infra_error', start, rolloutInfo })).toMatchObject({ error: 'session_lost: The backend of session <n> died' });
   expect(cause({ stop: 'timeout', messages: calls('ask', 'search').slice(0, 3) })).toMatchObject({
     kind: 'stop',
     tool: 'search',

@@ -69,11 +69,13 @@ export interface EndedRollout {
   failureClass: UnscoredFailure | null;
   /** Merged `rollout_info`. */
   rolloutInfo: JsonObject;
+  /** Start event; null until it arrives. */
+  start: JsonObject | null;
   messages: readonly MessageSkeleton[];
 }
 
 /** Null: nothing failed, as far as is known. Pure and total. */
-export function failurePoint({ stop, failureClass, rolloutInfo, messages: unordered }: EndedRollout): FailurePoint | null {
+export function failurePoint({ stop, failureClass, rolloutInfo, start, messages: unordered }: EndedRollout): FailurePoint | null {
   const messages = orderMessages(unordered);
   const calls = callsOf(messages);
   const interrupted = failureClass ?? (INTERRUPTED.has(stop) ? (stop === 'env_error' ? 'environment' : 'infrastructure') : null);
@@ -86,7 +88,7 @@ export function failurePoint({ stop, failureClass, rolloutInfo, messages: unorde
   return {
     ...point,
     error: last !== undefined && isError(last) ? errorAt(last, calls) : null,
-    reported: reportedText(rolloutInfo),
+    reported: reportedText(rolloutInfo, start),
     unanswered: last?.type === 'tool_call' ? toolName(last) : null,
   };
 }
@@ -133,12 +135,14 @@ function lastUnrecovered(
   return null;
 }
 
-/** The error that a trainer reported; null: none. */
-export function reportedText(info: JsonObject): string | null {
-  for (const key of REPORTED) {
-    const value = memberOf(info, key);
-    const text = asText(value) ?? (Object.keys(asObject(value)).length > 0 ? JSON.stringify(value) : null);
-    if (text !== null && text.trim() !== '') return readPart(text);
+/** The error that a trainer reported in `rollout_info`, else in the metadata of the start event; null: none. */
+export function reportedText(info: JsonObject, start: JsonObject | null): string | null {
+  for (const fields of [info, asObject(memberOf(start ?? {}, 'metadata'))]) {
+    for (const key of REPORTED) {
+      const value = memberOf(fields, key);
+      const text = asText(value) ?? (Object.keys(asObject(value)).length > 0 ? JSON.stringify(value) : null);
+      if (text !== null && text.trim() !== '') return readPart(text);
+    }
   }
   return null;
 }

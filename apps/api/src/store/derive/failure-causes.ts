@@ -3,7 +3,7 @@ import type { TranscriptReader } from '../storage/transcript-reader.service.ts';
 import type { DirtyHead } from './derive.sql.ts';
 
 interface Derived {
-  head: Pick<DirtyHead, 'seq' | 'day' | 'sealed' | 'rollout_info'>;
+  head: Pick<DirtyHead, 'seq' | 'day' | 'sealed' | 'start' | 'rollout_info'>;
   rollout: Pick<NormalisedRollout, 'stop' | 'failureClass'>;
   messages: readonly MessageSkeleton[];
 }
@@ -11,7 +11,7 @@ interface Derived {
 /** Why these rollouts failed, by `seq`; the others are absent. Reads at most one message of each. */
 export async function failureCauses(transcripts: TranscriptReader, derived: readonly Derived[]): Promise<Map<string, FailureCause>> {
   const failed = derived.flatMap(({ head, rollout: { stop, failureClass }, messages }) => {
-    const point = failurePoint({ stop, failureClass, rolloutInfo: head.rollout_info ?? {}, messages });
+    const point = failurePoint({ stop, failureClass, rolloutInfo: head.rollout_info ?? {}, start: head.start, messages });
     return point === null ? [] : [{ head, point }];
   });
   const errors = failed.flatMap(({ head, point: { error } }) => (error === null ? [] : [{ ...head, index: error.index }]));
