@@ -103,6 +103,23 @@ describe('POST /v1/exports refuses', () => {
   });
 });
 
+test('a rollout that does not fit into memory is left out and named, and the others are written', async () => {
+  const all = await lines(await exported({ format: 'jsonl' }));
+  const [{ rollout_id: large }] = all;
+  const resize = (bytes: string) => server.database.pool.query(`UPDATE rollouts SET bytes = ${bytes} WHERE id = $1`, [large]);
+  await resize('bytes + 134217728');
+  try {
+    const view = await exported({ format: 'jsonl' });
+    expect(view).toMatchObject({ written: all.length - 1, too_large: [large] });
+    expect((await lines(view)).map(({ rollout_id: id }) => id)).toEqual(all.slice(1).map(({ rollout_id: id }) => id));
+    const manifest = await fetchFile(view.files.find(({ name }: any) => name === 'manifest.json'));
+    expect(JSON.parse(String(manifest)).too_large).toEqual([large]);
+    expect(await exported({ format: 'rollouts-parquet' })).toMatchObject({ written: all.length, too_large: [] });
+  } finally {
+    await resize('bytes - 134217728');
+  }
+});
+
 test('a file continues at any byte, so that an interrupted download is complete', async () => {
   const view = await exported({ format: 'jsonl' });
   const [{ name, size }] = dataOf(view);

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PalestraClient, type Session } from '@palestra/client';
 import { defineEnvironment, type RunningServer, serve, tool, z } from '@palestra/environment-kit';
+import { selectSessions } from '../../../apps/api/src/sessions/views/session-list.sql.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 import { callTool, closeSession, eventually, observed, openSession } from '../observed.world.ts';
 
@@ -174,6 +175,37 @@ test('an upload without a session is matched and verified, and its latency is in
   expect(figures).toMatchObject({ calls: 2, timed: 2, infrastructure: 0 });
   expect(figures.p50_ms).toBeGreaterThanOrEqual(WAIT_MS - 1);
   expect(figures.p50_ms).toBeCloseTo((calls[1].duration_ms + calls[2].duration_ms) / 2, 1);
+});
+
+test('a session names the rollout that was uploaded for it, in lists too, and none of another organisation', async () => {
+  const calls: Call[] = [['look', { at: 'the shown wall' }], ANSWER];
+  const sid = await play(3, calls);
+  const shown = async () => (await server.request('GET', `/v1/sessions/${sid}`)).body.uploaded;
+  const [{ rollout_seq: seq }] = await sql(
+    `WITH org AS (INSERT INTO organisations (name) VALUES ($1) RETURNING id),
+     run AS (INSERT INTO runs (org_id, name, name_hash) SELECT id, 'theirs', sha256('theirs') FROM org RETURNING seq, org_id),
+     head AS (INSERT INTO rollout_heads (org_id, id, day, run_seq) SELECT org_id, gen_random_uuid(), current_date, seq FROM run RETURNING seq)
+     INSERT INTO rollout_meta (rollout_seq, sid) SELECT seq, $2 FROM head RETURNING rollout_seq`,
+    [`other-${randomUUID()}`, sid],
+  );
+  expect(await shown()).toBeNull();
+  const id = await upload('shown', 3, calls, { metadata: { session_id: sid } });
+  await verdictOf(id);
+  expect(await shown()).toEqual({ run: 'shown', rollout_id: id });
+  const { sessions } = (await server.request('GET', '/v1/sessions?state=closed&limit=5')).body;
+  expect(sessions.find((one: any) => one.sid === sid)?.uploaded).toEqual({ run: 'shown', rollout_id: id });
+  await sql('DELETE FROM rollout_heads WHERE seq = $1', [seq]);
+
+  const reader = await server.database.pool.connect();
+  try {
+    await reader.query('BEGIN; SET LOCAL enable_seqscan = off');
+    const explain = { query: (text: string, values: unknown[]) => reader.query(`EXPLAIN ${text}`, values) };
+    const rows: any[] = await selectSessions(explain as never, { orgId: randomUUID(), after: null, limit: 50 });
+    expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('Index Scan using rollout_meta_sid_idx');
+  } finally {
+    await reader.query('ROLLBACK');
+    reader.release();
+  }
 });
 
 test('the ledger match survives new settings of the run', async () => {
@@ -397,7 +429,14 @@ describe('a reward after the environment was lost', () => {
       .split('\n')
       .filter(Boolean)
       .map((line) => JSON.parse(line));
-    expect(rows.find((row) => row.id === id)).toMatchObject({ reward: null, advantage: null, partial_reward: 0.5 });
+    expect(rows.find((row) => row.rollout_id === id)).toMatchObject({
+      reward: null,
+      reward_reported: 0.5,
+      advantage: null,
+      group_scored: 1,
+      group_mean: 1,
+      failure: 'infrastructure',
+    });
   });
 
   test('stays if the upload reports a reward that the session did not give, or the episode had ended', async () => {

@@ -27,7 +27,8 @@ export function exportDocuments(row: ExportRow, progress: ExportProgress, files:
   const data = files.map(({ name, rows, size }) => ({ name, rows, size }));
   const figures = request.format === 'curriculum' ? null : progress.figures;
   const { rollouts, review } = request;
-  const manifest = { ...lineage, rollouts: rollouts ?? null, review: review ?? null, skipped: progress.skipped, figures, files: data };
+  const { skipped, too_large } = progress;
+  const manifest = { ...lineage, rollouts: rollouts ?? null, review: review ?? null, skipped, too_large, figures, files: data };
   const documents = [{ name: 'manifest.json', body: `${JSON.stringify(manifest, null, 2)}\n`, contentType: 'application/json' }];
   if (request.format === 'hf') {
     documents.push({ name: 'README.md', body: datasetCard(lineage, progress.figures), contentType: 'text/markdown; charset=utf-8' });

@@ -20,6 +20,7 @@ export function presentRolloutExport(row: ExportRow, urls: readonly string[]): R
     total: row.total === null ? null : Number(row.total),
     written: Number(row.written),
     skipped: cursor?.skipped ?? 0,
+    too_large: cursor?.too_large ?? [],
     shards: row.files.filter(({ key }) => !isDocument(key)).length,
     bytes: Number(row.bytes),
     files: row.state === 'complete' ? row.files.map(({ name, rows, size }, at) => ({ name: name!, rows, size, url: urls[at]! })) : [],

@@ -30,6 +30,8 @@ const MAX_BACKOFF_MS = 60_000;
 /** Maximum wait before the first file until acknowledged rollouts are derived. A trainer may never pause. */
 const SETTLE_MS = 60_000;
 
+/** Ids of rollouts that an export names as too large. */
+const MAX_TOO_LARGE = 1_000;
 /** After this time an export yields to one of another organisation. It continues after its last finished file. */
 const TURN_MS = 2 * 60_000;
 /** Deadline from its creation. */
@@ -99,7 +101,7 @@ export class RolloutExportRunner implements OnApplicationShutdown {
     const turnEnds = Date.now() + TURN_MS;
     const { format, shard_rows: rows, shard_bytes: bytes } = row.request;
     if (row.files.length === 0 && progress.position === null) await this.#begin(row, progress);
-    const shards = new ShardedRows<unknown, ExportCursor>(await this.#rows(row, signal), progress.position);
+    const shards = new ShardedRows<unknown, ExportCursor>(await this.#rows(row, progress, signal), progress.position);
     try {
       // A query without rollouts gives one empty file, which has the columns.
       while (row.files.length === 0 || !(await shards.isDone())) {
@@ -141,7 +143,11 @@ export class RolloutExportRunner implements OnApplicationShutdown {
     if (!(await saveExport(this.database.pool, row.id, progress.lease, { total: String(total) }))) throw new LeaseLost();
   }
 
-  async #rows(row: ExportRow, signal: AbortSignal): Promise<AsyncIterable<{ row: unknown; cursor: ExportCursor }>> {
+  async #rows(
+    row: ExportRow,
+    progress: ExportProgress,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<{ row: unknown; cursor: ExportCursor }>> {
     const { request } = row;
     const selection = {
       ...(await this.#filter(request)),
@@ -152,7 +158,10 @@ export class RolloutExportRunner implements OnApplicationShutdown {
       lens: request.lens,
       queue: request.review ?? null,
     };
-    const source = new ExportSource(this.#pool, this.messages, selection, signal);
+    const onTooLarge = (id: string) => {
+      if (!progress.too_large.includes(id) && progress.too_large.length < MAX_TOO_LARGE) progress.too_large.push(id);
+    };
+    const source = new ExportSource(this.#pool, this.messages, selection, signal, onTooLarge);
     const position = storedProgress(row).position;
     const readers = {
       rollouts: () => source.rollouts(position),
@@ -222,7 +231,7 @@ export class RolloutExportRunner implements OnApplicationShutdown {
 
 /** The progress in a row. */
 function storedProgress({ cursor }: ExportRow): ExportProgress {
-  const start = { lease: '', position: null, figures: noFigures(), skipped: 0, attempts: 0, not_before: null };
+  const start = { lease: '', position: null, figures: noFigures(), skipped: 0, too_large: [], attempts: 0, not_before: null };
   return structuredClone({ ...start, ...cursor });
 }
 

@@ -32,8 +32,15 @@ import {
 
 const NARROW_PAGE = 500;
 const PAGE = 250;
-/** Bytes of messages in memory; one rollout may have more. */
-const MESSAGE_BYTES = 8 * 1024 * 1024;
+/** Messages in memory; one rollout may have more. */
+const BATCH_BYTES = 8 * 1024 * 1024;
+/** Memory that a message takes beside its text, bytes. */
+const MESSAGE_BYTES = 256;
+/**
+ * Messages of one rollout: a row is in memory as a whole, several times, and its JSON must fit into one string (512 MiB). A worker would end
+ * with a larger one, and begin again.
+ */
+const MAX_ROLLOUT_BYTES = 128 * 1024 * 1024;
 
 /** The rollouts to export. */
 export interface ExportSelection {
@@ -53,8 +60,10 @@ export interface ExportSelection {
 /** Position of a stream: in a run after the row of the keyset, after a task, or after an item of a review. */
 export type ExportCursor = { run: number; at: string[] } | { task: number } | { item: number };
 
+type SizedLocation = MessageLocation & { bytes: number };
+
 /** A narrow row with the location of its messages. */
-type LocatedRow = ExportedRow & { location: MessageLocation & { bytes: number }; runSeq: number; phaseCode: number };
+type LocatedRow = ExportedRow & { location: SizedLocation; runSeq: number; phaseCode: number };
 
 interface LearnableTask {
   id: number;
@@ -71,6 +80,8 @@ export class ExportSource {
     private readonly messages: ExportMessages,
     private readonly selection: ExportSelection,
     private readonly signal: AbortSignal,
+    /** Gets the id of each rollout whose messages are too large, which is left out; perhaps more than once. */
+    private readonly onTooLarge: (rolloutId: string) => void,
   ) {}
 
   async *narrow(from: ExportCursor | null): AsyncGenerator<Positioned<ExportedRow, ExportCursor>> {
@@ -78,7 +89,7 @@ export class ExportSource {
   }
 
   async *rollouts(from: ExportCursor | null): AsyncGenerator<Positioned<ExportedRollout, ExportCursor>> {
-    const located = batches(this.#located('arrival', from, PAGE), ({ location }) => location.bytes);
+    const located = batches(this.#located('arrival', from, PAGE), ({ location }) => sizeOf(location));
     for await (const { batch, messages } of readAhead(this.#withTranscripts(located))) {
       for (const row of batch) {
         const found = messages.get(row.location.seq);
@@ -101,7 +112,7 @@ export class ExportSource {
       return;
     }
     const pairs = preferencePairs(this.#located('group', from, NARROW_PAGE));
-    for await (const batch of batches(pairs, ({ chosen, rejected }) => chosen.location.bytes + rejected.location.bytes)) {
+    for await (const batch of batches(pairs, ({ chosen, rejected }) => sizeOf(chosen.location) + sizeOf(rejected.location))) {
       const messages = await this.#read(batch.flatMap(({ chosen, rejected }) => [chosen.location, rejected.location]));
       for (const { chosen, rejected, group_n } of batch) {
         const [good, bad] = [messages.get(chosen.location.seq), messages.get(rejected.location.seq)];
@@ -126,7 +137,8 @@ export class ExportSource {
       const page = await selectReviewedItems(this.pool, org.id, queue!.queue_id, after, PAGE);
       const seqs = page.flatMap(seqsOf);
       const rows = new Map((await selectDetails(this.pool, seqs)).map((row) => [row.seq, this.#locate(row, 0, undefined)]));
-      const bytesOf = (item: ReviewedItem) => seqsOf(item).reduce((sum, seq) => sum + (rows.get(seq)?.location.bytes ?? 0), 0);
+      const bytesOf = (item: ReviewedItem) =>
+        seqsOf(item).reduce((sum, seq) => sum + (rows.has(seq) ? sizeOf(rows.get(seq)!.location) : 0), 0);
       for await (const batch of batches(page, bytesOf)) {
         const found = batch.flatMap(seqsOf).flatMap((seq) => rows.get(seq) ?? []);
         const messages = await this.#read(found.map(({ location }) => location));
@@ -242,7 +254,7 @@ export class ExportSource {
     const filter = this.selection.postFilter;
     if (!filter) return rows;
     const accepted: LocatedRow[] = [];
-    for await (const batch of batches(rows, ({ location }) => location.bytes)) {
+    for await (const batch of batches(rows, ({ location }) => sizeOf(location))) {
       const locations = batch.map(({ location }) => location);
       const found = await selectQueryRows(
         this.pool,
@@ -260,9 +272,12 @@ export class ExportSource {
     return accepted;
   }
 
-  #read(locations: readonly MessageLocation[]): Promise<Map<string, ExportedMessage[]>> {
+  /** Without rollouts that are too large. */
+  #read(locations: readonly SizedLocation[]): Promise<Map<string, ExportedMessage[]>> {
     this.signal.throwIfAborted();
-    return this.messages.read(this.pool, this.selection.org.id, locations);
+    const fitting = locations.filter((location) => sizeOf(location) <= MAX_ROLLOUT_BYTES);
+    if (fitting.length < locations.length) for (const location of locations) if (!fitting.includes(location)) this.onTooLarge(location.id);
+    return this.messages.read(this.pool, this.selection.org.id, fitting);
   }
 
   #redacted(row: LocatedRow): ExportedRow {
@@ -274,6 +289,7 @@ export class ExportSource {
   }
 }
 
+const sizeOf = ({ bytes, messages }: SizedLocation): number => bytes + MESSAGE_BYTES * messages;
 const seqsOf = ({ rollout_seq, other_seq }: ReviewedItem): string[] => (other_seq === null ? [rollout_seq] : [rollout_seq, other_seq]);
 
 const locationOf = ({ seq, id, day, messages, bytes }: DetailRow) => ({ seq, id, day, messages, bytes: Number(bytes) });
@@ -297,7 +313,7 @@ async function* batches<T>(items: AsyncIterable<T> | Iterable<T>, bytesOf: (item
   let bytes = 0;
   for await (const item of items) {
     const size = bytesOf(item);
-    if (batch.length > 0 && (batch.length >= PAGE || bytes + size > MESSAGE_BYTES)) {
+    if (batch.length > 0 && (batch.length >= PAGE || bytes + size > BATCH_BYTES)) {
       yield batch;
       batch = [];
       bytes = 0;

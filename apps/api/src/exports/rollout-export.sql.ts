@@ -30,6 +30,8 @@ export interface ExportProgress {
   figures: ExportFigures;
   /** Rows that are in no file because they have no use for training. */
   skipped: number;
+  /** Ids of rollouts that are in no file, because their messages are too large. */
+  too_large: string[];
   /** Failures since the last finished file. */
   attempts: number;
   /** ISO 8601; no attempt before this time. */

@@ -40,8 +40,10 @@ export async function exportRollouts(options: ExportOptions): Promise<void> {
     }
   });
   const skipped = view.skipped > 0 ? `; skipped ${view.skipped} without model messages` : '';
+  const tooLarge =
+    view.too_large.length > 0 ? `; left out ${view.too_large.length} with more than 128 MiB of messages (manifest.json)` : '';
   await printOne(options, view, () => {
-    process.stdout.write(`${view.written} rows in ${view.shards} files written to ${out}${skipped}\n`);
+    process.stdout.write(`${view.written} rows in ${view.shards} files written to ${out}${skipped}${tooLarge}\n`);
   });
 }
 

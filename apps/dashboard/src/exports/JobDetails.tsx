@@ -58,6 +58,12 @@ export function JobDetails({ job }: { job: RolloutExportView }) {
           {job.error}
         </p>
       )}
+      {job.too_large.length > 0 && (
+        <p className="text-ink-3">
+          {plural(job.too_large.length, 'rollout')} left out, because the messages take more than 128 MiB. The file manifest.json has the
+          ids.
+        </p>
+      )}
       {job.skipped > 0 && (
         <p className="text-ink-3">{plural(job.skipped, 'row')} skipped, because they have no model message or their prompts differ.</p>
       )}

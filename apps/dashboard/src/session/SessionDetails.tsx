@@ -1,13 +1,12 @@
-import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { CALL_FAILURES, type SessionView } from '@palestra/protocol';
 import type { ReactNode } from 'react';
-import { meQuery } from '../data/queries.ts';
 import { formatCount, formatReward, UNKNOWN } from '../format/number.ts';
 import { formatAbsolute, formatDuration, formatSpan } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
 import { useNow } from '../frame/now.ts';
 import { holderText, shortId } from '../sessions/names.ts';
+import { RunLink } from '../sessions/SessionRows.tsx';
 import { FailureClass, SessionState } from '../sessions/SessionState.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 
@@ -67,33 +66,37 @@ function HolderLink({ holder }: { holder: SessionView['holder'] }) {
   );
 }
 
-function Recording({ session }: { session: SessionView }) {
-  const me = useQuery(meQuery);
-  const { recording } = session;
-  if (recording === null) return null;
+function RolloutLink({ id, name }: { id: string; name: string | null }) {
+  return (
+    <Link to="/rollout/$id" params={{ id }} className="link">
+      {name ?? shortId(id)}
+    </Link>
+  );
+}
+
+function Recording({ session: { recording, uploaded } }: { session: SessionView }) {
+  if (recording === null) return uploaded && <Uploaded {...uploaded} />;
   return (
     <Section
       title="Recorded to"
       properties={[
-        [
-          'Run',
-          me.data ? (
-            <Link key="run" to="/$org/runs/$run" params={{ org: me.data.org.name, run: recording.run }} search={{}} className="link">
-              {recording.run}
-            </Link>
-          ) : (
-            recording.run
-          ),
-        ],
-        [
-          'Rollout',
-          <Link key="rollout" to="/rollout/$id" params={{ id: recording.rollout_id }} className="link">
-            {recording.name ?? shortId(recording.rollout_id)}
-          </Link>,
-        ],
+        ['Run', <RunLink key="run" run={recording.run} />],
+        ['Rollout', <RolloutLink key="rollout" id={recording.rollout_id} name={recording.name} />],
         recording.step !== null && ['Step', recording.step],
         recording.split !== null && ['Split', recording.split],
         recording.task_index !== null && ['Task', recording.task_index],
+      ]}
+    />
+  );
+}
+
+function Uploaded({ run, rollout_id: id }: NonNullable<SessionView['uploaded']>) {
+  return (
+    <Section
+      title="Uploaded to"
+      properties={[
+        ['Run', <RunLink key="run" run={run} />],
+        ['Rollout', <RolloutLink key="rollout" id={id} name={null} />],
       ]}
     />
   );

@@ -1,5 +1,7 @@
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { SessionLastCall, SessionRow } from '@palestra/protocol';
+import { meQuery } from '../data/queries.ts';
 import { formatCount, UNKNOWN } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
@@ -61,8 +63,18 @@ export function LastCall({ call }: { call: SessionLastCall | null }) {
   );
 }
 
+export function RunLink({ run }: { run: string }) {
+  const me = useQuery(meQuery);
+  if (!me.data) return run;
+  return (
+    <Link to="/$org/runs/$run" params={{ org: me.data.org.name, run }} search={{}} className="link">
+      {run}
+    </Link>
+  );
+}
+
 function SharedCells({ session }: { session: SessionRow }) {
-  const { recording } = session;
+  const run = (session.recording ?? session.uploaded)?.run;
   return (
     <>
       <span role="cell" className="cell">
@@ -75,8 +87,8 @@ function SharedCells({ session }: { session: SessionRow }) {
         {session.environment ?? UNKNOWN}
         {session.variant && <span className="text-ink-3"> {session.variant}</span>}
       </span>
-      <span role="cell" className={`cell text-ink-2 ${WIDE}`} title={recording?.run}>
-        {recording?.run ?? UNKNOWN}
+      <span role="cell" className={`cell text-ink-2 ${WIDE}`} title={run}>
+        {run === undefined ? UNKNOWN : <RunLink run={run} />}
       </span>
       <span role="cell" className={`cell text-ink-2 ${WIDE}`} title={holderText(session.holder)}>
         {holderName(session.holder)}

@@ -45,6 +45,11 @@ export const rolloutExportSchema = z.object({
   total: z.number().nullable().describe('Rollouts of the query; null until counted, and for queries with regexes, pairs and tasks'),
   written: z.number().describe('Rows in finished files'),
   skipped: z.number().describe('Skipped rows: no message of the model, or different prompts'),
+  too_large: z
+    .array(z.string())
+    .describe(
+      'Ids of at most 1 000 rollouts that are in no file, because their messages take more than 128 MiB, each with 256 bytes more.',
+    ),
   shards: z.number().describe('Finished files of data'),
   bytes: z.number(),
   files: z

@@ -130,6 +130,10 @@ const rowShape = {
     })
     .nullable()
     .describe('The run that the session is written to as a rollout.'),
+  uploaded: z
+    .object({ run: z.string(), rollout_id: z.string() })
+    .nullable()
+    .describe('An uploaded rollout that names the session or was matched with it, unless the session is recorded.'),
   forked_from: z.object({ sid: z.string(), at_call: z.number() }).nullable(),
   queue: z
     .object({ queued_at: z.string().nullable(), waiting: z.boolean(), admitted_at: z.string().nullable() })

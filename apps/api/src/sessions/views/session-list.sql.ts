@@ -26,6 +26,8 @@ export interface SessionRowRecord {
   failure: string | null;
   failure_class: FailureClass | null;
   recording: string | null;
+  uploaded_run: string | null;
+  uploaded_id: string | null;
   forked_from: string | null;
   forked_at_call: number | null;
   queued_at: Date | null;
@@ -42,9 +44,11 @@ const ROW = `s.sid, s.state, s.environment, s.version_id, v.number AS version_nu
   s.key_id, k.name AS key_name, k.prefix AS key_prefix, s.created_at, s.last_seen_at, s.last_request_at, s.expires_at, s.ended_at,
   s.heartbeat_timeout_ms, s.idle_timeout_ms, s.failure, s.failure_class, s.recording, s.forked_from, s.forked_at_call, s.queued_at,
   s.waiting_on IS NOT NULL AS waiting, s.admitted_at, c.num_calls, l.tool AS last_tool, l.state AS last_state,
-  l.failure_class AS last_class, l.started_at AS last_started_at`;
+  l.failure_class AS last_class, l.started_at AS last_started_at, b.run AS uploaded_run, b.id AS uploaded_id`;
 
-/** Plan: primary keys and session_calls_sid_seq_idx, once for each row of the page. */
+/** Rollouts with one session id that are looked at: other organisations can upload any id. */
+const MAX_NAMED = 20;
+/** Plan: primary keys, session_calls_sid_seq_idx and rollout_meta_sid_idx, once for each row of the page. */
 const JOINS = `
   LEFT JOIN environment_versions AS v ON v.id = s.version_id::uuid
   LEFT JOIN users AS u ON u.id = s.user_id::uuid
@@ -52,7 +56,12 @@ const JOINS = `
   CROSS JOIN LATERAL (SELECT count(*)::int AS num_calls FROM session_calls WHERE sid = s.sid) AS c
   LEFT JOIN LATERAL (
     SELECT tool, state, failure_class, started_at FROM session_calls WHERE sid = s.sid ORDER BY seq DESC LIMIT 1
-  ) AS l ON true`;
+  ) AS l ON true
+  LEFT JOIN LATERAL (
+    SELECT r.name AS run, h.id FROM (SELECT rollout_seq FROM rollout_meta WHERE sid = s.sid LIMIT ${MAX_NAMED}) AS m
+    JOIN rollout_heads AS h ON h.seq = m.rollout_seq JOIN runs AS r ON r.seq = h.run_seq
+    WHERE s.recording IS NULL AND h.org_id::text = s.org_id AND r.deleted_at IS NULL ORDER BY h.seq LIMIT 1
+  ) AS b ON true`;
 
 export interface SessionFilter {
   orgId: string;

@@ -61,6 +61,7 @@ export function presentSession(row: SessionRowRecord): SessionRow {
     failure: presentFailure(row.failure),
     failure_class: row.failure_class,
     recording: presentRecording(row.recording),
+    uploaded: row.uploaded_run === null || row.uploaded_id === null ? null : { run: row.uploaded_run, rollout_id: row.uploaded_id },
     forked_from: row.forked_from === null ? null : { sid: row.forked_from, at_call: row.forked_at_call ?? 0 },
     queue: hasQueued ? { queued_at: iso(row.queued_at), waiting: row.waiting, admitted_at: iso(row.admitted_at) } : null,
     num_calls: row.num_calls,
