@@ -13,5 +13,5 @@ import { renderQuery } from './query-doc.mjs';
 const docs = path.resolve(import.meta.dirname, '../docs');
 writeFileSync(path.join(docs, 'errors.md'), renderErrors(errorCatalogue));
 writeFileSync(path.join(docs, 'query.md'), renderQuery(QUERY_KEYS, QUERY_LIMITS));
-const cli = { program: await buildProgram(), defaultOf, examplesOf, pathOf, visibleCommands, exitCodes: EXIT_CODES };
+const cli = { program: buildProgram(), defaultOf, examplesOf, pathOf, visibleCommands, exitCodes: EXIT_CODES };
 writeFileSync(path.join(docs, 'cli.md'), renderCli(cli));

@@ -6,7 +6,7 @@ import { defaultOf, examplesOf, pathOf, visibleCommands } from '../apps/cli/src/
 import { buildProgram } from '../apps/cli/src/program/program.ts';
 import { renderCli } from '../scripts/cli-doc.mjs';
 
-const text = renderCli({ program: await buildProgram(), defaultOf, examplesOf, pathOf, visibleCommands, exitCodes: EXIT_CODES });
+const text = renderCli({ program: buildProgram(), defaultOf, examplesOf, pathOf, visibleCommands, exitCodes: EXIT_CODES });
 
 test('docs/cli.md is what the command line has', () => {
   expect(readFileSync(path.resolve(import.meta.dirname, '../docs/cli.md'), 'utf8')).toBe(text);

@@ -15,7 +15,7 @@ const pages = readdirSync(path.join(root, 'apps/dashboard/src'), { recursive: tr
 );
 const files = ['README.md', ...docs.map((name) => `docs/${name}`), ...pages.map((name) => `apps/dashboard/src/${name}`)];
 const textOf = (file: string) => readFileSync(path.join(root, file), 'utf8');
-const program = await buildProgram();
+const program = buildProgram();
 type Command = typeof program;
 
 /** A name that no command has, such as `finnish` of `palestra runs finnish`; null for words that name a command. */

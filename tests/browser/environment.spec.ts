@@ -137,6 +137,25 @@ test('the difficulty of tasks comes from the uploaded rollouts', { timeout: 150_
   await close();
 });
 
+test('a report says who sent it, and which version it is about', { timeout: 150_000 }, async () => {
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  const older = `/v1/environments/${palestra.namespace}/studio-older`;
+  await addRemote(palestra, 'studio-older', running.url);
+  await api('PUT', `${older}/report`, report);
+  const open = (name: string) => page.goto(`${palestra.url}/environments/${palestra.namespace}/${name}?tab=report`);
+  const outdated = page.getByText('This report is about version 1. The newest version, 2, has none');
+  await open('studio-older');
+  await page.getByText(`Reported by the owner, ${palestra.namespace},`).waitFor();
+  await page.getByText('version 1 · kit 0.1.0').waitFor();
+  expect(await outdated.count()).toBe(0);
+  await api('POST', `${older}/versions`, { source: { kind: 'remote', url: running.url } });
+  await open('studio-older');
+  await outdated.waitFor();
+  await expectSoundInEveryView(page, 'environment-report-older', { axe: true });
+  expect(complaints).toEqual([]);
+  await close();
+});
+
 test('every page of an environment is sound in every view', async () => {
   const { page, complaints, close } = await openPage(browser, palestra, light);
   const base = `/environments/${palestra.namespace}/studio`;

@@ -14,7 +14,7 @@ const words = process.argv.slice(2);
 /** The caller reads data, so errors are one line of JSON. */
 const isForPrograms = requestedFormat(words) !== 'table';
 try {
-  const program = await buildProgram(words);
+  const program = buildProgram();
   if (isForPrograms) silenceErrors(program);
   await program.parseAsync();
 } catch (error) {

@@ -91,11 +91,13 @@ export class Environments {
     })) as EnvironmentView;
   }
 
-  /** Replaces the report of the newest version: what validation found and what scripted players reached. */
-  async setReport(environment: string, report: EnvironmentReport): Promise<{ version: number }> {
-    return (await this.#connection.json({ method: 'PUT', path: `${environmentPath(environment)}/report`, body: report })) as {
-      version: number;
-    };
+  /**
+   * Replaces the report of a version: what validation found and what scripted players reached. `version`: the one that was validated; default:
+   * the newest.
+   */
+  async setReport(environment: string, report: EnvironmentReport, version?: number): Promise<{ version: number }> {
+    const path = `${environmentPath(environment)}/report${query({ version })}`;
+    return (await this.#connection.json({ method: 'PUT', path, body: report })) as { version: number };
   }
 
   /** Splits, task counts and tools of every variant, from the last discovery. */

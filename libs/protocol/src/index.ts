@@ -194,7 +194,7 @@ export type {
   EnvironmentRunsQuery,
   EnvironmentRuns,
 } from './schemas/environments/environment.schema.ts';
-export type { EnvironmentReport } from './schemas/environments/environment-report.schema.ts';
+export type { EnvironmentReport, EnvironmentReportQuery, EnvironmentReportView } from './schemas/environments/environment-report.schema.ts';
 export type { UploadUrlsBody, FileListQuery } from './schemas/file.schema.ts';
 export type { Health } from './schemas/health.schema.ts';
 export type { CreateKeyBody, ApiKeyView, CreatedKey, RotateSecret, RotatedSecret, NewKey } from './schemas/key.schema.ts';

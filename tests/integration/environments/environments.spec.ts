@@ -259,18 +259,24 @@ describe('PUT /v1/environments/{owner}/{name}/report', () => {
     expect((await get(path)).body.report).toBeNull();
   });
 
-  test('is that of the newest version, replaced by the next one, and not part of lists', async () => {
+  test('is that of the newest version with one, says which, and is not part of lists', async () => {
     const path = `/v1/environments/${org()}/reported`;
     expect(await put(path, report)).toMatchObject({ status: 200, body: { version: 1 } });
-    expect((await get(path)).body.report).toEqual(report);
+    expect((await get(path)).body.report).toEqual({ ...report, version: 1, received_at: expect.any(String) });
     const next = { ...report, checks: [], reward_range: null };
     expect((await put(path, next)).status).toBe(200);
-    expect((await get(path)).body.report).toEqual(next);
+    expect((await get(path)).body.report).toMatchObject({ ...next, version: 1 });
     const listed = await get(`/v1/environments?owner=${org()}&search=reported&limit=1`);
     expect(listed.body.environments[0]).not.toHaveProperty('report');
     expect((await server.request('POST', `${path}/versions`, { body: { source: remote() } })).body.number).toBe(2);
-    expect((await get(path)).body.report).toBeNull();
+    expect((await get(path)).body).toMatchObject({ version: 2, report: { version: 1 } });
+    const numbered = (version: number | string) => server.request('PUT', `${path}/report?version=${version}`, { body: report });
+    expect(await numbered(3)).toMatchObject({ status: 404, body: { code: 'deployment_not_found' } });
+    expect((await numbered('x')).status).toBe(400);
+    expect(await numbered(1)).toMatchObject({ status: 200, body: { version: 1 } });
+    expect((await get(path)).body.report).toMatchObject({ ...report, version: 1 });
     expect(await put(path, report)).toMatchObject({ body: { version: 2 } });
+    expect((await get(path)).body.report.version).toBe(2);
     expect((await server.request('DELETE', path)).status).toBe(200);
   });
 });

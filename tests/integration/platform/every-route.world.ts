@@ -6,14 +6,18 @@ import type { TestServer } from '../../support/server.ts';
 import { seeded, upload } from '../runs/run-reads.world.ts';
 
 /** Every route of the OpenAPI document, and an organisation that has one of everything that routes name. A new kind of id wants a line in `furnish`. */
+interface Response {
+  description: string;
+  content?: Record<string, { schema: object; 'x-events'?: Record<string, object> }>;
+}
 interface Operation {
   parameters?: { in: string; name: string; required?: boolean }[];
-  responses: Record<string, { description: string; content?: Record<string, { schema: object; 'x-events'?: Record<string, object> }> }>;
+  responses: Record<string, Response | { $ref: string }>;
   requestBody?: { content: Record<string, { schema: { properties?: Record<string, unknown> } }> };
 }
 export const document = JSON.parse(readFileSync(path.join(import.meta.dirname, '../../../docs/openapi.json'), 'utf8')) as {
   paths: Record<string, Record<string, Operation>>;
-  components: object;
+  components: { responses: Record<string, Response> };
 };
 export const RUN = 'a run of one house';
 
@@ -29,13 +33,18 @@ export interface Route {
   /** Names of the members of its JSON body. */
   members: string[];
   /** By status: the schema of a 200 in JSON, and the codes of errors. */
-  responses: Operation['responses'];
+  responses: Record<string, Response>;
 }
+
+/** A response, or the component that it names. */
+const resolved = (response: Response | { $ref: string }): Response =>
+  '$ref' in response ? document.components.responses[response.$ref.replace('#/components/responses/', '')]! : response;
+
 export const routes: Route[] = Object.entries(document.paths).flatMap(([route, methods]) =>
   Object.entries(methods).map(([method, { parameters = [], requestBody, responses }]) => {
     const queries = parameters.filter((each) => each.in === 'query');
     return {
-      responses,
+      responses: Object.fromEntries(Object.entries(responses).map(([status, response]) => [status, resolved(response)])),
       method: method.toUpperCase(),
       route,
       names: [...route.matchAll(/{(\w+)}/g)].map(([, name]) => name!),

@@ -31,6 +31,13 @@ it('describes every way to send a key', async () => {
     expect((await server.request('GET', '/v1/me', { headers: { 'x-api-key': '', ...sent } })).status).toBe(200);
 });
 
+it('names only components that exist, and each component is used', async () => {
+  const { body } = await server.request('GET', '/openapi.json');
+  const named = new Set([...JSON.stringify(body).matchAll(/"\$ref":"#\/components\/([^"]+)"/g)].map(([, name]) => name!));
+  const there = ['schemas', 'responses'].flatMap((kind) => Object.keys(body.components[kind]).map((name) => `${kind}/${name}`));
+  expect([...named].toSorted()).toEqual(there.toSorted());
+});
+
 it('describes the routes of every module and the responses of the router', async () => {
   const { body } = await server.request('GET', '/openapi.json');
   for (const route of [

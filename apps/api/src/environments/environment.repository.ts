@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { isUuid } from '@palestra/kit';
-import { type EnvironmentDiscoveryView, type EnvironmentReport, PalestraError } from '@palestra/protocol';
+import { type EnvironmentDiscoveryView, type EnvironmentReport, type EnvironmentReportView, PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { isDuplicate } from '../platform/database/database-errors.ts';
 import { Database } from '../platform/database/database.ts';
@@ -96,10 +96,22 @@ export class EnvironmentRepository {
     });
   }
 
-  async report({ orgId, versions: [version] }: EnvironmentRecord): Promise<EnvironmentReport | null> {
-    if (version === undefined) return null;
-    const stored = await this.database.prisma.environmentReport.findFirst({ where: { versionId: version.id, orgId } });
-    return (stored?.report ?? null) as EnvironmentReport | null;
+  /** The report of the newest version that has one. */
+  async report({ id, orgId }: EnvironmentRecord): Promise<EnvironmentReportView | null> {
+    const stored = await this.database.prisma.environmentReport.findFirst({
+      where: { orgId, version: { environmentId: id } },
+      orderBy: { version: { number: 'desc' } },
+      include: { version: { select: { number: true } } },
+    });
+    if (stored === null) return null;
+    const report = stored.report as EnvironmentReport;
+    return { ...report, version: stored.version.number, received_at: stored.updatedAt.toISOString() };
+  }
+
+  /** The id of a version by its number; null without one. */
+  async versionId(environmentId: string, number: number): Promise<string | null> {
+    const version = await this.database.prisma.environmentVersion.findFirst({ where: { environmentId, number }, select: { id: true } });
+    return version?.id ?? null;
   }
 
   /** Its uploaded files must be deleted before. */

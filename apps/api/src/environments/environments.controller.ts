@@ -5,6 +5,7 @@ import {
   type CreateVersion,
   type EnvironmentListQuery,
   type EnvironmentReport,
+  type EnvironmentReportQuery,
   type EnvironmentVersionView,
   type EnvironmentView,
   type ErrorCode,
@@ -21,6 +22,7 @@ import {
   environmentDiscoverySchema,
   environmentListQuerySchema,
   environmentListSchema,
+  environmentReportQuerySchema,
   environmentReportSchema,
   environmentVariantsSchema,
   environmentVersionListSchema,
@@ -112,7 +114,8 @@ export class EnvironmentsController {
   @RequireScope('environments')
   @RouteConfig({ bodyLimit: MAX_REPORT_BYTES })
   @Api({
-    summary: 'Replace the report of the newest version: what validation and scripted players found',
+    summary: 'Replace the report of a version: what validation and scripted players found',
+    query: environmentReportQuerySchema,
     body: environmentReportSchema,
     response: storedReportSchema,
     errors: ['environment_not_found', 'deployment_not_found'],
@@ -126,9 +129,10 @@ export class EnvironmentsController {
     @CurrentCaller() caller: Caller,
     @Param('owner') owner: string,
     @Param('name') name: string,
+    @Query({ schema: environmentReportQuerySchema }) { version }: EnvironmentReportQuery,
     @Body({ schema: environmentReportSchema }) body: EnvironmentReport,
   ) {
-    return this.environments.setReport(caller, owner, name, body);
+    return this.environments.setReport(caller, owner, name, body, version);
   }
 
   @Public()

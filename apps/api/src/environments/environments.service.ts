@@ -115,12 +115,16 @@ export class EnvironmentsService {
     return { id: version.id, number: version.number, source: body.source, created_at: version.createdAt.toISOString() };
   }
 
-  /** Replaces the report of the newest version. */
-  async setReport(caller: Caller, owner: string, name: string, report: EnvironmentReport): Promise<StoredReport> {
+  /** Replaces the report of a version: the newest one by default. */
+  async setReport(caller: Caller, owner: string, name: string, report: EnvironmentReport, number?: number): Promise<StoredReport> {
     const environment = await this.access.managed(caller, owner, name);
-    const version = this.#version(environment);
-    await this.repository.saveReport(environment, version.id, report);
-    return { version: version.number };
+    const newest = this.#version(environment);
+    const version = number ?? newest.number;
+    const id = version === newest.number ? newest.id : await this.repository.versionId(environment.id, version);
+    if (id === null)
+      throw new PalestraError('deployment_not_found', { detail: `Deployment not found. ${owner}/${name} has no version ${version}.` });
+    await this.repository.saveReport(environment, id, report);
+    return { version };
   }
 
   async versions(caller: Caller | undefined, owner: string, name: string): Promise<EnvironmentVersionList> {

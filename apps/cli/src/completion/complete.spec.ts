@@ -8,7 +8,7 @@ const names: NameSource = {
 };
 /** The values for a command line, whose last word is at the cursor. */
 async function values(line: string): Promise<string[] | 'files'> {
-  const found = await complete(await buildProgram(), line.split(' '), names);
+  const found = await complete(buildProgram(), line.split(' '), names);
   return found === 'files' ? found : found.map(({ value }) => value);
 }
 

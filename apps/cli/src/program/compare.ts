@@ -15,8 +15,12 @@ export function compareCommand(): Command {
     .option('--metric <name>', 'show this metric only; repeatable', collectMetric)
     .option('--env <owner/name>', 'rollouts of this environment only')
     .addOption(new Option('--phase <phase>', 'phase (default: that with the most rollouts of the first run)').choices(KNOWN_PHASES))
-    .addOption(new Option('--den <denominator>', 'rollouts that count').choices(DENOMINATORS).default('effective'))
-    .option('--fail-if <condition>', 'such as "reward_mean<-0.02" or "success.low<-0.05"; repeatable', collectCondition)
+    .addOption(new Option('--den <denominator>', 'which rollouts count').choices(DENOMINATORS).default('effective'))
+    .option(
+      '--fail-if <condition>',
+      'exit with code 5 if this holds, such as "reward_mean<-0.02" or "success.low<-0.05"; repeatable',
+      collectCondition,
+    )
     .action(lazy(async () => (await import('../commands/compare.ts')).compareRuns));
   return addExamples(
     addOutput(command),

@@ -9,7 +9,7 @@ const actions = () => import('../commands/docker.ts');
  */
 export function dockerCommand(): Command {
   const docker = new Command('docker')
-    .description('replaces Docker for OpenEnv clients that start environments by image')
+    .description('stand in for Docker, for OpenEnv clients that start environments by image')
     .enablePositionalOptions();
   const version = docker
     .command('version')

@@ -1,13 +1,13 @@
 import { Command } from 'commander';
 import { addExamples, addOutput, ENVIRONMENT_ARGUMENT, lazy, positive } from './define.ts';
+import { localEnvironmentCommands } from './local-environments.ts';
 import { setCommand } from './session-policy.ts';
 
 const actions = () => import('../commands/environments.ts');
 
-/** `local`: the commands for environments on this machine (local-environments.ts). */
-export function environmentsCommand(local: readonly Command[]): Command {
+export function environmentsCommand(): Command {
   const environments = new Command('env').alias('environments').description('create, check, serve, register and list environments');
-  for (const command of local) environments.addCommand(command);
+  for (const command of localEnvironmentCommands()) environments.addCommand(command);
   const list = new Command('list')
     .description('list environments')
     .option('--owner <owner>', 'environments of this organisation')
@@ -28,13 +28,13 @@ export function environmentsCommand(local: readonly Command[]): Command {
   const tasks = new Command('tasks')
     .description('show the tasks of a split')
     .argument('<owner/name>', ENVIRONMENT_ARGUMENT)
-    .option('--split <name>', 'split', 'train')
+    .option('--split <name>', 'split to show', 'train')
     .option('--limit <count>', 'maximum tasks', positive, 10)
     .action(lazy(async () => (await actions()).listTasks));
   const tools = new Command('tools')
     .description('show the tools of an environment')
     .argument('<owner/name>', ENVIRONMENT_ARGUMENT)
-    .option('--variant <name>', 'variant (default: the first)')
+    .option('--variant <name>', 'variant of the environment (default: the first)')
     .action(lazy(async () => (await actions()).listTools));
   const rest = [
     addExamples(addOutput(list), 'palestra env list', "palestra env list --owner palestra -o json | jq '.[].name'"),

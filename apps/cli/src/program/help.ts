@@ -13,7 +13,7 @@ export function helpCommand(): Command {
 export function completionCommand(): Command {
   const command = new Command('completion')
     .description('print the completion script of a shell')
-    .addArgument(new Argument('<shell>', 'shell').choices(SHELLS))
+    .addArgument(new Argument('<shell>', 'name of the shell').choices(SHELLS))
     .action(lazy(async () => (await import('../commands/completion.ts')).printScript));
   return addExamples(
     command,

@@ -13,7 +13,7 @@ export function keysCommand(): Command {
     .addOption(new Option('--scope <scope...>', 'what the key may do (default: sessions, environments, rollouts)').choices(KEY_SCOPES))
     .action(lazy(async () => (await actions()).createKey));
   const revoke = new Command('revoke')
-    .description('revoke a key')
+    .description('revoke a key: requests with it are refused from then on')
     .argument('<id>', 'id of the key')
     .action(lazy(async () => (await actions()).revokeKey));
   const rotate = new Command('rotate-secret')

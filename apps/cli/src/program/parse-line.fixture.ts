@@ -16,7 +16,7 @@ export function wordsOf(line: string): string[] {
 
 /** Parses words as the command line does, without running the command. Returns that command. Throws what commander and our parsers throw. */
 export async function parse(words: readonly string[]): Promise<Command> {
-  const program = await buildProgram();
+  const program = buildProgram();
   let called: Command | undefined;
   const stub = (command: Command) => {
     command.configureOutput({ writeOut: () => {}, writeErr: () => {} });

@@ -5,14 +5,20 @@ import { addExamples, collect, lazy, positive } from './define.ts';
 /** `--output FILE` is the older spelling of `--out FILE`: a value that is no output format is the file. */
 export function prepareTasksCommand(): Command {
   const command = new Command('prepare-tasks')
-    .description('write tasks as Parquet or JSON lines for SkyRL')
+    .description('write tasks to a file of prompts that SkyRL trains on')
     .requiredOption('--env <owner/name>', 'environment; repeatable', collect)
-    .option('--split <name>', 'split', 'train')
+    .option('--split <name>', 'split to read', 'train')
     .option('--out <file>', 'file to write: .parquet, else JSON lines (default: tasks.parquet)')
     .option('--max-tasks <count>', 'maximum tasks per environment', positive)
-    .option('--concurrency <count>', 'read with this many sessions of this command (default: on the server, else 32)', positive)
+    .option(
+      '--concurrency <count>',
+      'open this many sessions at a time to read prompts (default: the service reads them, else 32)',
+      positive,
+    )
     .addOption(
-      new Option('--prompt-format <format>', 'prompt as JSON text or as a list of messages').choices(['text', 'messages']).default('text'),
+      new Option('--prompt-format <format>', 'each prompt as text of JSON, or as a list of messages')
+        .choices(['text', 'messages'])
+        .default('text'),
     )
     // Without `choices`, which would refuse a file.
     .addOption(

@@ -6,7 +6,7 @@ import { examplesOf, pathOf, visibleCommands } from './define.ts';
 import { parse, wordsOf } from './parse-line.fixture.ts';
 import { buildProgram } from './program.ts';
 
-const program = await buildProgram();
+const program = buildProgram();
 const commands = [program, ...visibleCommands(program)];
 /** Commands that print no data: they run the service, write a script or a help, or imitate Docker. */
 const WITHOUT_DATA = /^palestra (?:up|worker|migrate|demo|help|completion|docker .*)$/;

@@ -13,19 +13,13 @@ import { runsCommand } from './runs.ts';
 import { demoCommand, doctorCommand, migrateCommand, upCommand, workerCommand } from './service.ts';
 import { tasksCommand } from './tasks.ts';
 
-/** Words of command lines that can name a command of `env`. */
-const NEED_LOCAL = new Set(['env', 'environments', 'help', '__complete']);
-
 /**
  * The tree of all commands: the only definition of their names, arguments, options, help, completion and document. It loads no module that a
- * command needs to run, except those of the commands for local environments. `words`: a command line; the tree may lack commands that it
- * does not name.
+ * command needs to run.
  */
-export async function buildProgram(words?: readonly string[]): Promise<Command> {
-  const isLocal = words === undefined || words.some((word) => NEED_LOCAL.has(word));
-  const local = isLocal ? (await import('./local-environments.ts')).localEnvironmentCommands() : [];
+export function buildProgram(): Command {
   const program = new Command('palestra')
-    .description('Environments, sessions and rollouts of a Palestra server')
+    .description('Environments, sessions and rollouts of a Palestra service')
     .version(VERSION)
     .option('--no-color', 'no colours, as with the variable NO_COLOR')
     .helpCommand(false);
@@ -39,7 +33,7 @@ export async function buildProgram(words?: readonly string[]): Promise<Command> 
     migrateCommand(),
     doctorCommand(),
     demoCommand(),
-    environmentsCommand(local),
+    environmentsCommand(),
     tasksCommand(),
     prepareTasksCommand(),
     runsCommand(),

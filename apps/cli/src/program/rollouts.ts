@@ -24,10 +24,10 @@ function exportCommand(): Command {
     .option('--run <run>', 'run to export, by id or name (default: all runs)')
     .option('--query <query>', 'query, as in the Explorer', '')
     .addOption(new Option('--format <format>', 'format of the files').choices(ROLLOUT_EXPORT_FORMATS).default('parquet'))
-    .option('--lens <lens>', 'trainer whose metric definitions the lens_* columns use', 'canonical')
-    .option('--redact', 'replace credentials')
+    .option('--lens <lens>', 'trainer by whose definitions the columns lens_* are computed', 'canonical')
+    .option('--redact', 'replace text that looks like a credential')
     .option('--shard-rows <count>', 'maximum rows per file', positive)
-    .option('--keep', 'keep the export on the server')
+    .option('--keep', 'keep the export on the service after the download')
     .requiredOption('--out <folder>', 'folder for the files')
     .action(lazy(async () => (await import('../commands/export-rollouts.ts')).exportRollouts));
   return addExamples(

@@ -9,7 +9,7 @@ export function runsCommand(): Command {
     .option('--limit <count>', 'maximum runs', positive, 20)
     .action(lazy(async () => (await import('../commands/runs.ts')).listRuns));
   const finish = new Command('finish')
-    .description('mark a run as finished, so that its silence is no alert; new rollouts continue it')
+    .description('mark a run as finished, so that no alert waits for more of it; a later upload continues the run')
     .argument('<run>', 'id or name')
     .action(lazy(async () => (await import('../commands/runs.ts')).finishRun));
   addDefault(runs, addExamples(addOutput(list), 'palestra runs list --search demo', 'palestra runs -o jsonl | jq .name'));

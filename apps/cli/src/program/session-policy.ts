@@ -9,15 +9,15 @@ export function setCommand(): Command {
     .option('--capacity <count>', 'concurrent sessions per replica of the environment, or "none"', readCapacity)
     .option('--heartbeat <seconds>', 'end a session after this time without ping or request', readSeconds)
     .option('--idle <seconds>', 'end a session after this time without a request other than ping', readSeconds)
-    .option('--setup <seconds>', 'timeout of the setup', readSeconds)
-    .option('--call <seconds>', 'timeout of a call', readSeconds)
+    .option('--setup <seconds>', 'how long a session may take until it has its prompt', readSeconds)
+    .option('--call <seconds>', 'how long one call of a tool may take', readSeconds)
     .option('--silence <seconds>', 'time without data after which an ORS server counts as dead', readSeconds)
     .option('--deterministic', 'the same task and calls give the same results, so sessions survive their process')
-    .option('--no-deterministic', 'results can differ')
+    .option('--no-deterministic', 'the same calls can give other results')
     .option('--idempotent <tools>', 'comma-separated tools that can run again if their outcome is unknown', (text) =>
       text.split(',').filter(Boolean),
     )
-    .option('--reset', 'remove all earlier settings', false)
+    .option('--reset', 'remove all earlier settings first', false)
     .action(lazy(async () => (await import('../commands/environment-policy.ts')).setPolicy));
   return addExamples(
     addOutput(command),

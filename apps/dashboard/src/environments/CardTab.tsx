@@ -161,7 +161,7 @@ function Variant({
   );
 }
 
-function Report({ environment: { owner, name, report } }: { environment: EnvironmentDetails }) {
+function Report({ environment: { owner, name, report, version } }: { environment: EnvironmentDetails }) {
   if (report === null) return null;
   return (
     <Section
@@ -179,6 +179,8 @@ function Report({ environment: { owner, name, report } }: { environment: Environ
             player.name,
             `${formatReward(player.mean)} · ${formatShare(player.solved, 1)} solved`,
           ]),
+          ['Reported by', 'the owner'],
+          ['Version', report.version === version ? `${version}` : `${report.version}, not the newest`],
         ]}
       />
     </Section>

@@ -58,7 +58,7 @@ function Content({ environment, tab }: { environment: EnvironmentDetails; tab: T
   const discovery = useQuery(discoveryQuery(owner, name));
   if (tab === 'runs') return <RunsTab owner={owner} name={name} />;
   if (tab === 'sessions') return <SessionsTab environment={`${owner}/${name}`} />;
-  if (tab === 'report') return <ReportTab report={environment.report} slug={`${owner}/${name}`} />;
+  if (tab === 'report') return <ReportTab environment={environment} />;
   if (tab === 'versions') return <VersionsTab owner={owner} name={name} />;
   if (tab === 'card') return <CardTab environment={environment} discovery={discovery.data} problem={discovery.error} />;
   if (discovery.error) return <ErrorState error={discovery.error} retry={() => void discovery.refetch()} />;

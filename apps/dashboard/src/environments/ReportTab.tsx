@@ -1,4 +1,4 @@
-import type { EnvironmentReport } from '@palestra/protocol';
+import type { EnvironmentDetails, EnvironmentReport } from '@palestra/protocol';
 import { formatCount, formatReward, formatShare, plural } from '../format/number.ts';
 import { Age } from '../frame/Age.tsx';
 import { reportScale, sortedChecks, summaryOf } from './report.ts';
@@ -12,22 +12,37 @@ const marks: Record<Check['status'], [mark: string, word: string, className: str
   skipped: ['○', 'Skipped', 'text-ink-3'],
 };
 
-/** What validation found, and what scripted players reach, for the newest version. */
-export function ReportTab({ report, slug }: { report: EnvironmentReport | null; slug: string }) {
+/** What the owner says that validation found and scripted players reach, for the newest version with a report. */
+export function ReportTab({ environment: { report, owner, name, version } }: { environment: EnvironmentDetails }) {
+  const command = `palestra env validate --environment ${owner}/${name} --report`;
   if (report === null)
     return (
       <div className="p-4 text-ink-3">
         <p>This version has no report. Validation plays sampled tasks and sends one:</p>
         <pre className="code-block mt-2 inline-block max-w-full whitespace-pre-wrap [overflow-wrap:anywhere]" tabIndex={0}>
-          {`palestra env validate --environment ${slug} --report`}
+          {command}
         </pre>
       </div>
     );
   return (
     <div className="h-full overflow-auto" tabIndex={0} role="region" aria-label="Report">
+      {report.version !== version && (
+        <p className="flex gap-x-[10px] border-b border-line bg-bad-wash px-4 py-2">
+          <span className="text-bad" aria-hidden="true">
+            ▲
+          </span>
+          <span className="min-w-0 [overflow-wrap:anywhere]">
+            This report is about version {report.version}. The newest version, {version}, has none and may give other results. Its owner can
+            send one: <span className="mono text-[12px]">{command}</span>
+          </span>
+        </p>
+      )}
       <div className="max-w-[1080px] px-4 py-3">
         <p className="text-ink-2">
-          {summaryOf(report)} · created <Age iso={report.created_at} /> · kit {report.kit}
+          {summaryOf(report)} · version {report.version} · kit {report.kit}
+        </p>
+        <p className="text-ink-3">
+          Reported by the owner, {owner}, <Age iso={report.received_at} />. Palestra does not check reports.
         </p>
         {report.players.length > 0 && <Players report={report} />}
         <h2 className="mb-1 mt-5 strong">Checks</h2>

@@ -17,6 +17,11 @@ export interface JudgeOptions<Input> {
   texts?(input: Input): Record<string, string>;
   /** Reads the score from a reply. Default: the line that the judge is asked for, from 0 to 1. Throw for a reply without a score. */
   parse?(reply: string): Score | number;
+  /**
+   * The reward when the last allowed reply has no score that `parse` can read, for example because the judge refuses to judge. Its parts then
+   * have `unreadable: true` and the reply. Default: `InfrastructureError`, so that the episode does not count.
+   */
+  unreadable?: number;
   /** Default 0. */
   temperature?: number;
   /** Default 1 024. */
@@ -40,10 +45,11 @@ const MAX_TEXT_CHARACTERS = 100_000;
 
 /**
  * A rubric that asks a model. Its parts are the model and the reply. A judge that gives no score (unreachable, overloaded, refused, or an
- * unreadable reply) is an `InfrastructureError`, never a reward of 0.
+ * unreadable reply) is an `InfrastructureError`, never a reward of 0. `unreadable` sets a reward for unreadable replies only.
  */
 export function judge<Input>(options: JudgeOptions<Input>): Rubric<Input> {
-  const { baseUrl, model, retries = 4, minDelayMs = 500, deadlineMs = 180_000 } = options;
+  const { baseUrl, model, unreadable, retries = 4, minDelayMs = 500, deadlineMs = 180_000 } = options;
+  if (unreadable !== undefined && !Number.isFinite(unreadable)) throw new TypeError('unreadable must be a finite number.');
   const url = `${baseUrl.replace(/\/+$/, '')}/chat/completions`;
   const { username, password } = new URL(url);
   if (username !== '' || password !== '') throw new TypeError('baseUrl must not contain credentials. Pass the key as apiKey.');
@@ -63,10 +69,23 @@ export function judge<Input>(options: JudgeOptions<Input>): Rubric<Input> {
       });
     } catch (error) {
       signal?.throwIfAborted();
+      if (unreadable !== undefined && error instanceof UnreadableError)
+        return { reward: unreadable, parts: { model, unreadable: true, reply: error.reply } };
       const reason = deadline.aborted ? `no score after ${deadlineMs / 1_000} s` : (error as Error).message;
       throw new InfrastructureError(`The judge ${model} at ${withoutCredentials(url)} failed: ${reason}`, { cause: error });
     }
   };
+}
+
+/** The judge replied, but not with a score. */
+class UnreadableError extends Error {
+  constructor(
+    message: string,
+    readonly reply: string,
+    cause?: unknown,
+  ) {
+    super(message, { cause });
+  }
 }
 
 /** An error status that may be temporary. */
@@ -97,10 +116,22 @@ async function ask<Input>(url: string, input: Input, options: JudgeOptions<Input
     throw new RefusedError(answer.status, retryAfterMs(answer.headers.get('retry-after'), Date.now()));
   }
   const reply = replyOf(await readReply(answer));
-  const scored = parse ? parse(reply) : { reward: scoreLine(reply, marker) };
-  const result = typeof scored === 'number' ? { reward: scored } : scored;
-  if (!Number.isFinite(result.reward)) throw new Error('the reply has no finite score');
-  return { reward: result.reward, parts: { ...result.parts, model, reply: reply.slice(0, KEPT_REPLY_CHARACTERS) } };
+  const kept = reply.slice(0, KEPT_REPLY_CHARACTERS);
+  const { reward, parts } = readScore(kept, () => (parse ? parse(reply) : scoreLine(reply, marker)));
+  return { reward, parts: { ...parts, model, reply: kept } };
+}
+
+/** Throws `UnreadableError` if `read` throws or returns no finite number. */
+function readScore(reply: string, read: () => Score | number): Score {
+  let scored: Score | number;
+  try {
+    scored = read();
+  } catch (error) {
+    throw new UnreadableError((error as Error).message, reply, error);
+  }
+  const score = typeof scored === 'number' ? { reward: scored } : scored;
+  if (!Number.isFinite(score.reward)) throw new UnreadableError('the reply has no finite score', reply);
+  return score;
 }
 
 function messagesOf(prompt: string, texts: Record<string, string>, marker: string, isDefaultParse: boolean) {

@@ -154,6 +154,26 @@ describe('a judge', () => {
     expect(endless.asked).toHaveLength(1);
   });
 
+  test('with unreadable replies fails, or has the reward that the author chose for them', async () => {
+    const vague = await service(say(() => 'I would rather not say.'));
+    await expect(score(judged(vague.baseUrl), 'x')).rejects.toBeInstanceOf(InfrastructureError);
+    const parts = { model: 'judge-1', unreadable: true, reply: 'I would rather not say.' };
+    expect(await score(judged(vague.baseUrl, { unreadable: -1 }), 'x')).toEqual({ reward: -1, parts });
+    expect(vague.asked).toHaveLength(6);
+    const parse = () => {
+      throw new Error('no verdict');
+    };
+    await expect(score(judged(vague.baseUrl, { parse }), 'x')).rejects.toThrow('failed: no verdict');
+    await expect(score(judged(vague.baseUrl, { parse: () => Number.NaN }), 'x')).rejects.toThrow('no finite score');
+    expect((await score(judged(vague.baseUrl, { parse, unreadable: 0.5, retries: 0 }), 'x')).reward).toBe(0.5);
+    // What is no reply is still a failure.
+    const busy = await service(refuse(503));
+    await expect(score(judged(busy.baseUrl, { unreadable: 0 }), 'x')).rejects.toBeInstanceOf(InfrastructureError);
+    const broken = await service((_, response) => response.end('{}'));
+    await expect(score(judged(broken.baseUrl, { unreadable: 0 }), 'x')).rejects.toBeInstanceOf(InfrastructureError);
+    expect(() => judged(vague.baseUrl, { unreadable: Number.NaN })).toThrow('finite');
+  });
+
   test('stops with the session', async () => {
     const { baseUrl } = await service(() => {});
     const session = new AbortController();

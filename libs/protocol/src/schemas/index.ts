@@ -56,7 +56,7 @@ export {
   environmentRunsQuerySchema,
   environmentRunsSchema,
 } from './environments/environment.schema.ts';
-export { environmentReportSchema } from './environments/environment-report.schema.ts';
+export { environmentReportQuerySchema, environmentReportSchema } from './environments/environment-report.schema.ts';
 export { uploadUrlsBodySchema, uploadUrlsSchema, fileListQuerySchema, fileListSchema, deletedFilesSchema } from './file.schema.ts';
 export { healthSchema } from './health.schema.ts';
 export {

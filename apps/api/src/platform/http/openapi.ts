@@ -55,10 +55,11 @@ const errorSchema = {
  */
 export function buildOpenApi(app: INestApplication, otherRoutes: readonly DocumentedRoute[]): object {
   const paths: Record<string, Record<string, unknown>> = {};
+  const shared: Record<string, object> = {};
   const routes = [...nestRoutes(app), ...otherRoutes].toSorted((a, b) => (a.path + a.method < b.path + b.method ? -1 : 1));
   for (const route of routes) {
     const path = route.path.replaceAll(/:(\w+)/g, '{$1}').replace('*', '{path}');
-    (paths[path] ??= {})[route.method.toLowerCase()] = operation(route);
+    (paths[path] ??= {})[route.method.toLowerCase()] = operation(route, shared);
   }
   return {
     openapi: '3.1.0',
@@ -70,7 +71,7 @@ export function buildOpenApi(app: INestApplication, otherRoutes: readonly Docume
     },
     paths,
     security: KEY,
-    components: { schemas: { Error: errorSchema }, securitySchemes },
+    components: { schemas: { Error: errorSchema }, responses: shared, securitySchemes },
   };
 }
 
@@ -106,7 +107,8 @@ const joinPath = (...parts: string[]): string =>
     .filter(Boolean)
     .join('/')}`;
 
-function operation({ method, path, description, public: isPublic, tag }: DocumentedRoute): object {
+/** Adds the error responses of the route to `shared`. */
+function operation({ method, path, description, public: isPublic, tag }: DocumentedRoute, shared: Record<string, object>): object {
   const errors = [
     ...COMMON,
     ...GUARDED,
@@ -123,7 +125,7 @@ function operation({ method, path, description, public: isPublic, tag }: Documen
     ...(description.body
       ? { requestBody: { required: true, content: { 'application/json': { schema: jsonSchema(description.body, 'input') } } } }
       : {}),
-    responses: { ...okResponses(description), ...errorResponses(errors, description) },
+    responses: { ...okResponses(description), ...errorResponses(errors, description, shared) },
   };
 }
 
@@ -151,7 +153,12 @@ function contentOf({ response, stream, text, file }: ApiDescription): Record<str
   };
 }
 
-function errorResponses(codes: readonly ErrorCode[], { rpc, errorsAs = {} }: ApiDescription): Record<string, object> {
+/** Most routes have the same errors: each status with its codes is one component, which the routes name. */
+function errorResponses(
+  codes: readonly ErrorCode[],
+  { rpc, errorsAs = {} }: ApiDescription,
+  shared: Record<string, object>,
+): Record<string, object> {
   const byStatus: Record<string, string[]> = {};
   for (const code of new Set(codes)) (byStatus[errorCatalogue[code].status] ??= []).push(code);
   for (const status of NOT_ARRIVED) byStatus[status] = ['invalid_request'];
@@ -161,10 +168,13 @@ function errorResponses(codes: readonly ErrorCode[], { rpc, errorsAs = {} }: Api
     ...Object.entries(rpc?.more ?? {}),
   ];
   return Object.fromEntries(
-    described.map(([status, description]) => [
-      status,
-      { description, content: { 'application/json': { schema: errorSchemaOf(Number(status), rpc) } } },
-    ]),
+    described.map(([status, description]) => {
+      const response = { description, content: { 'application/json': { schema: errorSchemaOf(Number(status), rpc) } } };
+      if (rpc !== undefined) return [status, response];
+      const name = `${status}.${description.replaceAll(', ', '.')}`;
+      shared[name] = response;
+      return [status, { $ref: `#/components/responses/${name}` }];
+    }),
   );
 }
 

@@ -1,15 +1,12 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Command } from 'commander';
 import { Container } from '../../containers/container.ts';
 import { ContainerEngine } from '../../containers/engine.ts';
 import { buildImage, ensureImage, exposedPort } from '../../containers/image.ts';
 import { printableLines } from '../../output.ts';
-import { UsageError } from '../../settings.ts';
-import { portOf, secondsOf } from './options.ts';
 import type { Target } from './target.ts';
 
-/** The options of `serve` and `push` for images, which `addContainerOptions` adds. */
+/** The options of `serve` and `push` for images, which `addContainerOptions` (apps/cli/src/program/container-options.ts) adds. */
 export interface ContainerFlags {
   build: boolean;
   buildArg: string[];
@@ -21,29 +18,7 @@ export interface ContainerFlags {
   startTimeout: number;
 }
 
-const START_SECONDS = 120;
 const WATCH_MS = 2_000;
-
-export function addContainerOptions(command: Command): Command {
-  const each = (value: string, earlier: string[]) => [...earlier, value];
-  return command
-    .option('--build', 'build the image of a folder from its server/Dockerfile and serve it', false)
-    .option('--build-arg <name=value>', 'build argument for --build; repeatable', each, [])
-    .option('--engine <command>', 'container engine (default: $PALESTRA_CONTAINER_ENGINE, else docker or podman)')
-    .option('--container-port <port>', 'port of the server in the image (default: the exposed port, else 8000)', portOf)
-    .option('--env <name=value>', 'variable of the container; NAME alone passes the current value; repeatable', variables, [])
-    .option('--memory <size>', 'memory limit of the container, such as 512m or 2g')
-    .option('--cpus <number>', 'CPU limit of the container, such as 1.5')
-    .option('--start-timeout <seconds>', 'how long to wait for the container to respond', secondsOf, START_SECONDS);
-}
-
-function variables(text: string, earlier: string[]): string[] {
-  const [name] = text.split('=', 1);
-  if (!name) throw new UsageError(`Invalid --env "${text}". Expected --env NAME=value.`);
-  if (name === text && process.env[name] === undefined)
-    throw new UsageError(`--env ${name}: the variable is not set. Set it or pass --env ${name}=value.`);
-  return [...earlier, text];
-}
 
 export interface ContainerAddress {
   environment: string;

@@ -1,15 +1,21 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { PalestraApiError, PalestraClient } from '@palestra/client';
-import { printable, printOne } from '../../output.ts';
+import { printable, type Printed, printOne } from '../../output.ts';
 import { withInterrupt } from '../../settings.ts';
 import { DevServer } from './dev-server.ts';
 import { findOrStartService, portOrFree } from './dev-service.ts';
-import type { DevOptions } from './dev.ts';
 import { applyGuarantees, declaredGuarantees } from './guarantees.ts';
 import { cardOf, nameFrom, parseName, register } from './register.ts';
 import { untilStopped } from './run.ts';
 import { type Target, targetAt } from './target.ts';
+
+interface DevOptions extends Printed {
+  name?: string;
+  port?: number;
+  python?: string;
+  open: boolean;
+}
 
 const DEFAULT_PORT = 8000;
 

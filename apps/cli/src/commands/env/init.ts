@@ -1,6 +1,5 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { Command } from 'commander';
 import { type Printed, printOne } from '../../output.ts';
 import { UsageError } from '../../settings.ts';
 import { kitFiles } from './templates-kit.ts';
@@ -15,19 +14,9 @@ const NEXT = {
   openenv: ['python3 -m venv .venv && .venv/bin/pip install -e .', 'palestra env dev'],
 };
 
-export function initCommand(): Command {
-  return new Command('init')
-    .description('create a new environment that can be served')
-    .argument('<name>', 'name of the environment and its folder: letters, digits, "_" and "-"')
-    .option('--dir <folder>', 'where to create the folder', '.')
-    .option('--python', 'create an environment in Python on a server of the package openreward (default: TypeScript)', false)
-    .option('--openenv', "with --python: in the layout of OpenEnv's tools", false)
-    .action(init);
-}
-
 type Language = 'typescript' | 'openreward' | 'openenv';
 
-async function init(name: string, options: Printed & { dir: string; python: boolean; openenv: boolean }): Promise<void> {
+export async function init(name: string, options: Printed & { dir: string; python: boolean; openenv: boolean }): Promise<void> {
   const { dir } = options;
   const language: Language = options.openenv ? 'openenv' : options.python ? 'openreward' : 'typescript';
   if (!/^[A-Za-z][\w-]{2,63}$/.test(name))

@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '@palestra/hosting';
-import { Command, Option } from 'commander';
 import type { PalestraClient } from '@palestra/client';
 import type { EnvironmentReport } from '@palestra/protocol';
 import { looksLikeImage, nameOfImage } from '../../containers/image.ts';
@@ -14,15 +13,7 @@ import { printable, type Printed, printOne } from '../../output.ts';
 import { UsageError, withClient } from '../../settings.ts';
 import { detectServer, type ServerKind } from './detect.ts';
 import { applyGuarantees, declaredGuarantees } from './guarantees.ts';
-import {
-  addContainerOptions,
-  type ContainerFlags,
-  type ImageSource,
-  folderSource,
-  startContainer,
-  watchContainer,
-} from './container-options.ts';
-import { portOf } from './options.ts';
+import { type ContainerFlags, type ImageSource, folderSource, startContainer, watchContainer } from './container-options.ts';
 import { type Card, cardOf, nameFrom, parseName, register, type Registered } from './register.ts';
 import { runTarget, untilStopped } from './run.ts';
 import { type Target, targetAt } from './target.ts';
@@ -54,25 +45,8 @@ interface Pushed extends Registered {
 
 const DETACHED_DEADLINE_MS = 120_000;
 
-export function pushCommand(): Command {
-  const command = new Command('push')
-    .description('register an environment (a folder, a running server or an image) with the server')
-    .argument('[path]', 'folder, or image such as registry/owner/name:tag', '.')
-    .option('--name <owner/name>', 'name (default: that of openenv.yaml, the folder or the image, in your namespace)')
-    .option('--url <url>', 'a running ORS, OpenEnv or MCP server; PATH gives name and README')
-    .option('--image <reference>', 'an image, if PATH could be mistaken for a folder')
-    .addOption(new Option('--registry-style <reference>', 'same as --image').hideHelp())
-    .option('--port <port>', 'port to serve on (default: any free port)', portOf)
-    .option('--host <address>', 'address to serve on, which the Palestra server must reach', '127.0.0.1')
-    .option('--python <interpreter>', 'Python of an OpenEnv folder (default: .venv/bin/python, $VIRTUAL_ENV, python3)')
-    .option('--public', 'visible to every organisation of the service, not only to yours', false)
-    .option('--no-report', 'do not validate a module of the kit after it is registered')
-    .option('--detach', 'keep serving in the background and return', false);
-  return addContainerOptions(command).action(push);
-}
-
 /** Serves in the foreground until Ctrl-C, unless detached. */
-async function push(argument: string, options: PushOptions): Promise<void> {
+export async function push(argument: string, options: PushOptions): Promise<void> {
   const image = options.image ?? options.registryStyle ?? (!existsSync(argument) && looksLikeImage(argument) ? argument : undefined);
   if (image !== undefined && options.url !== undefined) throw new UsageError('Pass an image or --url, not both.');
   await withClient(async (client, signal) => {
@@ -153,7 +127,7 @@ const REPORT_DEADLINE_MS = 120_000;
 async function sendReport(
   client: PalestraClient,
   target: Target,
-  { name }: Registered,
+  { name, version }: Registered,
   options: PushOptions,
   signal: AbortSignal,
 ): Promise<EnvironmentReport | null> {
@@ -162,7 +136,7 @@ async function sendReport(
     const late = AbortSignal.timeout(REPORT_DEADLINE_MS);
     const [first, ...others] = await validateModule(target.file, { tasks: 5, playerBudgetMs: 30_000 }, AbortSignal.any([signal, late]));
     if (first === undefined || others.length > 0) return null;
-    await client.environments.setReport(name, first.report);
+    await client.environments.setReport(name, first.report, version);
     const failed = first.report.checks.filter(({ status }) => status === 'failed');
     process.stderr.write(
       `${first.report.checks.length - failed.length} of ${first.report.checks.length} checks did not fail; the page of ${printable(name)} shows the report.\n`,

@@ -1,18 +1,9 @@
 import { existsSync } from 'node:fs';
 import { freePort } from '@palestra/hosting';
-import { Command } from 'commander';
 import { looksLikeImage, nameOfImage } from '../../containers/image.ts';
 import { type Printed, printOne } from '../../output.ts';
 import { UsageError, withInterrupt } from '../../settings.ts';
-import {
-  addContainerOptions,
-  type ContainerFlags,
-  type ImageSource,
-  folderSource,
-  startContainer,
-  watchContainer,
-} from './container-options.ts';
-import { portOf } from './options.ts';
+import { type ContainerFlags, type ImageSource, folderSource, startContainer, watchContainer } from './container-options.ts';
 import { runTarget, untilStopped } from './run.ts';
 import { targetAt } from './target.ts';
 
@@ -24,17 +15,7 @@ interface ServeOptions extends ContainerFlags, Printed {
 
 const DEFAULT_PORT = 8000;
 
-export function serveCommand(): Command {
-  const command = new Command('serve')
-    .description('serve an environment until Ctrl-C: a module of the kit, a folder with openenv.yaml, or an image')
-    .argument('[path]', 'folder, module of an environment, or image such as registry/owner/name:tag', '.')
-    .option('--port <port>', 'port (default: that of openenv.yaml, else 8000); 0 for any free port', portOf)
-    .option('--host <address>', 'address to listen on', '127.0.0.1')
-    .option('--python <interpreter>', 'Python of an OpenEnv environment (default: .venv/bin/python, $VIRTUAL_ENV, python3)');
-  return addContainerOptions(command).action(serve);
-}
-
-async function serve(argument: string, options: ServeOptions): Promise<void> {
+export async function serve(argument: string, options: ServeOptions): Promise<void> {
   const { host, python } = options;
   if (!existsSync(argument) && looksLikeImage(argument)) {
     if (options.build) throw new UsageError(`--build needs a folder, but ${argument} is an image.`);

@@ -25,14 +25,17 @@ export interface Validation {
   environments: NamedReport[];
   /** Why an environment was not played, or null. */
   note: string | null;
+  /** Number of the version that was played, for a registered environment. */
+  version?: number | null;
 }
 
 /** Plays an environment that is registered with the service. */
-export async function playRegistered(environment: string, play: PlayOptions): Promise<NamedReport> {
+export async function playRegistered(environment: string, play: PlayOptions): Promise<Validation> {
   const client = new PalestraClient({ ...readSettings(process.env), signal: play.signal });
   try {
+    const { version } = await client.environments.get(environment);
     const report = await validateSubject(registeredSubject(client, environment, play), play);
-    return { name: environment, report };
+    return { report: null, environments: [{ name: environment, report }], note: null, version };
   } finally {
     await client.close();
   }

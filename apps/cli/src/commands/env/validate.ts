@@ -1,9 +1,7 @@
 import { writeFile } from 'node:fs/promises';
-import { Command, Option } from 'commander';
 import { printable, type Printed, printOne } from '../../output.ts';
 import { UsageError, withClient, withInterrupt } from '../../settings.ts';
 import { reportLines } from './criteria.ts';
-import { secondsOf } from './options.ts';
 import { environmentReportLines, isPassed } from './report-lines.ts';
 import type { PlayOptions, Validation } from './validate-play.ts';
 import { validateUrl } from './validate-url.ts';
@@ -25,34 +23,8 @@ interface ValidateOptions extends Printed {
   reportFile?: string;
 }
 
-export function validateCommand(): Command {
-  return new Command('validate')
-    .description('check an environment in a folder, on a running server, or registered with the service')
-    .argument('[path]', 'folder, module or http(s) URL (default: current folder)')
-    .option('--url <url>', 'base URL of a running ORS or OpenEnv server')
-    .option('--environment <owner/name>', 'an environment that is registered with the service')
-    .addOption(
-      new Option('--level <level>', 'static: do not play it; semantic: play it (default: static for OpenEnv, else semantic)').choices([
-        'static',
-        'semantic',
-      ]),
-    )
-    .option('--tasks <count>', 'tasks of each split that the checks play', countOf, 10)
-    .option('--player-tasks <count>', 'tasks that each scripted player plays; 0 plays none', countOf, 100)
-    .option('--split <name>', 'split of the scores of players (default: the first of type test, else the first)')
-    .option('--reward-range <low,high>', 'smallest and largest total reward, for a server (default: 0,1)', rangeOf)
-    .option('--setup-timeout <seconds>', 'time until a session must have its prompt', secondsOf, 30)
-    .option('--deadline <seconds>', 'time for the whole validation', secondsOf, 600)
-    .option('--python <interpreter>', 'Python of a Python folder (default: .venv/bin/python, $VIRTUAL_ENV, python3)')
-    .option('--json', 'same as --output json', false)
-    .option('--timeout <seconds>', 'timeout of each static check of a URL', secondsOf, 5)
-    .option('--report [owner/name]', 'send the report to the page of this environment (default: that of --environment)')
-    .option('--report-file <file>', 'write the report as JSON to this file')
-    .action(validate);
-}
-
 /** Exit status: 0 passed, 1 failed, 2 nothing to check. */
-async function validate(argument: string | undefined, options: ValidateOptions): Promise<void> {
+export async function validate(argument: string | undefined, options: ValidateOptions): Promise<void> {
   if ([argument, options.url, options.environment].filter((one) => one !== undefined).length > 1)
     throw new UsageError('Pass a path, --url or --environment, not several.');
   const validation = await withInterrupt((signal) => run(argument, options, signal));
@@ -91,7 +63,7 @@ async function run(argument: string | undefined, options: ValidateOptions, signa
     const { playRegistered, playServer } = await import('./validate-play.ts');
     if (options.environment !== undefined) {
       if (level === 'static') throw new UsageError('A registered environment can only be played: omit --level static.');
-      return { report: null, environments: [await playRegistered(options.environment, play)], note: null };
+      return await playRegistered(options.environment, play);
     }
     const url = options.url ?? (argument !== undefined && /^https?:\/\//i.test(argument) ? argument : undefined);
     if (url !== undefined) {
@@ -105,7 +77,7 @@ async function run(argument: string | undefined, options: ValidateOptions, signa
   }
 }
 
-async function deliver({ environments }: Validation, { report, reportFile, environment }: ValidateOptions): Promise<void> {
+async function deliver({ environments, version: played }: Validation, { report, reportFile, environment }: ValidateOptions): Promise<void> {
   const [only, ...others] = environments;
   if (only === undefined) throw new UsageError('There is no report, because the environment was not played. Pass --level semantic.');
   if (others.length > 0) throw new UsageError('The module has several environments. Pass the module of one.');
@@ -113,20 +85,8 @@ async function deliver({ environments }: Validation, { report, reportFile, envir
   if (report === undefined) return;
   const name = report === true ? environment : report;
   if (name === undefined) throw new UsageError('Pass --report owner/name.');
-  const { version } = await withClient((client) => client.environments.setReport(name, only.report));
+  // The version that was played belongs to the environment of --environment only.
+  const about = name === environment ? (played ?? undefined) : undefined;
+  const { version } = await withClient((client) => client.environments.setReport(name, only.report, about));
   process.stderr.write(`The page of ${printable(name)} shows the report of version ${version}.\n`);
-}
-
-function countOf(text: string): number {
-  const count = Number(text);
-  if (!Number.isInteger(count) || count < 0 || count > 10_000)
-    throw new UsageError(`Invalid number "${text}". Expected a whole number from 0 to 10 000.`);
-  return count;
-}
-
-function rangeOf(text: string): [number, number] {
-  const [low, high, ...rest] = text.split(',').map(Number);
-  if (!Number.isFinite(low) || !Number.isFinite(high) || rest.length > 0 || low! >= high!)
-    throw new UsageError(`Invalid range "${text}". Expected two numbers such as 0,1 or -1,1.`);
-  return [low!, high!];
 }

@@ -36,3 +36,15 @@ export const environmentReportSchema = z.object({
   reward_range: z.tuple([finite, finite]).nullable().describe('Smallest and largest total reward of an episode; null if it is not known.'),
 });
 export type EnvironmentReport = z.infer<typeof environmentReportSchema>;
+
+/** A stored report. The service does not check it: it says what its sender found. */
+export const environmentReportViewSchema = environmentReportSchema.extend({
+  version: z.int().describe('Number of the version that it is about. Newer versions may have no report yet.'),
+  received_at: z.string().describe('When the owner sent it.'),
+});
+export type EnvironmentReportView = z.infer<typeof environmentReportViewSchema>;
+
+export const environmentReportQuerySchema = z.object({
+  version: z.coerce.number().int().min(1).optional().describe('Number of the version that it is about; default: the newest.'),
+});
+export type EnvironmentReportQuery = z.infer<typeof environmentReportQuerySchema>;

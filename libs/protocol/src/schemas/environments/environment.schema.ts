@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ToolsAnswer } from '../../episode.schema.ts';
 import { SPLIT_TYPES } from '../../vocabularies.ts';
-import { environmentReportSchema } from './environment-report.schema.ts';
+import { environmentReportViewSchema } from './environment-report.schema.ts';
 import { sessionPolicySchema } from '../session-policy.schema.ts';
 
 /** Bodies and queries of `/v1/environments`. Keys that the `orwd` CLI reads are its own (docs/reference/ors.md#rest-endpoints). */
@@ -136,7 +136,7 @@ export const environmentViewSchema = z.object({
 export type EnvironmentView = z.infer<typeof environmentViewSchema>;
 /** One environment, with what lists leave out. */
 export const environmentDetailsSchema = environmentViewSchema.extend({
-  report: environmentReportSchema.nullable().describe('Of its newest version; null without one.'),
+  report: environmentReportViewSchema.nullable().describe('Of the newest version that has one; null without any.'),
 });
 export type EnvironmentDetails = z.infer<typeof environmentDetailsSchema>;
 export const storedReportSchema = z.object({ version: z.number().describe('Number of the version that has the report now.') });
