@@ -174,6 +174,7 @@ describe('the documents', () => {
       PALESTRA_DATA_DIR: dataDir,
       OPENREWARD_DISABLE_UPDATE_CHECK: '1',
       NODE_OPTIONS: '',
+      NPM_CONFIG_UPDATE_NOTIFIER: 'false',
       ...(file === 'README.md' && variables),
     };
     const output = await shell(program, { cwd: work, env });

@@ -103,6 +103,12 @@ function contentOf(title, content = {}) {
     .join('\n');
 }
 
+/** Status and codes of an error: its name in the document is `404.route_not_found.session_not_found`. */
+function errorOf([status, { $ref = '' }]) {
+  const codes = $ref.split('/').at(-1).split('.').slice(1);
+  return [status, codes.map((code) => `\`${code}\``).join(', ')].join(' ').trim();
+}
+
 function renderOperation({ method, route, operation }) {
   const answers = Object.entries(operation.responses);
   const isError = ([status]) => Number(status) >= 400;
@@ -117,10 +123,7 @@ function renderOperation({ method, route, operation }) {
       .map(([status, { description, content }]) =>
         content ? contentOf(`Answer ${status}`, content) : `**Answer ${status}**: ${escape(description)}`,
       ),
-    `**Errors**: ${answers
-      .filter(isError)
-      .map(([status]) => status)
-      .join(', ')}`,
+    `**Errors**: ${answers.filter(isError).map(errorOf).join('; ')}`,
   ];
   return `${parts.filter(Boolean).join('\n\n')}\n`;
 }
