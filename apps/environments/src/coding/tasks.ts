@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SeededRandom } from '../random.ts';
+import { SeededRandom } from '@palestra/environment-kit';
 import { EXAMPLES, type Exercise, type Json } from './families/family.ts';
 import { families } from './families/index.ts';
 

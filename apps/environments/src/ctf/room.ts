@@ -1,4 +1,4 @@
-import { SeededRandom } from '../random.ts';
+import { SeededRandom } from '@palestra/environment-kit';
 import { encode, type Method } from './ciphers.ts';
 
 /** A machine: its files by absolute path, and its password. */

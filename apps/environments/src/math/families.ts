@@ -1,4 +1,4 @@
-import type { SeededRandom } from '../random.ts';
+import type { SeededRandom } from '@palestra/environment-kit';
 import { gcd, Rational } from './rational.ts';
 
 export type Level = 1 | 2 | 3 | 4 | 5;

@@ -1,4 +1,4 @@
-import { SeededRandom } from '../random.ts';
+import { SeededRandom } from '@palestra/environment-kit';
 import { type Family, families, type Level } from './families.ts';
 import { Rational } from './rational.ts';
 

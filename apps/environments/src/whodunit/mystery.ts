@@ -1,4 +1,4 @@
-import { SeededRandom } from '../random.ts';
+import { SeededRandom } from '@palestra/environment-kit';
 import { possibleMurderers } from './deduction.ts';
 import { isTrue, type Statement, type Whereabouts } from './statement.ts';
 

@@ -26,29 +26,8 @@ const KIT_MAIN = fileURLToPath(new URL('../../kit/serve-kit.js', import.meta.url
 const READY_TIMEOUT_MS = 120_000;
 const POLL_MS = 100;
 
-/**
- * Runs uvicorn, prints a line when it listens, and exits with this process. `sys.path` begins with the working directory, as with
- * `python -m uvicorn`.
- */
-const UVICORN = `
-import json, os, sys, threading, uvicorn
-class Server(uvicorn.Server):
-    async def startup(self, sockets=None):
-        await super().startup(sockets=sockets)
-        if self.started:
-            print(json.dumps({"ready": True}), flush=True)
-def end_with_parent():
-    sys.stdin.buffer.read()
-    os._exit(0)
-threading.Thread(target=end_with_parent, daemon=True).start()
-Server(uvicorn.Config(sys.argv[1], host=sys.argv[2], port=int(sys.argv[3]), log_level="warning")).run()
-`;
-
-/**
- * Runs a server of the package `openreward` or `ors`, which starts uvicorn with an address of its choice, on our address, and prints a line when
- * it listens. Ends with this process.
- */
-const ORS_SERVER = `
+/** A server of uvicorn that prints a line when it listens. The process ends with this one, which holds its standard input. */
+const LISTENING = `
 import json, os, runpy, sys, threading, uvicorn
 class Listening(uvicorn.Server):
     async def startup(self, sockets=None):
@@ -58,14 +37,23 @@ class Listening(uvicorn.Server):
 def end_with_parent():
     sys.stdin.buffer.read()
     os._exit(0)
-file, host, port = sys.argv[1:4]
+threading.Thread(target=end_with_parent, daemon=True).start()
+target, host, port = sys.argv[1:4]
+`;
+
+/** Runs the application that uvicorn names. `sys.path` begins with the working directory, as with `python -m uvicorn`. */
+const UVICORN = `${LISTENING}
+Listening(uvicorn.Config(target, host=host, port=int(port), log_level="warning")).run()
+`;
+
+/** Runs a server of the package `openreward` or `ors`, which starts uvicorn with an address of its choice, on our address. */
+const ORS_SERVER = `${LISTENING}
 def run(app, **options):
     Listening(uvicorn.Config(app, **{**options, "host": host, "port": int(port), "log_level": "warning"})).run()
-threading.Thread(target=end_with_parent, daemon=True).start()
 uvicorn.run = run
-sys.argv = [file]
-sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
-runpy.run_path(file, run_name="__main__")
+sys.argv = [target]
+sys.path.insert(0, os.path.dirname(os.path.abspath(target)))
+runpy.run_path(target, run_name="__main__")
 `;
 
 /** Serves the target and restarts its process when it exits. Rejects with its last log lines if it cannot start. */

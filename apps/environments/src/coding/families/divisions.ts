@@ -1,4 +1,4 @@
-import type { SeededRandom } from '../../random.ts';
+import type { SeededRandom } from '@palestra/environment-kit';
 import { combine, defineFamily, integers, type Json, times } from './family.ts';
 
 const PRIME = 1_000_007;
@@ -19,6 +19,17 @@ const SPLIT_GOALS = {
     part: 'largest',
   },
 } as const;
+
+const COMBINED = {
+  max: 'max(cost(start, end), best(end, parts - 1))',
+  min: 'min(cost(start, end), best(end, parts - 1))',
+  add: 'cost(start, end) + best(end, parts - 1)',
+} as const;
+/** Python: the best value of the numbers from `start` on in `parts` parts. */
+function bestSplit(goal: keyof typeof SPLIT_GOALS, least: number): string {
+  const { best, combine: join } = SPLIT_GOALS[goal];
+  return `${best}(${COMBINED[join]} for end in range(start + ${least}, n - (parts - 1) * ${least} + 1))`;
+}
 
 export const listSplits = defineFamily(
   'list_splits',
@@ -69,13 +80,7 @@ export const listSplits = defineFamily(
           def best(start, parts):
               if parts == 1:
                   return cost(start, n)
-              return ${SPLIT_GOALS[goal].best}(${
-                {
-                  max: 'max(cost(start, end), best(end, parts - 1))',
-                  min: 'min(cost(start, end), best(end, parts - 1))',
-                  add: 'cost(start, end) + best(end, parts - 1)',
-                }[SPLIT_GOALS[goal].combine]
-              } for end in range(start + ${least}, n - (parts - 1) * ${least} + 1))
+              return ${bestSplit(goal, least)}
 
           @lru_cache(maxsize=None)
           def cost(start, end):
@@ -97,13 +102,7 @@ export const listSplits = defineFamily(
           def best(start, parts):
               if parts == 1:
                   return cost(start, n)
-              return ${SPLIT_GOALS[goal].best}(${
-                {
-                  max: 'max(cost(start, end), best(end, parts - 1))',
-                  min: 'min(cost(start, end), best(end, parts - 1))',
-                  add: 'cost(start, end) + best(end, parts - 1)',
-                }[SPLIT_GOALS[goal].combine]
-              } for end in range(start + ${least}, n - (parts - 1) * ${least} + 1))
+              return ${bestSplit(goal, least)}
           return best(0, k)`,
     ],
     inputs: (random) => [

@@ -1,4 +1,4 @@
-import type { SeededRandom } from '../../random.ts';
+import type { SeededRandom } from '@palestra/environment-kit';
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type Level = 1 | 2 | 3 | 4 | 5;
@@ -14,8 +14,10 @@ export interface Exercise {
   reference(...args: never[]): Json;
   /** A correct program. Written independently of `reference`, so that each verifies the other. */
   python: string;
-  /** Programs with a typical mistake, or too slow. Each fails at least one hidden test. */
+  /** Programs with a typical mistake. Each fails at least one hidden test. */
   mutants: string[];
+  /** Programs that are correct and too slow. Each fails at least one hidden test by its time. */
+  slow: string[];
   /** Arguments, small ones first. The first `EXAMPLES` are shown in the statement; the others are the hidden tests. */
   inputs(random: SeededRandom): Json[][];
 }
@@ -25,10 +27,9 @@ export interface Family {
   exercises: Exercise[];
 }
 
-interface Draft extends Omit<Exercise, 'mutants'> {
+interface Draft extends Omit<Exercise, 'mutants' | 'slow'> {
   /** Mistakes: a text of the program and what a mutant has instead. */
   mistakes: [correct: string, wrong: string][];
-  /** Programs that are correct and too slow. */
   slow?: string[];
 }
 
@@ -47,7 +48,7 @@ export function defineFamily<Variant>(name: string, variants: Variant[], make: (
           throw new Error(`${name}: no ${JSON.stringify(correct)} in the program of ${JSON.stringify(variant)}`);
         return python.replace(correct, wrong);
       });
-      return { ...exercise, statement: dedent(exercise.statement), python, mutants: [...mutants, ...slow.map(dedent)] };
+      return { ...exercise, statement: dedent(exercise.statement), python, mutants, slow: slow.map(dedent) };
     }),
   };
 }

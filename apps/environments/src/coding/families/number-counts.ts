@@ -1,4 +1,4 @@
-import type { SeededRandom } from '../../random.ts';
+import type { SeededRandom } from '@palestra/environment-kit';
 import { combine, defineFamily, type Json, times } from './family.ts';
 
 const KINDS = {
@@ -37,6 +37,20 @@ const KIND_MISTAKES = {
   even: ['len(f)', 'len(set(f))'],
   square: ['len(f) > 1 and f[-1] == f[-2]', 'len(set(f)) < len(f)'],
 } as const;
+/** Python: the prime factors of a number, in their order. */
+const FACTORS = `
+      def factors(n):
+          found = []
+          p = 2
+          while p * p <= n:
+              while n % p == 0:
+                  found.append(p)
+                  n //= p
+              p += 1
+          if n > 1:
+              found.append(n)
+          return found
+`;
 const LARGEST = 30_000;
 
 export const numberCounts = defineFamily(
@@ -63,19 +77,7 @@ export const numberCounts = defineFamily(
       }
       return ranges.map(([a, b]) => totals[b]! - totals[a - 1]!);
     },
-    python: `
-      def factors(n):
-          found = []
-          p = 2
-          while p * p <= n:
-              while n % p == 0:
-                  found.append(p)
-                  n //= p
-              p += 1
-          if n > 1:
-              found.append(n)
-          return found
-
+    python: `${FACTORS}
       def solve(ranges):
           limit = max((b for a, b in ranges), default=0)
           totals = [0]
@@ -88,19 +90,7 @@ export const numberCounts = defineFamily(
       [KIND_MISTAKES[kind][0], KIND_MISTAKES[kind][1]],
     ],
     slow: [
-      `
-      def factors(n):
-          found = []
-          p = 2
-          while p * p <= n:
-              while n % p == 0:
-                  found.append(p)
-                  n //= p
-              p += 1
-          if n > 1:
-              found.append(n)
-          return found
-
+      `${FACTORS}
       def solve(ranges):
           result = []
           for a, b in ranges:

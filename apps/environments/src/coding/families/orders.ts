@@ -1,4 +1,4 @@
-import type { SeededRandom } from '../../random.ts';
+import type { SeededRandom } from '@palestra/environment-kit';
 import { combine, defineFamily, integers, type Json, times } from './family.ts';
 
 const ORDER_RESULTS = {

@@ -1,4 +1,4 @@
-import type { SeededRandom } from '../../random.ts';
+import type { SeededRandom } from '@palestra/environment-kit';
 import { combine, defineFamily, type Json, text, times } from './family.ts';
 
 export const separatedValues = defineFamily(

@@ -1,4 +1,4 @@
-import type { SeededRandom } from '../../random.ts';
+import type { SeededRandom } from '@palestra/environment-kit';
 import { combine, defineFamily, text, times, words } from './family.ts';
 
 const VOWELS = 'aeiou';

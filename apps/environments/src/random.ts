@@ -1,1 +1,0 @@
-export { SeededRandom } from '@palestra/environment-kit';
