@@ -25,6 +25,12 @@ const COMPILERS = { ts5: 'npm:typescript@5.9', ts7: 'npm:typescript@7' };
 /** Entry points for programs of users. */
 const PUBLIC = ['@palestra/environment-kit', '@palestra/client', '@palestra/protocol'];
 
+/** A Python with the official client. */
+function withClient(): string {
+  if (!python) throw new Error('PALESTRA_PYTHON_V167 must name a Python with the official client');
+  return python;
+}
+
 /** The tarballs of these packages and of ours that they need: a registry would give the latter. */
 function tarballsOf(...names: string[]): string[] {
   const found = new Set<string>();
@@ -36,6 +42,15 @@ function tarballsOf(...names: string[]): string[] {
   names.forEach(add);
   return [...found].map((name) => packageOf(name).tarball);
 }
+/** For the official client: where to find the service. */
+const official = (url: string, key: string) => ({
+  OPENREWARD_URL: url,
+  OPENREWARD_API_URL: url,
+  OPENREWARD_SESSION_URL: url,
+  OPENREWARD_API_KEY: key,
+  OPENREWARD_DISABLE_UPDATE_CHECK: '1',
+});
+const PLAY_GUESS = path.join(import.meta.dirname, 'play_guess.py');
 const isOurs = (name: string): boolean => name === 'palestra' || name.startsWith('@palestra/');
 const packageOf = (name: string) => packages.find(({ manifest }) => manifest.name === name)!;
 
@@ -147,7 +162,7 @@ describe.each(nodes.map((node, at) => [node, at] as const))('installed by %s', (
     const url = `http://127.0.0.1:${port}`;
     const secrets = readFileSync(path.join(operator, '.palestra/sign-in.txt'), 'utf8');
     const key = /OPENREWARD_API_KEY=(\S+)/.exec(secrets)![1]!;
-    const variables = { OPENREWARD_URL: url, OPENREWARD_API_URL: url, OPENREWARD_SESSION_URL: url, OPENREWARD_API_KEY: key };
+    const variables = official(url, key);
     const get = async (route: string) => (await fetch(url + route, { headers: { 'x-api-key': key } })).json();
     expect(await get('/health/ready')).toEqual({ status: 'ready' });
     const page = await (await fetch(`${url}/`)).text();
@@ -157,10 +172,8 @@ describe.each(nodes.map((node, at) => [node, at] as const))('installed by %s', (
 
     const served = await start(author, node, ['dist/mine.js'], /http:\/\/\S+:\d+/);
     await run(operator, 'npx', ['palestra', 'env', 'push', '--url', served.match[0], '--name', 'guess'], variables);
-    if (!python) throw new Error('PALESTRA_PYTHON_V167 must name a Python with the official client');
-    const official = { ...variables, OPENREWARD_DISABLE_UPDATE_CHECK: '1' };
-    expect(await run(root, python, [path.join(import.meta.dirname, 'play_guess.py')], official)).toMatch(/^1\.0$/m);
-    await run(root, python, ['-c', block('python', 'from openreward')], official);
+    expect(await run(root, withClient(), [PLAY_GUESS, '100'], variables)).toMatch(/^1\.0$/m);
+    await run(root, withClient(), ['-c', block('python', 'from openreward')], variables);
     // README's rollout, and the demo, which the installed command line plays.
     await expect.poll(async () => (await get('/v1/runs')).runs.map((one: { name: string }) => one.name)).toContain('first');
     await expect.poll(async () => (await get('/v1/runs')).runs.map((one: { name: string }) => one.name)).toContain('demo-learner');
@@ -172,5 +185,31 @@ describe.each(nodes.map((node, at) => [node, at] as const))('installed by %s', (
     expect(output()).toContain('Stopping');
     await expect.poll(() => processesWith(operator)).toEqual([]);
     expect(existsSync(path.join(operator, '.palestra/postgres/data/postmaster.pid'))).toBe(false);
+  });
+
+  test('palestra env init, npm install and npm run dev give a typed, tested and played environment', async () => {
+    await run(operator, 'npx', ['palestra', 'env', 'init', 'guess', '--dir', folder]);
+    const guess = path.join(folder, 'guess');
+    // The versions of its package.json, from tarballs.
+    await run(guess, 'npm', ['install', '--prefer-offline', ...tarballsOf('palestra', '@palestra/environment-kit')]);
+    await run(guess, 'npm', ['run', 'check']);
+    expect(await run(guess, 'npm', ['test'])).toMatch(/^. pass 3$/m);
+
+    const noService = { OPENREWARD_API_KEY: '', PALESTRA_API_KEY: '' };
+    const dev = await start(guess, 'npm', ['run', 'dev', '--', '--no-open'], /once\):\n {2}(\S+)\n/, noService);
+    const link = new URL(dev.match[1]!);
+    expect(link.searchParams.get('next')).toBe('/environments/local/guess/play');
+    expect((await fetch(link)).status).toBe(200);
+    const key = /OPENREWARD_API_KEY=(\S+)/.exec(readFileSync(path.join(guess, '.palestra/sign-in.txt'), 'utf8'))![1]!;
+    expect(await run(root, withClient(), [PLAY_GUESS, '999'], official(link.origin, key))).toMatch(/^1\.0$/m);
+    const source = path.join(guess, 'environment.ts');
+    writeFileSync(source, readFileSync(source, 'utf8').replace('I think of', 'Think of'));
+    await expect.poll(dev.output).toContain('Reloaded after a change of environment.ts');
+
+    // As a terminal does: the signal reaches every process of the group.
+    process.kill(-dev.child.pid!, 'SIGINT');
+    await vi.waitFor(() => expect(dev.child.signalCode ?? dev.child.exitCode).not.toBeNull(), { timeout: 60_000, interval: 100 });
+    await expect.poll(() => processesWith(guess)).toEqual([]);
+    expect(existsSync(path.join(guess, '.palestra/postgres/data/postmaster.pid'))).toBe(false);
   });
 });
