@@ -16,16 +16,18 @@ export interface Outcome extends EventResult {
   where: string;
 }
 
-/** Sends events in concurrent batches and reports the outcome of each event. `add` waits while too many batches are in progress. */
+/** Sends events in batches, `concurrency` of them at the same time, and reports the outcome of each event. `add` waits while too many batches are in progress. */
 export class BatchSender {
   readonly #send: (events: RolloutEvent[]) => Promise<EventResult[]>;
   readonly #report: (outcome: Outcome) => void;
   readonly #sending = new Set<Promise<void>>();
+  readonly #concurrency: number;
   #batch: QueuedEvent[] = [];
   #bytes = 0;
   #failure: { error: unknown } | null = null;
 
-  constructor(send: (events: RolloutEvent[]) => Promise<EventResult[]>, report: (outcome: Outcome) => void) {
+  constructor(send: (events: RolloutEvent[]) => Promise<EventResult[]>, report: (outcome: Outcome) => void, concurrency = CONCURRENCY) {
+    this.#concurrency = concurrency;
     this.#send = send;
     this.#report = report;
   }
@@ -48,7 +50,7 @@ export class BatchSender {
     const batch = this.#batch;
     this.#batch = [];
     this.#bytes = 0;
-    while (this.#sending.size >= CONCURRENCY) {
+    while (this.#sending.size >= this.#concurrency) {
       await Promise.race(this.#sending);
     }
     this.#check();

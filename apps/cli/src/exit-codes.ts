@@ -6,11 +6,14 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 /** The documented meaning of each code (`palestra help exit-codes`, docs/cli.md). */
 export const EXIT_CODES: readonly (readonly [code: number, meaning: string])[] = [
   [EXIT.ok, 'The command did its work.'],
-  [EXIT.failed, 'It failed: the server refused the request, or a task, file or record failed. "env validate": a check failed.'],
+  [
+    EXIT.failed,
+    'It failed: the server refused the request, or a task, file or record failed. "env validate": a check failed. "eval": an episode has no score.',
+  ],
   [EXIT.usage, 'Wrong usage: an unknown option, a missing file, an invalid value or setting.'],
   [EXIT.unreachable, 'The service cannot be reached, or is not available now.'],
   [EXIT.unauthorised, 'The API key is missing, refused or lacks a scope.'],
-  [EXIT.unmet, 'A condition of "compare --fail-if" is met, or a check of "doctor" failed.'],
+  [EXIT.unmet, 'A condition of "--fail-if" is met ("compare", "eval"), or a check of "doctor" failed.'],
   [130, 'Interrupted by Ctrl-C (143: by SIGTERM, 129: by SIGHUP).'],
 ];
 

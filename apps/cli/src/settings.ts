@@ -40,15 +40,18 @@ async function assertListening(url: string): Promise<void> {
   }
 }
 
-/** Runs `use` with a client and closes it afterwards. Ctrl-C aborts every request. */
+/**
+ * Runs `use` with a client and closes it afterwards. Ctrl-C aborts every request, except of a client whose `signal` is another one, which can
+ * end its work.
+ */
 export function withClient<T>(
   use: (client: PalestraClient, signal: AbortSignal) => Promise<T>,
-  options: Pick<ClientOptions, 'uploads'> = {},
+  options: Pick<ClientOptions, 'uploads' | 'signal'> = {},
 ): Promise<T> {
   return withInterrupt(async (signal) => {
     const settings = readSettings(process.env);
     await assertListening(settings.url);
-    const client = new PalestraClient({ ...settings, ...options, signal });
+    const client = new PalestraClient({ ...settings, signal, ...options });
     try {
       return await use(client, signal);
     } finally {

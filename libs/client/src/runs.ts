@@ -1,4 +1,4 @@
-import type { ComparedRuns, RolloutList, RolloutView, RunChangeBody, RunList, RunView } from '@palestra/protocol';
+import type { ComparedRuns, RolloutHeader, RolloutList, RolloutView, RunChangeBody, RunList, RunView } from '@palestra/protocol';
 import type { Connection } from './connection.ts';
 import { type ListOptions, query } from './environments.ts';
 
@@ -33,13 +33,19 @@ export class Runs {
     return (await this.#connection.json({ path: `/v1/compare?${search}` })) as ComparedRuns;
   }
 
-  async rollouts(runId: string, options: { limit?: number; offset?: number } = {}): Promise<RolloutList> {
+  /** A page of rollouts, newest first. `cursor`: `next` of the previous page. `q`: a query (docs/query.md). */
+  async rollouts(runId: string, options: { limit?: number; offset?: number; cursor?: string; q?: string } = {}): Promise<RolloutList> {
     return (await this.#connection.json({ path: `/v1/runs/${encodeURIComponent(runId)}/rollouts${query(options)}` })) as RolloutList;
   }
 
   /** Erases a rollout. */
   async deleteRollout(rolloutId: string): Promise<void> {
     await this.#connection.json({ method: 'DELETE', path: `/v1/rollouts/${encodeURIComponent(rolloutId)}` });
+  }
+
+  /** A rollout without its messages. */
+  async rolloutHeader(rolloutId: string): Promise<RolloutHeader> {
+    return (await this.#connection.json({ path: `/v1/rollouts/${encodeURIComponent(rolloutId)}/header` })) as RolloutHeader;
   }
 
   /** A rollout with all messages. */

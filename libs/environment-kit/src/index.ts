@@ -31,7 +31,7 @@ export type { Link, LinkMethod, LinkMethods, LinkParams, LinkResult } from './li
 export { createLinkServer } from './link/server.ts';
 export { parseLinkAddress } from './link/address.ts';
 export type { PlayedResult, Player, PlayedSession, ToolInput } from './play/player.ts';
-export { playTask, type PlayTaskOptions, type PlayedCall, type PlayedTask } from './play/play-task.ts';
+export { playTask, type PlayTaskOptions, type PlayedCall, type PlayedTask, solver } from './play/play-task.ts';
 export { InfrastructureError } from './infrastructure-error.ts';
 export { judge, type JudgeOptions } from './rubric/judge.ts';
 export { gate, type Rubric, score, type Score, scoredResult, sequential, weighted } from './rubric/rubric.ts';

@@ -1,4 +1,14 @@
-export { rewardMean, rewardStd, rewardPercentile, passAtK, zeroVariance, avgInterval, passAtKInterval, advantages } from './canonical.ts';
+export {
+  avgAtN,
+  rewardMean,
+  rewardStd,
+  rewardPercentile,
+  passAtK,
+  zeroVariance,
+  avgInterval,
+  passAtKInterval,
+  advantages,
+} from './canonical.ts';
 export { isLens, lensRevision, metric, listMetrics, computeLens, resolveMetricName } from './catalogue.ts';
 export { isFailed, select } from './denominators.ts';
 export { type Figure, type MetricAnswer, isFigure } from './figure.ts';
@@ -35,6 +45,7 @@ export {
   takeRollouts,
 } from './rollout-columns.ts';
 export { clusteredProportion, type Proportion } from './proportion.ts';
+export { inferSuccessRule } from './success.ts';
 export { percentileOfCounts } from './summary.ts';
 export { groupBy } from './group-by.ts';
 export * from './compare/index.ts';

@@ -1,12 +1,14 @@
 import type { ComparedRuns } from '@palestra/protocol';
 import { expect, test } from 'vitest';
-import { exitCodeFor, outcomesOf, parseCondition } from './compare-conditions.ts';
+import { exitCodeFor, outcomesOf, parseCondition as parseText, parseMetric } from './compare-conditions.ts';
+
+const parseCondition = (text: string) => parseText(text, parseMetric);
 
 test.each([
-  ['reward_mean<-0.02', { metric: 'reward_mean', figure: 'difference', comparison: '<', limit: -0.02 }],
-  ['success.low <= -.05', { metric: 'success', figure: 'low', comparison: '<=', limit: -0.05 }],
-  [' tool_error.high>=1e-2 ', { metric: 'tool_error', figure: 'high', comparison: '>=', limit: 0.01 }],
-  ['turns>+3.', { metric: 'turns', figure: 'difference', comparison: '>', limit: 3 }],
+  ['reward_mean<-0.02', { metric: 'reward_mean', end: null, comparison: '<', limit: -0.02 }],
+  ['success.low <= -.05', { metric: 'success', end: 'low', comparison: '<=', limit: -0.05 }],
+  [' tool_error.high>=1e-2 ', { metric: 'tool_error', end: 'high', comparison: '>=', limit: 0.01 }],
+  ['turns>+3.', { metric: 'turns', end: null, comparison: '>', limit: 3 }],
 ])('%s is a condition', (text, expected) => {
   expect(parseCondition(text)).toEqual({ text, ...expected });
 });

@@ -3,29 +3,29 @@ import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { UsageError } from '../server-settings.ts';
 
 /**
- * A condition on a difference: `METRIC[.low|.high] (<|<=|>|>=) NUMBER`, such as `reward_mean<-0.02` or `success.high<0`. The difference is that
- * of the other run minus the first; `low` and `high` are the ends of its 95 % interval.
+ * A condition on a figure: `METRIC[.low|.high] (<|<=|>|>=) NUMBER`, such as `reward_mean<-0.02` or `success.high<0`. `low` and `high` are the
+ * ends of its 95 % interval. The figures of `palestra compare` are differences, those of `palestra eval` are values.
  */
-export interface Condition {
+export interface Condition<Metric extends string = CompareMetric> {
   text: string;
-  metric: CompareMetric;
-  figure: 'difference' | 'low' | 'high';
+  metric: Metric;
+  end: 'low' | 'high' | null;
   comparison: '<' | '<=' | '>' | '>=';
   limit: number;
 }
 
 const GRAMMAR =
-  /^\s*(?<metric>[a-z_]+)(?:\.(?<end>low|high))?\s*(?<comparison><=|>=|<|>)\s*(?<limit>[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*$/i;
+  /^\s*(?<metric>[a-z_]+\d*)(?:\.(?<end>low|high))?\s*(?<comparison><=|>=|<|>)\s*(?<limit>[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*$/i;
 
-/** Throws `UsageError` for a text that is no condition or names an unknown metric. */
-export function parseCondition(text: string): Condition {
+/** Throws `UsageError` for a text that is no condition, and what `readMetric` throws for an unknown metric. */
+export function parseCondition<Metric extends string>(text: string, readMetric: (name: string) => Metric): Condition<Metric> {
   const parts = GRAMMAR.exec(text)?.groups;
   if (!parts)
     throw new UsageError(`Invalid condition "${text}". Expected METRIC<NUMBER, such as "reward_mean<-0.02" or "success.low<=-0.05".`);
   return {
     text,
-    metric: parseMetric(parts['metric']!),
-    figure: (parts['end'] as 'low' | 'high' | undefined) ?? 'difference',
+    metric: readMetric(parts['metric']!),
+    end: (parts['end'] as 'low' | 'high' | undefined) ?? null,
     comparison: parts['comparison'] as Condition['comparison'],
     limit: Number(parts['limit']),
   };
@@ -40,9 +40,7 @@ export function parseMetric(name: string): CompareMetric {
 
 export interface Outcome {
   condition: string;
-  /** Id of the run that is compared with the first. */
-  run: string;
-  /** Null: the runs have no such figure. */
+  /** Null: there is no such figure. */
   value: number | null;
   /** Null: unknown, because there is no value. */
   met: boolean | null;
@@ -55,17 +53,31 @@ const holds: Record<Condition['comparison'], (value: number, limit: number) => b
   '>=': (value, limit) => value >= limit,
 };
 
+export interface ComparedOutcome extends Outcome {
+  /** Id of the run that is compared with the first. */
+  run: string;
+}
+
+/** Whether a figure meets a condition. */
+export function outcomeOf(
+  { text, end, comparison, limit }: Condition<string>,
+  figure: { value: number | null; low: number | null; high: number | null } | undefined,
+): Outcome {
+  const value = figure?.[end ?? 'value'] ?? null;
+  return { condition: text, value, met: value === null ? null : holds[comparison](value, limit) };
+}
+
 /** Every condition for every pair of runs. */
-export function outcomesOf(conditions: readonly Condition[], { pairs }: Pick<ComparedRuns, 'pairs'>): Outcome[] {
+export function outcomesOf(conditions: readonly Condition[], { pairs }: Pick<ComparedRuns, 'pairs'>): ComparedOutcome[] {
   return pairs.flatMap(({ run, metrics }) =>
-    conditions.map(({ text, metric, figure, comparison, limit }) => {
-      const value = metrics.find((one) => one.metric === metric)?.[figure] ?? null;
-      return { condition: text, run, value, met: value === null ? null : holds[comparison](value, limit) };
+    conditions.map((condition) => {
+      const found = metrics.find(({ metric }) => metric === condition.metric);
+      return { run, ...outcomeOf(condition, found && { value: found.difference, low: found.low, high: found.high }) };
     }),
   );
 }
 
-/** The exit code of a comparison: one condition that is met is decisive; one that cannot be decided, because its figure does not exist, fails. */
+/** The exit code: one condition that is met is decisive; one that cannot be decided, because its figure does not exist, fails. */
 export function exitCodeFor(outcomes: readonly Outcome[]): ExitCode {
   if (outcomes.some(({ met }) => met === true)) return EXIT.unmet;
   return outcomes.some(({ met }) => met === null) ? EXIT.failed : EXIT.ok;

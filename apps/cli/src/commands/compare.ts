@@ -2,7 +2,7 @@ import type { ComparedRuns, CompareMetric } from '@palestra/protocol';
 import { formatReward } from '@palestra/kit/reward-text';
 import { printable, type Printed, printOne, printTable } from '../output.ts';
 import { UsageError, withClient } from '../settings.ts';
-import { type Condition, exitCodeFor, type Outcome, outcomesOf } from './compare-conditions.ts';
+import { type ComparedOutcome, type Condition, exitCodeFor, outcomesOf } from './compare-conditions.ts';
 
 interface CompareOptions extends Printed {
   steps: string;
@@ -20,7 +20,7 @@ export async function compareRuns(runs: string[], { failIf = [], metric, output,
     throw new UsageError(`Expected two to four runs, not ${runs.length}. Usage: palestra compare RUN RUN`);
   const answer = await withClient((client) => client.runs.compare(runs, query));
   const outcomes = outcomesOf(failIf, answer);
-  await printOne({ output }, { ...answer, conditions: outcomes }, () => print(answer, outcomes, metric));
+  await printOne({ output }, { ...answer, conditions: outcomes }, () => printComparison(answer, outcomes, metric));
   process.exitCode = exitCodeFor(outcomes);
 }
 
@@ -28,10 +28,13 @@ const digits = (value: number): string => formatReward(value);
 const signed = (value: number): string => formatReward(value, { signed: true });
 const letterOf = (at: number): string => 'ABCD'[at]!;
 
-function print(
+export const outcomeText = (condition: string, met: boolean | null): string =>
+  `${printable(condition)} is ${met === null ? 'unknown: there is no such figure' : met ? 'met' : 'not met'}`;
+
+export function printComparison(
   { runs, steps, pairs, den, phase, cut }: ComparedRuns,
-  outcomes: readonly Outcome[],
-  only: readonly CompareMetric[] | undefined,
+  outcomes: readonly ComparedOutcome[],
+  only?: readonly CompareMetric[],
 ): void {
   const letters = new Map(runs.map(({ id }, at) => [id, letterOf(at)]));
   printTable(
@@ -69,7 +72,6 @@ function print(
     if (solved) process.stdout.write(`${pair}: ${solved.gained} tasks gained, ${solved.lost} lost (McNemar p ${digits(solved.p)}).\n`);
   }
   for (const { condition, run, value, met } of outcomes) {
-    const word = met === null ? 'unknown, the runs have no such figure' : met ? 'met' : 'not met';
-    process.stdout.write(`${letters.get(run)!} - A: ${printable(condition)} is ${word}${value === null ? '' : ` (${signed(value)})`}\n`);
+    process.stdout.write(`${letters.get(run)!} - A: ${outcomeText(condition, met)}${value === null ? '' : ` (${signed(value)})`}\n`);
   }
 }

@@ -5,7 +5,7 @@ import { UsageError } from '../server-settings.ts';
 import { addExamples, addOutput, lazy } from './define.ts';
 
 const collectMetric = (name: string, earlier: CompareMetric[] = []) => [...earlier, parseMetric(name)];
-const collectCondition = (text: string, earlier: Condition[] = []) => [...earlier, parseCondition(text)];
+const collectCondition = (text: string, earlier: Condition[] = []) => [...earlier, parseCondition(text, parseMetric)];
 
 export function compareCommand(): Command {
   const command = new Command('compare')

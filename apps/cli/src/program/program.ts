@@ -5,6 +5,7 @@ import { compareCommand } from './compare.ts';
 import { addExamples } from './define.ts';
 import { dockerCommand } from './docker.ts';
 import { environmentsCommand } from './environments.ts';
+import { evalCommand } from './eval.ts';
 import { completeCommand, completionCommand, helpCommand } from './help.ts';
 import { keysCommand } from './keys.ts';
 import { prepareTasksCommand } from './prepare-tasks.ts';
@@ -36,6 +37,7 @@ export function buildProgram(): Command {
     environmentsCommand(),
     tasksCommand(),
     prepareTasksCommand(),
+    evalCommand(),
     runsCommand(),
     rolloutsCommand(),
     compareCommand(),

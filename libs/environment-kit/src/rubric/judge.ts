@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { BodyTooLargeError, readBoundedText, retryAfterMs, systemClock } from '@palestra/kit';
+import { chatUrl, postChat, retryChat } from '@palestra/kit/chat-completions';
 import { isObject } from '@palestra/protocol';
-import pRetry, { AbortError } from 'p-retry';
 import { InfrastructureError } from '../infrastructure-error.ts';
 import type { Rubric, Score } from './rubric.ts';
 
@@ -36,9 +35,6 @@ export interface JudgeOptions<Input> {
   minDelayMs?: number;
 }
 
-const RETRYABLE = new Set([408, 429, 500, 502, 503, 504]);
-const MAX_RETRY_AFTER_MS = 30_000;
-const MAX_REPLY_BYTES = 1_000_000;
 const KEPT_REPLY_CHARACTERS = 2_000;
 /** Of each judged text. A longer one is cut, so that a policy cannot make the judge refuse it. */
 const MAX_TEXT_CHARACTERS = 100_000;
@@ -50,29 +46,19 @@ const MAX_TEXT_CHARACTERS = 100_000;
 export function judge<Input>(options: JudgeOptions<Input>): Rubric<Input> {
   const { baseUrl, model, unreadable, retries = 4, minDelayMs = 500, deadlineMs = 180_000 } = options;
   if (unreadable !== undefined && !Number.isFinite(unreadable)) throw new TypeError('unreadable must be a finite number.');
-  const url = `${baseUrl.replace(/\/+$/, '')}/chat/completions`;
-  const { username, password } = new URL(url);
-  if (username !== '' || password !== '') throw new TypeError('baseUrl must not contain credentials. Pass the key as apiKey.');
+  const url = chatUrl(baseUrl);
+  const { origin, pathname } = new URL(url);
   return async (input, signal) => {
     const deadline = AbortSignal.timeout(deadlineMs);
     const stop = signal ? AbortSignal.any([signal, deadline]) : deadline;
     try {
-      return await pRetry(() => ask(url, input, options, stop), {
-        retries,
-        minTimeout: minDelayMs,
-        randomize: true,
-        signal: stop,
-        onFailedAttempt: async ({ error, retriesLeft }) => {
-          const delayMs = error instanceof RefusedError && retriesLeft > 0 ? Math.min(error.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS) : 0;
-          if (delayMs > 0) await systemClock.sleep(delayMs, stop);
-        },
-      });
+      return await retryChat(() => ask(url, input, options, stop), { retries, minDelayMs, signal: stop });
     } catch (error) {
       signal?.throwIfAborted();
       if (unreadable !== undefined && error instanceof UnreadableError)
         return { reward: unreadable, parts: { model, unreadable: true, reply: error.reply } };
       const reason = deadline.aborted ? `no score after ${deadlineMs / 1_000} s` : (error as Error).message;
-      throw new InfrastructureError(`The judge ${model} at ${withoutCredentials(url)} failed: ${reason}`, { cause: error });
+      throw new InfrastructureError(`The judge ${model} at ${origin}${pathname} failed: ${reason}`, { cause: error });
     }
   };
 }
@@ -88,34 +74,14 @@ class UnreadableError extends Error {
   }
 }
 
-/** An error status that may be temporary. */
-class RefusedError extends Error {
-  constructor(
-    status: number,
-    readonly retryAfterMs: number | null,
-  ) {
-    super(`status ${status}`);
-  }
-}
-
 async function ask<Input>(url: string, input: Input, options: JudgeOptions<Input>, stop: AbortSignal): Promise<Score> {
   const { model, apiKey, prompt, parse, temperature = 0, maxTokens = 1_024, timeoutMs = 60_000 } = options;
   const texts = options.texts?.(input) ?? { input: typeof input === 'string' ? input : (JSON.stringify(input) ?? '') };
   // A judged text cannot contain a random marker, so it can neither end its block nor give the score line.
   const marker = randomBytes(8).toString('hex');
-  const answer = await fetch(url, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }) },
-    body: JSON.stringify({ model, temperature, max_tokens: maxTokens, messages: messagesOf(prompt, texts, marker, parse === undefined) }),
-    redirect: 'error',
-    signal: AbortSignal.any([stop, AbortSignal.timeout(timeoutMs)]),
-  });
-  if (!answer.ok) {
-    await answer.body?.cancel();
-    if (!RETRYABLE.has(answer.status)) throw new AbortError(`status ${answer.status}`);
-    throw new RefusedError(answer.status, retryAfterMs(answer.headers.get('retry-after'), Date.now()));
-  }
-  const reply = replyOf(await readReply(answer));
+  const messages = messagesOf(prompt, texts, marker, parse === undefined);
+  const body = { model, temperature, max_tokens: maxTokens, messages };
+  const reply = replyOf(await postChat({ url, apiKey, body, timeoutMs, signal: stop }));
   const kept = reply.slice(0, KEPT_REPLY_CHARACTERS);
   const { reward, parts } = readScore(kept, () => (parse ? parse(reply) : scoreLine(reply, marker)));
   return { reward, parts: { ...parts, model, reply: kept } };
@@ -171,20 +137,4 @@ function replyOf(text: string): string {
   const content = isObject(choice) && isObject(choice['message']) ? choice['message']['content'] : undefined;
   if (typeof content !== 'string') throw new Error('the reply has no choices[0].message.content');
   return content;
-}
-
-async function readReply(answer: Response): Promise<string> {
-  try {
-    return await readBoundedText(answer.body, MAX_REPLY_BYTES);
-  } catch (error) {
-    throw error instanceof BodyTooLargeError ? new AbortError('the reply is longer than 1 MB') : error;
-  }
-}
-
-function withoutCredentials(url: string): string {
-  const parsed = new URL(url);
-  parsed.username = '';
-  parsed.password = '';
-  parsed.search = '';
-  return parsed.href;
 }
