@@ -272,7 +272,8 @@ describe('PUT /v1/environments/{owner}/{name}/report', () => {
     expect((await get(path)).body).toMatchObject({ version: 2, report: { version: 1 } });
     const numbered = (version: number | string) => server.request('PUT', `${path}/report?version=${version}`, { body: report });
     expect(await numbered(3)).toMatchObject({ status: 404, body: { code: 'deployment_not_found' } });
-    expect((await numbered('x')).status).toBe(400);
+    expect((await numbered('x')).status).toBe(422);
+    expect((await numbered(2 ** 31)).status).toBe(422);
     expect(await numbered(1)).toMatchObject({ status: 200, body: { version: 1 } });
     expect((await get(path)).body.report).toMatchObject({ ...report, version: 1 });
     expect(await put(path, report)).toMatchObject({ body: { version: 2 } });

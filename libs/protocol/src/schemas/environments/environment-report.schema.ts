@@ -45,6 +45,12 @@ export const environmentReportViewSchema = environmentReportSchema.extend({
 export type EnvironmentReportView = z.infer<typeof environmentReportViewSchema>;
 
 export const environmentReportQuerySchema = z.object({
-  version: z.coerce.number().int().min(1).optional().describe('Number of the version that it is about; default: the newest.'),
+  version: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(2_147_483_647)
+    .optional()
+    .describe('Number of the version that it is about; default: the newest.'),
 });
 export type EnvironmentReportQuery = z.infer<typeof environmentReportQuerySchema>;
