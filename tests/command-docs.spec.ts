@@ -8,7 +8,7 @@ import { buildProgram } from '../apps/cli/src/program/program.ts';
 /** Commands of the command line that the texts for users name. */
 const root = path.resolve(import.meta.dirname, '..');
 const docs = readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' }).filter((name) =>
-  /^(?:reference\/)?[^/]*\.md$/.test(name),
+  /^(?:(?:reference|tutorials)\/)?[^/]*\.md$/.test(name),
 );
 const pages = readdirSync(path.join(root, 'apps/dashboard/src'), { recursive: true, encoding: 'utf8' }).filter((name) =>
   name.endsWith('.tsx'),

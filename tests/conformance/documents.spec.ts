@@ -58,8 +58,9 @@ const DATA: Record<string, (text: string) => unknown> = {
       .every((line) => /^[A-Z0-9_]+=\S*$/.test(line)) || fail(text),
 };
 
-/** Commands whose arguments tests/command-docs.spec.ts checks, and settings. */
-const CHECKED_LINE = /^(?:(?:[A-Z_]+=\S+ )*(?:npx |npm run )?palestra\b|export |source <\(palestra |pip install palestra|\s*#|\s*$)/;
+/** Commands whose arguments tests/command-docs.spec.ts checks, settings, and servers of models, which need a GPU. */
+const CHECKED_LINE =
+  /^(?:(?:[A-Z_]+=\S+ )*(?:npx |npm run )?palestra\b|export |source <\(palestra |pip install palestra|vllm serve |\s*#|\s*$)/;
 const isElsewhere = ({ file, language, code }: Snippet): boolean =>
   ELSEWHERE.some(([document, what]) => document === file && (what === language || code.startsWith(what)));
 const isChecked = ({ language, code }: Snippet): boolean =>

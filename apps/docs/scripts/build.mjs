@@ -49,7 +49,10 @@ function assertAnchors(site) {
       .filter(([, to = from, anchor]) => !pages.get(to)?.includes(`id="${decodeURIComponent(anchor)}"`))
       .map(([, to = from, anchor]) => `${from} links to ${to}#${anchor}`),
   );
-  if (dead.length > 0) throw new Error(`Headings that do not exist:\n${dead.join('\n')}`);
+  if (dead.length === 0) return;
+  // Or the next build would take the site for built.
+  rmSync(path.join(site, 'index.html'));
+  throw new Error(`Headings that do not exist:\n${dead.join('\n')}`);
 }
 
 rmSync(staged, { recursive: true, force: true });

@@ -1,0 +1,1 @@
+export function apiPages(document: object): { name: string; title: string; text: string }[];
