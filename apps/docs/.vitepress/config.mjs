@@ -37,6 +37,7 @@ const sidebar = [
     text: 'Training',
     items: entries(
       ['python', 'The Python package'],
+      ['evaluation', 'Evaluation'],
       ['sessions', 'Sessions'],
       ['text', 'Text sessions'],
       ['skyrl-openenv', 'SkyRL through OpenEnv'],
