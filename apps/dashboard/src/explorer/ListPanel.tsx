@@ -4,6 +4,7 @@ import type { RolloutRow, RolloutSort } from '@palestra/protocol';
 import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
 import { type FromList, type ListOrder, printOrder } from '../data/list-order.ts';
 import { ApiError } from '../data/http.ts';
+import { useMedia } from '../frame/media.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { useRun } from '../run/context.ts';
 import { columnIds, rolloutColumns } from './table/columns.tsx';
@@ -17,6 +18,8 @@ import type { Solved } from './table/solved.ts';
 import { Count, NewPill, StatusRow } from './StatusRow.tsx';
 
 const SELECT_AFTER_MS = 120;
+/** Between these widths the table needs the space of an empty preview. Below, readers open the preview themselves. */
+const SHOWS_EMPTY_PREVIEW = '(min-width: 1400px), (max-width: 1099px)';
 const idOf = ({ id }: RolloutRow): string => id;
 
 interface Props {
@@ -57,6 +60,7 @@ export function ListPanel(props: Props) {
     // The address must have the selected row before the next page opens, so that Back returns to it.
     else void onSel(row.id).then(() => navigate(target));
   };
+  const showsEmpty = useMedia(SHOWS_EMPTY_PREVIEW);
   const refused = pages.error instanceof ApiError && pages.error.code === 'invalid_query' ? pages.error : null;
   return (
     <>
@@ -90,7 +94,7 @@ export function ListPanel(props: Props) {
         )}
         <RolloutSelection selection={selection} q={q} more={!pages.complete || pages.rows.length > 1} />
       </section>
-      {preview && <PreviewPanel id={selected} from={from} solved={solved} onClose={onHidePreview} />}
+      {preview && (selected !== null || showsEmpty) && <PreviewPanel id={selected} from={from} solved={solved} onClose={onHidePreview} />}
     </>
   );
 }

@@ -42,7 +42,7 @@ const columns: Column<Group>[] = [
   {
     id: 'environment',
     head: 'Environment',
-    track: 'minmax(130px,1.3fr)',
+    track: 'minmax(130px,1fr)',
     cell: ({ environment }) => <span className="text-ink-2">{environment ?? UNKNOWN}</span>,
     title: ({ environment }) => environment ?? undefined,
   },
@@ -101,11 +101,11 @@ const columns: Column<Group>[] = [
     explain: '1 if any scored rollout solved the task',
     cell: ({ scored, successes }) => formatReward(scored === 0 ? null : passAtKOfGroup(scored, successes, scored)),
   },
-  { id: 'pips', head: 'Samples', track: 'minmax(130px,1fr)', phone: 'minmax(0,1.2fr)', cell: (group) => <Pips group={group} /> },
+  { id: 'pips', head: 'Samples', track: 'minmax(110px,0.8fr)', phone: 'minmax(0,1.2fr)', cell: (group) => <Pips group={group} /> },
   {
     id: 'signal',
     head: 'Variance',
-    track: 'minmax(150px,1fr)',
+    track: 'minmax(160px,1.2fr)',
     explain: 'With zero variance every advantage of the group is zero',
     cell: ({ zero_variance, scored }) => {
       const { text, className } = signalOf(zero_variance, scored);

@@ -234,7 +234,7 @@ function LaneCell({
   if (!cell)
     return (
       <div role="cell" className={`absolute top-0 h-full border-r border-line ${edge} ${parts ? 'bg-bad-wash' : ''}`} style={position}>
-        {parts && <span className="label px-[10px]">No more actions</span>}
+        {parts && <span className="label px-[10px]">No action here</span>}
       </div>
     );
   const { action, same } = cell;
