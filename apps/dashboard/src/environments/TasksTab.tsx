@@ -50,7 +50,7 @@ function columnsOf(address: SplitAddress): Column<TaskRow>[] {
       id: 'spec',
       head: 'Specification',
       track: 'minmax(180px,1fr)',
-      phone: 'minmax(0,1fr)',
+      phone: 'line',
       cell: ({ index }) => <Spec address={address} index={index} />,
     },
     {
@@ -67,7 +67,7 @@ function columnsOf(address: SplitAddress): Column<TaskRow>[] {
       head: 'Mean reward',
       explain: 'Mean reward of the scored rollouts; low means difficult',
       track: '84px',
-      phone: '78px',
+      phone: 'minmax(0,1fr)',
       align: 'right',
       sortable: true,
       title: ({ difficulty }) =>
