@@ -1,5 +1,5 @@
 // Builds everything that is out of date: Prisma's client, the TypeScript projects (incremental), the dashboard and the documentation site
-// (`--no-docs` skips the site, `--no-dashboard` both).
+// (`--no-dashboard` skips both).
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, statSync } from 'node:fs';
@@ -31,10 +31,10 @@ function newest(folder) {
 const at = (file) => (existsSync(path.join(root, file)) ? statSync(path.join(root, file)).mtimeMs : 0);
 const withPages = !process.argv.includes('--no-dashboard');
 
-/** Needs nothing of the other parts and runs beside them. It takes about as long as all of them, so `npm start` does without it. */
+/** Needs nothing of the other parts, which use one core each: together with them it takes a few seconds. */
 function buildDocs() {
   const site = path.join(root, 'apps/docs');
-  if (!withPages || process.argv.includes('--no-docs')) return null;
+  if (!withPages) return null;
   const inputs = Math.max(
     newest(path.join(root, 'docs')),
     newest(path.join(site, 'scripts')),
