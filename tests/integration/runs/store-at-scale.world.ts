@@ -22,9 +22,23 @@ export interface Filled {
   seqs: { small: number; huge: number };
 }
 
+/** Runs `work` on a connection without the time limit of the service's statements, which a statement on a million rows exceeds. */
+export async function withoutLimit<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  try {
+    await client.query('SET statement_timeout = 0');
+    return await work(client);
+  } finally {
+    client.release(true);
+  }
+}
+
 /** Fills the database with `rollouts` rollouts of two messages each; 60 % of them are in the huge run of `orgId`. */
-export async function fillStore(pool: pg.Pool, orgId: string, rollouts: number): Promise<Filled> {
-  const run = (text: string, values: unknown[] = []) => pool.query(text, values);
+export const fillStore = (pool: pg.Pool, orgId: string, rollouts: number): Promise<Filled> =>
+  withoutLimit(pool, (client) => fill(client, orgId, rollouts));
+
+async function fill(client: pg.PoolClient, orgId: string, rollouts: number): Promise<Filled> {
+  const run = (text: string, values: unknown[] = []) => client.query(text, values);
   await run(`INSERT INTO organisations (name) SELECT 'scale-' || n FROM generate_series(2, $1::int) n`, [ORGANISATIONS]);
   // Run 0 is the huge one. Of each seventeen others, one is ours.
   await run(
@@ -76,7 +90,7 @@ export async function fillStore(pool: pg.Pool, orgId: string, rollouts: number):
      SELECT current_date, n, gen_random_uuid(), i, 50, i = 1, (ARRAY['assistant_message', 'tool_call'])[i + 1], 1700000000000 + i, CASE WHEN i = 1 THEN 'bash' END, ${TEXT('n')}
      FROM made, generate_series(0, 1) i ORDER BY n`,
   );
-  await fillSearch(pool);
+  await fillSearch(client);
   await run(
     `INSERT INTO annotations (org_id, rollout_seq, run_seq, tag, author, created_at)
      SELECT org_id, n, run_seq, CASE WHEN n % ${RARE} = 0 THEN 'rare' ELSE 'seen' END, 'me', now() - n * interval '1 s' FROM made WHERE n % 50 = 0`,
@@ -97,18 +111,18 @@ export async function fillStore(pool: pg.Pool, orgId: string, rollouts: number):
 const TEXT = (n: string) =>
   `concat_ws(' ', '${TEXTS.common}', 'word' || ${n}, 'some' || ${n} % 1000, CASE WHEN ${n} % ${RARE} = 0 THEN '${TEXTS.rare}' END)`;
 
-async function fillSearch(pool: pg.Pool): Promise<void> {
-  await pool.query(
+async function fillSearch(client: pg.PoolClient): Promise<void> {
+  await client.query(
     `INSERT INTO rollout_search (rollout_seq, block, index, words)
      SELECT n, run_seq::bigint << 32 | (row_number() OVER (PARTITION BY run_seq ORDER BY n, i) - 1) / 256, i,
        array_to_tsvector(ARRAY[E'\\x01t' || (ARRAY['assistant_message', 'tool_call'])[i + 1], E'\\x01r' || run_seq]) || to_tsvector('simple', ${TEXT('n')})
      FROM made, generate_series(0, 1) i ORDER BY n, i`,
   );
-  await pool.query(
+  await client.query(
     `INSERT INTO rollout_search_blocks (block, words)
      SELECT s.block, array_agg(DISTINCT one.word) FROM rollout_search s, unnest(tsvector_to_array(s.words)) AS one(word) GROUP BY s.block ORDER BY s.block`,
   );
-  await pool.query(
+  await client.query(
     'INSERT INTO rollout_search_runs (run_seq, units) SELECT block >> 32, (max(block & 4294967295) + 1) * 256 FROM rollout_search GROUP BY 1',
   );
 }

@@ -48,7 +48,7 @@ const entries = (solved: Solved, from: FromList) =>
     task: {
       name: 'Task',
       head: 'Task',
-      track: 'minmax(76px,1fr)',
+      track: 'minmax(92px,1fr)',
       phone: 'minmax(0,1fr)',
       title: (row) => row.rolloutName ?? undefined,
       cell: (row) => (
@@ -71,7 +71,7 @@ const entries = (solved: Solved, from: FromList) =>
       explain:
         'Sum of the message rewards, or the reported total if no message has one. – means unscored, not 0. Hatched: the partial sum of an interrupted rollout.',
       track: '98px',
-      phone: '98px',
+      phone: '86px',
       ...right,
       cell: (row) => <Reward row={row} solved={solved} />,
     },
