@@ -4,7 +4,7 @@ import { settled } from '../../support/derived-rows.ts';
 import { full } from '../../support/full.ts';
 import { createDatabase, startServer, type TestServer } from '../../support/server.ts';
 import { routes } from '../platform/every-route.world.ts';
-import { type Filled, fillStore, TEXTS, withoutLimit } from './store-at-scale.world.ts';
+import { type Filled, fillStore, GROUP, TEXTS, withoutLimit } from './store-at-scale.world.ts';
 
 /** Plans of the statements of every read route of the store, as PostgreSQL chose them while it answered. */
 const ROLLOUTS = full ? 1_000_000 : 100_000;
@@ -16,6 +16,8 @@ const RUN = ROLLOUTS * 0.61;
 const MOST_COUNTED = 101_000;
 const mostOf = (url: string): number => {
   if (url.startsWith('/v1/compare')) return 2 * RUN;
+  // Figures of all steps together, and the order of groups by a computed figure, read the groups of the run.
+  if (/\/(summary|groups\?sort=)/.test(url)) return Math.max(MOST_READ, ROLLOUTS / GROUP + 1);
   // A page of 200, whatever the organisation has.
   if (url.startsWith('/v1/annotations')) return 300;
   if (url.includes('/rollouts/count')) return Math.max(RUN, MOST_COUNTED);

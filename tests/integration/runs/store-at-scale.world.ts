@@ -8,7 +8,7 @@ const ORGANISATIONS = 5;
 const TASKS = 5_000;
 /** Rollouts of a step, and samples of a group. */
 const PER_STEP = 1_000;
-const GROUP = 8;
+export const GROUP = 8;
 
 /** Words of messages, by the number of a rollout: in each, in one of 20 000, in none. */
 export const TEXTS = { common: 'everywhere', rare: 'needle', absent: 'nowhere' } as const;

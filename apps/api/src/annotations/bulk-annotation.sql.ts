@@ -28,8 +28,9 @@ export function annotateRollouts(
        added AS (
          INSERT INTO annotations (org_id, rollout_seq, run_seq, verdict, tag, author)
          SELECT $1, h.seq, $2, $4, $5, $6 FROM held h WHERE CASE
-           WHEN $5::text IS NOT NULL THEN NOT EXISTS (
-             SELECT FROM annotations a WHERE a.rollout_seq = h.seq AND a.from_index IS NULL AND a.tag = $5)
+           -- Not EXISTS, which PostgreSQL may answer by reading every annotation with the tag.
+           WHEN $5::text IS NOT NULL THEN (
+             SELECT a.id FROM annotations a WHERE a.rollout_seq = h.seq AND a.from_index IS NULL AND a.tag = $5 LIMIT 1) IS NULL
            ELSE $4::text IS DISTINCT FROM (
              SELECT a.verdict FROM annotations a WHERE a.rollout_seq = h.seq AND a.from_index IS NULL AND a.verdict IS NOT NULL AND a.author = $6
              ORDER BY a.created_at DESC, a.id DESC LIMIT 1) END
