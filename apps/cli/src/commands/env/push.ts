@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, openSync } from 'node:fs';
+import { existsSync, mkdtempSync, openSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -191,7 +191,8 @@ async function serveDetached(
   python: string | undefined,
   signal: AbortSignal,
 ): Promise<{ url: string; pid: number }> {
-  const log = path.join(tmpdir(), `palestra-env-${port}.log`);
+  // A new folder: other users could have put a link at a name that they can guess.
+  const log = path.join(mkdtempSync(path.join(tmpdir(), 'palestra-env-')), 'env.log');
   const output = openSync(log, 'w', 0o600);
   const args = ['env', 'serve', argument, '--host', host, '--port', String(port), ...(python === undefined ? [] : ['--python', python])];
   const child = spawn(process.execPath, [process.argv[1]!, ...args], { detached: true, stdio: ['ignore', output, output] });
