@@ -5,7 +5,7 @@ import { Slots } from './slots.ts';
 
 /** Memory of an idle interpreter. */
 const FOOTPRINT_BYTES = 160 * (1 << 20);
-/** Of the machine's memory. Two environments run programs, each in a process of its own. */
+/** Memory that the interpreters of one process may use: a third of the machine's, because two bundled environments run programs. */
 const SHARE_BYTES = totalmem() / 3;
 const LEAST_INTERPRETERS = 8;
 

@@ -48,7 +48,7 @@ describe('a reply', () => {
     expect(message['tool_calls']).toEqual([{ id: 'a', type: 'function', function: { name: 'add', arguments: '{}' } }]);
   });
 
-  test('has calls with ids of its own where those of the server cannot be used', () => {
+  test('gives a call its own id where the id of the server cannot be used', () => {
     const named = (id: unknown) => ({ id, function: { name: 'x', arguments: '' } });
     const ids = calling(named('a'), named('a'), named(7), named('b\n'), named('c'.repeat(65)), null, 'text').calls.map(({ id }) => id);
     expect(ids).toEqual(['a', 'call_3_1', 'call_3_2', 'call_3_3', 'call_3_4', 'call_3_5', 'call_3_6']);

@@ -91,7 +91,10 @@ const toOpenAi = ({ name, description, input_schema }: ToolSpec) => ({
   function: { name, description, parameters: input_schema ?? { type: 'object', properties: {} } },
 });
 
-/** Reads a chat completion. Throws a `ChatError` that is repeated for a text that is none. `turn` is part of the ids of calls without one. */
+/**
+ * Reads a chat completion. Throws a `ChatError`, after which the request is repeated, if the text is no chat completion. A call without an id gets
+ * one that contains `turn`.
+ */
 export function readReply(text: string, turn: number): ModelReply {
   const completion = objectOf(text);
   const [choice] = Array.isArray(completion['choices']) ? (completion['choices'] as unknown[]) : [];
