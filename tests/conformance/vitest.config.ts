@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { full } from '../support/full.ts';
 import { LongestFirst } from '../support/longest-first.ts';
 
 const conditions = ['@palestra/source', 'node'];
@@ -10,7 +11,9 @@ export default defineConfig({
   test: {
     name: 'conformance',
     root: import.meta.dirname,
-    include: ['*.spec.ts'],
+    include: ['*.spec.ts', 'trainers/*.spec.ts'],
+    // The trainers that need torch: with CI_FULL=1.
+    exclude: full ? [] : ['trainers/*.torch.spec.ts'],
     // Files of one worker share its modules, and by them one running service (`sharedPalestra`).
     isolate: false,
     globalSetup: ['../support/postgres.global.ts'],

@@ -16,7 +16,7 @@ if sys.version_info < (3, 10):
 from palestra._version import __version__  # noqa: E402
 from palestra.chat import OpenAIChat  # noqa: E402
 from palestra.client import Client, Session  # noqa: E402
-from palestra.episode import Call, Episode, Event, Turn  # noqa: E402
+from palestra.episode import Call, Episode, Event, StopEpisode, Turn  # noqa: E402
 from palestra.failures import (  # noqa: E402
     EnvironmentFailure,
     Failure,
@@ -25,40 +25,51 @@ from palestra.failures import (  # noqa: E402
     failure_of,
 )
 from palestra.messages import Reply, ToolOutput, ToolSpec  # noqa: E402
+from palestra.places import session_of, task_of  # noqa: E402
 from palestra.play import play, play_sync  # noqa: E402
 from palestra.record import Recorder, Rollout  # noqa: E402
 from palestra.rows import FORMATS, rows, write_rows  # noqa: E402
+from palestra.runs import client_of, recorder_of  # noqa: E402
 from palestra.sidecar import TokenRecord, read_tokens  # noqa: E402
+from palestra.steps import Opened, Step, Steps  # noqa: E402
 from palestra.tasks import TaskRef, iter_tasks  # noqa: E402
 from palestra.upload import UploadReport  # noqa: E402
 
 __all__ = [
-    "FORMATS",
     "Call",
     "Client",
     "EnvironmentFailure",
     "Episode",
     "Event",
+    "FORMATS",
     "Failure",
     "InfrastructureFailure",
     "OpenAIChat",
+    "Opened",
     "PolicyFailure",
     "Recorder",
     "Reply",
     "Rollout",
     "Session",
+    "Step",
+    "Steps",
+    "StopEpisode",
     "TaskRef",
     "TokenRecord",
     "ToolOutput",
     "ToolSpec",
     "Turn",
     "UploadReport",
-    "__version__",
+    "client_of",
     "failure_of",
     "iter_tasks",
     "play",
     "play_sync",
     "read_tokens",
+    "recorder_of",
     "rows",
+    "session_of",
+    "task_of",
     "write_rows",
+    "__version__",
 ]

@@ -27,6 +27,14 @@ StopReason = Literal[
 _TIMEOUTS = frozenset({"episode_timeout", "chat_timeout", "call_timeout", "setup_timeout"})
 
 
+class StopEpisode(Exception):
+    """Raised by a chat function to end the episode without a failure, for the reason `stop`."""
+
+    def __init__(self, stop: StopReason) -> None:
+        super().__init__(stop)
+        self.stop: StopReason = stop
+
+
 def stop_of(failure: Failure) -> StopReason:
     if failure.code in _TIMEOUTS:
         return "timeout"

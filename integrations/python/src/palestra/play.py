@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from palestra import background
 from palestra.chat import chat_failure, is_context_length
 from palestra.client import Session
-from palestra.episode import Call, Episode, Event, StopReason, Turn, stop_of
+from palestra.episode import Call, Episode, Event, StopEpisode, StopReason, Turn, stop_of
 from palestra.failures import Failure, refused_call, timed_out
 from palestra.forms import Form, Parse, Reading, form_of
 from palestra.messages import Message, Reply, RequestedCall
@@ -44,7 +44,7 @@ async def play(
         session: a session of this package, or a sync or async one of `openreward` or `ors-sdk`. One that is not open yet is opened, and
             closed at the end.
         chat: `chat(messages, tools)`, async or blocking, with messages and tools in OpenAI's format; returns text, an assistant message or
-            a chat completion. `OpenAIChat` is one for a URL.
+            a chat completion. `OpenAIChat` is one for a URL. It raises `StopEpisode` to end the episode.
         parse: `openai` (tool calls), `tool_call` or `action` (text, as docs/text.md describes).
         max_turns: generations; by default 10, or 1 for `action`.
         max_tokens: generated tokens of the whole episode. The turn that reaches it is still played.
@@ -135,6 +135,8 @@ class _Game:
         episode = self._episode
         try:
             reply = await self._within(self._generate(), self._options.chat_timeout_s, "chat_timeout")
+        except StopEpisode as end:
+            return end.stop
         except Failure as failure:
             if is_context_length(failure):
                 return "context_length"
@@ -216,7 +218,7 @@ class _Game:
     async def _generate(self) -> Reply:
         try:
             return Reply.of(await call_any(self._chat, self._episode.messages, self._episode.tools))
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, StopEpisode):
             raise
         except Exception as error:
             raise chat_failure(error) from error

@@ -102,7 +102,7 @@ class Recorder:
             "policy_step": policy_version if isinstance(policy_version, int) else None,
             "policy_version": policy_version if isinstance(policy_version, str) else None,
             "session_id": session_id,
-            **({"task_key": task.key, "env_version": task.version} if task is not None else {}),
+            **({"task_key": task.key or None, "env_version": task.version} if task is not None else {}),
         }
         start = {
             "runName": self.run,
