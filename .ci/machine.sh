@@ -29,14 +29,18 @@ install_s3_server() {
 }
 
 # venv NAME REQUIREMENT...: a virtual environment, built again only when its requirements change.
-venv() {
-  local folder=$cache/venvs/$1 wanted
-  shift
-  wanted="$(python3 --version) compiled $*"
+venv() { venv_of "$(python3 -c 'import platform; print(platform.python_version())')" "$@"; }
+
+# venv_of VERSION NAME REQUIREMENT...: the same with another Python, which uv finds on this machine or downloads.
+venv_of() {
+  local python=$1 folder=$cache/venvs/$2 wanted
+  shift 2
+  wanted="Python $python compiled $*"
   [ -f "$folder/.requirements" ] && [ "$(cat "$folder/.requirements")" = "$wanted" ] && return 0
   rm -rf "$folder"
   # Compiled here once: tests start Python with PYTHONDONTWRITEBYTECODE, and importing openreward from source takes twice as long.
-  "$uv" venv -q "$folder" && "$uv" pip install -q --compile-bytecode --python "$folder/bin/python" "$@" && printf '%s' "$wanted" >"$folder/.requirements"
+  "$uv" venv -q --python "$python" "$folder" && "$uv" pip install -q --compile-bytecode --python "$folder/bin/python" "$@" \
+    && printf '%s' "$wanted" >"$folder/.requirements"
 }
 
 # sdist NAME VERSION: the unpacked source distribution, which contains the package's own tests. It is never part of this repository.

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { transformerStyleToClass } from '@shikijs/transformers';
 import { defineConfig } from 'vitepress';
@@ -10,7 +10,7 @@ const titleOf = (page) => /^# (.+)$/m.exec(readFileSync(path.join(pages, `${page
 const entries = (...names) =>
   names.map((one) => (Array.isArray(one) ? one : [one])).map(([page, text]) => ({ text: text ?? titleOf(page), link: `/${page}` }));
 const pagesIn = (folder) =>
-  readdirSync(path.join(pages, folder))
+  (existsSync(path.join(pages, folder)) ? readdirSync(path.join(pages, folder)) : [])
     .filter((name) => name.endsWith('.md'))
     .toSorted()
     .map((name) => path.posix.join(folder, path.basename(name, '.md')));
@@ -43,6 +43,7 @@ const sidebar = [
       ['skyrl-openenv', 'SkyRL through OpenEnv'],
     ),
   },
+  { text: 'Trainers', items: entries(...pagesIn('trainers'), ...pagesIn('examples')) },
   {
     text: 'Analysis',
     items: entries(['query', 'Query language'], ['exports', 'Export formats'], ['lake', 'Lake'], ['reviews', 'Review queues']),

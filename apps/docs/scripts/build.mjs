@@ -18,13 +18,16 @@ const OTHER_PAGES = {
   'integrations/python/README.md': 'python',
 };
 
+const filesIn = (folder) => readdirSync(path.join(root, folder), { recursive: true });
 const read = (file) => readFileSync(path.join(root, file), 'utf8');
 
 /** The page of each file of the repository, with its title. */
 function pagesOf() {
-  const documents = readdirSync(path.join(root, 'docs'), { recursive: true }).filter((name) => name.endsWith('.md'));
+  const documents = filesIn('docs').filter((name) => name.endsWith('.md'));
+  const examples = filesIn('examples').filter((name) => /^[^/]+\/README\.md$/.test(name));
   const files = [
-    ...documents.map((name) => [`docs/${name}`, name === 'README.md' ? 'index' : name.slice(0, -'.md'.length)]),
+    ...documents.map((name) => [`docs/${name}`, name.slice(0, -'.md'.length).replace(/(^|\/)README$/, '$1index')]),
+    ...examples.map((name) => [`examples/${name}`, `examples/${path.dirname(name)}`]),
     ...Object.entries(OTHER_PAGES),
   ];
   const pages = new Map(files.map(([file, page]) => [file, { page, title: titleOf(read(file)) }]));
@@ -61,6 +64,8 @@ for (const [file, { page }] of pages) {
   if (file.endsWith('.md')) write(page, stagePage(file, read(file), pages));
 }
 for (const { name, text } of apiPages(JSON.parse(read('docs/openapi.json')))) write(`api/${name}`, text);
+for (const name of filesIn('docs').filter((one) => /\.(?:jpg|png)$/.test(one)))
+  cpSync(path.join(root, 'docs', name), path.join(staged, name));
 cpSync(path.join(root, 'apps/dashboard/public/favicon.svg'), path.join(staged, 'public/favicon.svg'));
 await build(workspace);
 assertAnchors(path.join(workspace, 'dist'));

@@ -1,7 +1,7 @@
 // How a document of the repository becomes a page: its links lead to pages.
 import path from 'node:path';
 
-const LINK = /\[([^[\]]+)\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)/g;
+const LINK = /(?<!!)\[([^[\]]+)\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)/g;
 const REFERENCE = /^(\[[^\]]+\]: )(?!https?:)(\S+?)(#\S*)?$/gm;
 
 /** The parts of a document outside of its code. */
@@ -17,11 +17,12 @@ export const titleOf = (text) => /^# (.+)$/m.exec(text)[1].replaceAll('`', '');
 
 /**
  * The text of the page of `file`. `pages`: for each file its page and the title of this page, which replaces the name of the file as the
- * text of a link. Throws for a link to a file that is no page.
+ * text of a link. A link to an example that is no page becomes its text. Throws for a link to another file that is no page.
  */
 export function stagePage(file, text, pages) {
+  const target = (link) => path.posix.join(path.posix.dirname(file), link).replace(/\/$/, '');
   const resolve = (link) => {
-    const page = pages.get(path.posix.join(path.posix.dirname(file), link).replace(/\/$/, ''));
+    const page = pages.get(target(link)) ?? pages.get(`${target(link)}/README.md`);
     if (page === undefined) throw new Error(`${file} links to ${link}, which is no page of the site (apps/docs/scripts/build.mjs)`);
     return page;
   };
@@ -29,6 +30,8 @@ export function stagePage(file, text, pages) {
     part
       .replaceAll(/\[([^\]]+)\]\((?:\.\.\/)?(?:docs\/)?openapi\.json\)/g, '<a href="/openapi.json" target="_self">$1</a>')
       .replaceAll(LINK, (_all, label, link, anchor = '') => {
+        // Code that a reader has in the repository.
+        if (target(link).startsWith('examples/') && !pages.has(`${target(link)}/README.md`)) return label;
         const { page, title } = resolve(link);
         return `[${label.endsWith('.md') ? title : label}](/${page}${anchor})`;
       })
