@@ -31,7 +31,13 @@ install_s3_server() {
 # venv NAME REQUIREMENT...: a virtual environment, built again only when its requirements change.
 venv() { venv_of "$(python3 -c 'import platform; print(platform.python_version())')" "$@"; }
 
-# venv_of VERSION NAME REQUIREMENT...: the same with another Python, which uv finds on this machine or downloads.
+# python_of VERSION: the interpreter of pyenv, whose commands on the PATH run only one version and stop the search of uv; else the version,
+# which uv finds on this machine or downloads.
+python_of() {
+  ls -d "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1"*/bin/python 2>/dev/null | tail -n 1 | grep . || printf '%s' "$1"
+}
+
+# venv_of VERSION NAME REQUIREMENT...: the same with another Python.
 venv_of() {
   local python=$1 folder=$cache/venvs/$2 wanted
   shift 2
@@ -39,7 +45,7 @@ venv_of() {
   [ -f "$folder/.requirements" ] && [ "$(cat "$folder/.requirements")" = "$wanted" ] && return 0
   rm -rf "$folder"
   # Compiled here once: tests start Python with PYTHONDONTWRITEBYTECODE, and importing openreward from source takes twice as long.
-  "$uv" venv -q --python "$python" "$folder" && "$uv" pip install -q --compile-bytecode --python "$folder/bin/python" "$@" \
+  "$uv" venv -q --python "$(python_of "$python")" "$folder" && "$uv" pip install -q --compile-bytecode --python "$folder/bin/python" "$@" \
     && printf '%s' "$wanted" >"$folder/.requirements"
 }
 
@@ -83,6 +89,18 @@ install_python_packages() {
     && venv skyrl skyrl-gym==0.4.0 requests pandas \
     && venv stats scipy==1.17.1 statsmodels==0.15.0 \
     && venv types mypy==2.4.1 httpx==0.28.1
+}
+
+# Trainers that import torch: the second suite, only with CI_FULL=1. PyPI has torch for Linux with CUDA alone, which runs on a CPU: about
+# 5 GB once, because virtual environments share files with uv's cache. All use one torch and one Python. Left out: what no test imports,
+# and tml-renderers, of which PyPI has no version that tinker-cookbook accepts.
+torch=(torch==2.11.0 httpx)
+install_torch_packages() {
+  local UV_EXCLUDE=$cache/torch-excludes.txt
+  export UV_EXCLUDE
+  printf '%s\n' triton cuda-bindings wandb tensorboard tml-renderers >"$UV_EXCLUDE"
+  venv_of 3.12 tinker tinker-cookbook==0.6.1 "${torch[@]}" \
+    && venv_of 3.12 verl verl==0.9.1 transferqueue==0.1.11 "${torch[@]}"
 }
 
 # node_version VERSION: the official program in a package of the npm registry.
