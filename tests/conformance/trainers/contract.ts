@@ -67,7 +67,13 @@ async function read<T>(palestra: Pick<SharedPalestra, 'url' | 'apiKey'>, route: 
   return (await answer.json()) as T;
 }
 
-/** The rollouts of a run, oldest first, when there are `count` of them and each has ended. */
+/** Whose failure ended a rollout: as the service saw it, else as its stop reason says. */
+export const failureOf = ({ failure_class, stop }: RolloutRow): string | null =>
+  failure_class ?? (stop === 'env_error' ? 'environment' : stop === 'infra_error' ? 'infrastructure' : null);
+
+const place = ({ step, task_index, sample }: RolloutRow) => [step ?? 0, task_index ?? 0, sample ?? 0] as const;
+
+/** The rollouts of a run by step, task and sample, when there are `count` of them and each has ended. */
 export async function rolloutsOf(palestra: SharedPalestra, name: string, count: number): Promise<RolloutRow[]> {
   let rows: RolloutRow[] = [];
   await expect
@@ -76,7 +82,12 @@ export async function rolloutsOf(palestra: SharedPalestra, name: string, count: 
       const found = runs.find((one) => one.name === name);
       if (found === undefined) return { ended: 0, total: 0 };
       const list = await read<{ rollouts: RolloutRow[] }>(palestra, `/v1/runs/${found.id}/rollouts?sort=created_at&order=asc&limit=200`);
-      rows = list.rollouts;
+      rows = list.rollouts.toSorted(
+        (a, b) =>
+          place(a)
+            .map((value, at) => value - place(b)[at]!)
+            .find((order) => order !== 0) ?? 0,
+      );
       return { ended: rows.filter(({ stop }) => stop !== null).length, total: rows.length };
     })
     .toEqual({ ended: count, total: count });
@@ -90,7 +101,7 @@ export async function assertNoSession(palestra: SharedPalestra): Promise<void> {
 }
 
 export interface Expected {
-  /** Of each rollout, in the order of their start; `null` for one that failed. */
+  /** Of each rollout, by step, task and sample; `null` for one that failed. */
   rewards: (number | null)[];
   /** `step` and `sample` of each; undefined where the trainer does not know them. */
   steps?: (number | null)[];
@@ -106,7 +117,7 @@ export interface Expected {
 export async function assertRun(palestra: SharedPalestra, name: string, expected: Expected): Promise<RolloutRow[]> {
   const rows = await rolloutsOf(palestra, name, expected.rewards.length);
   expect(rows.map(({ reward }) => reward)).toEqual(expected.rewards.map((reward) => (reward === null ? null : expect.closeTo(reward, 5))));
-  expect(rows.map(({ failure_class }) => failure_class)).toEqual(expected.failures ?? rows.map(() => null));
+  expect(rows.map(failureOf)).toEqual(expected.failures ?? rows.map(() => null));
   expect(rows.map(({ session }) => session)).toEqual(rows.map(() => expect.any(String)));
   expect(rows.map(({ gaps }) => gaps)).toEqual(rows.map(() => 0));
   if (expected.steps) expect(rows.map(({ step }) => step)).toEqual(expected.steps);
