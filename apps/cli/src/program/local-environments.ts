@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import { addLibraryOptions } from './library-options.ts';
 import { addContainerOptions } from './container-options.ts';
 import { addExamples, addOutput, lazy } from './define.ts';
 import { countOf, portOf, rangeOf, secondsOf } from './option-values.ts';
@@ -74,8 +75,8 @@ function serveCommand(): Command {
 
 function pushCommand(): Command {
   const command = new Command('push')
-    .description('register an environment (a folder, a running server or an image) with the service')
-    .argument('[path]', 'folder, module of an environment, or image such as registry/owner/name:tag', '.')
+    .description('register an environment (a folder, a Python library, a running server or an image) with the service')
+    .argument('[path]', 'folder, module, library such as reasoning-gym:NAME, or image such as registry/owner/name:tag', '.')
     .option('--name <owner/name>', 'name (default: that of openenv.yaml, the folder or the image, in your namespace)')
     .option('--url <url>', 'a running ORS, OpenEnv or MCP server; the folder gives name and README')
     .option('--image <reference>', 'an image whose name is also that of a folder')
@@ -88,8 +89,9 @@ function pushCommand(): Command {
     .option('--detach', 'keep serving in the background and return (default: serve until Ctrl-C)', false)
     .action(lazy(async () => (await import('../commands/env/push.ts')).push));
   return addExamples(
-    addOutput(addContainerOptions(command)),
+    addOutput(addLibraryOptions(addContainerOptions(command))),
     'palestra env push guess --detach',
+    'palestra env push reasoning-gym:leg_counting --name acme/leg-counting --detach',
     'palestra env push --url http://127.0.0.1:8000 --name acme/guess',
     'palestra env push guess --detach -o json | jq .version',
   );

@@ -8,6 +8,7 @@ import { environmentsCommand } from './environments.ts';
 import { evalCommand } from './eval.ts';
 import { completeCommand, completionCommand, helpCommand } from './help.ts';
 import { keysCommand } from './keys.ts';
+import { servePythonCommand } from './library-options.ts';
 import { prepareTasksCommand } from './prepare-tasks.ts';
 import { rolloutsCommand } from './rollouts.ts';
 import { runsCommand } from './runs.ts';
@@ -35,6 +36,7 @@ export function buildProgram(): Command {
     doctorCommand(),
     demoCommand(),
     environmentsCommand(),
+    servePythonCommand(),
     tasksCommand(),
     prepareTasksCommand(),
     evalCommand(),

@@ -4,6 +4,7 @@ import { Container } from '../../containers/container.ts';
 import { ContainerEngine } from '../../containers/engine.ts';
 import { buildImage, ensureImage, exposedPort } from '../../containers/image.ts';
 import { printableLines } from '../../output.ts';
+import { UsageError } from '../../settings.ts';
 import type { Target } from './target.ts';
 
 /** The options of `serve` and `push` for images, which `addContainerOptions` (apps/cli/src/program/container-options.ts) adds. */
@@ -32,9 +33,10 @@ export type ImageSource = { image: string } | { folder: string };
 
 /** The image source of a folder. Variables and port of its manifest apply to the container unless the command line overrides them. */
 export function folderSource(
-  { folder, manifest }: Pick<Target, 'folder' | 'manifest'>,
+  { kind, folder, manifest }: Target,
   { env, containerPort }: Pick<ContainerFlags, 'env' | 'containerPort'>,
 ): { source: ImageSource; name: string; flags: Pick<ContainerFlags, 'env' | 'containerPort'> } {
+  if (kind === 'library') throw new UsageError('--build needs a folder, not an environment of a Python library.');
   const variables = Object.entries(manifest?.variables ?? {}).map(([name, value]) => `${name}=${value}`);
   const port = containerPort ?? (manifest?.raw['port'] === undefined ? undefined : manifest.port);
   return { source: { folder }, name: manifest?.name ?? path.basename(folder), flags: { env: [...variables, ...env], containerPort: port } };

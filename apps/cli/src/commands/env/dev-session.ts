@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { PalestraApiError, PalestraClient } from '@palestra/client';
 import { printable, type Printed, printOne } from '../../output.ts';
-import { withInterrupt } from '../../settings.ts';
+import { UsageError, withInterrupt } from '../../settings.ts';
 import { DevServer } from './dev-server.ts';
 import { findOrStartService, portOrFree } from './dev-service.ts';
 import { applyGuarantees, declaredGuarantees } from './guarantees.ts';
@@ -22,6 +22,7 @@ const DEFAULT_PORT = 8000;
 /** Serves and shows the environment until Ctrl-C. */
 export async function dev(argument: string, options: DevOptions): Promise<void> {
   const target = await targetAt(argument);
+  if (target.kind === 'library') throw new UsageError(`${argument} has no files to reload. Use "palestra env push ${argument}".`);
   const name = options.name ?? nameFrom(target.manifest?.name ?? path.basename(target.folder));
   parseName(name);
   await withInterrupt(async (signal) => {

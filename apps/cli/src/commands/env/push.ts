@@ -15,11 +15,12 @@ import { detectServer, type ServerKind } from './detect.ts';
 import { applyGuarantees, declaredGuarantees } from './guarantees.ts';
 import { type ContainerFlags, type ImageSource, folderSource, startContainer, watchContainer } from './container-options.ts';
 import { type Card, cardOf, nameFrom, parseName, register, type Registered } from './register.ts';
+import { type LibraryFlags, libraryFlags, librarySpec, type LibrarySpec } from './library.ts';
 import { runTarget, untilStopped } from './run.ts';
 import { type Target, targetAt } from './target.ts';
 import { baseUrl } from './validate-url.ts';
 
-interface PushOptions extends ContainerFlags, Printed {
+interface PushOptions extends ContainerFlags, LibraryFlags, Printed {
   name?: string;
   url?: string;
   image?: string;
@@ -47,7 +48,8 @@ const DETACHED_DEADLINE_MS = 120_000;
 
 /** Serves in the foreground until Ctrl-C, unless detached. */
 export async function push(argument: string, options: PushOptions): Promise<void> {
-  const image = options.image ?? options.registryStyle ?? (!existsSync(argument) && looksLikeImage(argument) ? argument : undefined);
+  const isImage = librarySpec(argument) === null && !existsSync(argument) && looksLikeImage(argument);
+  const image = options.image ?? options.registryStyle ?? (isImage ? argument : undefined);
   if (image !== undefined && options.url !== undefined) throw new UsageError('Pass an image or --url, not both.');
   await withClient(async (client, signal) => {
     if (options.url !== undefined) return pushUrl(client, argument, options.url, options, signal);
@@ -69,10 +71,10 @@ async function pushUrl(client: PalestraClient, folder: string, url: string, opti
 }
 
 async function pushFolder(client: PalestraClient, argument: string, options: PushOptions, signal: AbortSignal): Promise<void> {
-  const target = await targetAt(argument);
-  const name = options.name ?? nameFrom(target.manifest?.name ?? path.basename(target.folder));
+  const target = await targetAt(argument, libraryFlags(options));
+  const name = options.name ?? nameOf(target);
   parseName(name);
-  const card = await cardOf(target.folder, target.manifest);
+  const card = target.kind === 'library' ? libraryCard(target.library) : await cardOf(target.folder, target.manifest);
   if (options.build) {
     const { source, flags } = folderSource(target, options);
     return pushImage(client, source, name, card, { ...options, ...flags }, signal);
@@ -80,7 +82,7 @@ async function pushFolder(client: PalestraClient, argument: string, options: Pus
   const { host, python } = options;
   const port = options.port || (await freePort(host));
   if (options.detach) {
-    const { url, pid } = await serveDetached(argument, host, port, python, signal);
+    const { url, pid } = await serveDetached(target, argument, host, port, python, signal);
     const pushed = { ...(await registerServer(client, url, name, card, options, signal)), pid };
     await printPushed(options, { ...pushed, report: await sendReport(client, target, pushed, options, signal) });
     return;
@@ -95,6 +97,14 @@ async function pushFolder(client: PalestraClient, argument: string, options: Pus
     await child.stop();
   }
 }
+
+const nameOf = (target: Target): string =>
+  nameFrom(target.kind === 'library' ? target.library.id : (target.manifest?.name ?? path.basename(target.folder)));
+
+const libraryCard = ({ library, id, spec }: LibrarySpec): Card => ({
+  description: `${id} of the Python library ${library}`,
+  readme: `Served by \`palestra serve-python ${spec}\`.`,
+});
 
 async function pushImage(
   client: PalestraClient,
@@ -185,6 +195,7 @@ const printPushed = (options: Printed, pushed: Pushed): Promise<void> => printOn
 
 /** Runs `palestra env serve` in a separate process session, with its output in a file. */
 async function serveDetached(
+  target: Target,
   argument: string,
   host: string,
   port: number,
@@ -194,7 +205,8 @@ async function serveDetached(
   // A new folder: other users could have put a link at a name that they can guess.
   const log = path.join(mkdtempSync(path.join(tmpdir(), 'palestra-env-')), 'env.log');
   const output = openSync(log, 'w', 0o600);
-  const args = ['env', 'serve', argument, '--host', host, '--port', String(port), ...(python === undefined ? [] : ['--python', python])];
+  const command = target.kind === 'library' ? ['serve-python', argument, ...target.library.args] : ['env', 'serve', argument];
+  const args = [...command, '--host', host, '--port', String(port), ...(python === undefined ? [] : ['--python', python])];
   const child = spawn(process.execPath, [process.argv[1]!, ...args], { detached: true, stdio: ['ignore', output, output] });
   const died = once(child, 'exit').then(() => {
     throw new Error(`The environment could not be served. See ${log}.`);

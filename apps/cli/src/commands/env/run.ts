@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { freePort, SupervisedProcess } from '@palestra/hosting';
 import { UsageError } from '../../settings.ts';
+import { assertLibraryServer, type LibrarySpec } from './library.ts';
 import type { Target } from './target.ts';
 
 export interface RunOptions {
@@ -61,7 +62,7 @@ export async function runTarget(target: Target, options: RunOptions, signal: Abo
   const port = options.port === 0 ? await freePort(options.host) : options.port;
   const { command, args, cwd, env } = await commandOf(target, options, port);
   const child: SupervisedProcess = new SupervisedProcess({
-    name: path.basename(target.folder),
+    name: target.kind === 'library' ? target.library.spec : path.basename(target.folder),
     command,
     args,
     cwd: cwd ?? target.folder,
@@ -86,6 +87,8 @@ export async function commandOf(target: Target, options: Omit<RunOptions, 'port'
       return kitCommand(target.file, options.host, port);
     case 'openenv':
       return openenvCommand(target, options, port);
+    case 'library':
+      return libraryCommand(target.library, target.folder, options, port);
     case 'ors': {
       const args = ['-c', ORS_SERVER, target.file, options.host, String(port)];
       return { command: await pythonWithUvicorn(options.python ?? pythonOf(target.folder), target.folder), args, env: PYTHON_VARIABLES };
@@ -118,6 +121,18 @@ async function openenvCommand(
   const command = await pythonWithUvicorn(options.python ?? pythonOf(folder), server.cwd);
   const env = { ...PYTHON_VARIABLES, ...manifest.variables };
   return { command, args: ['-c', UVICORN, server.app, options.host, String(port)], cwd: server.cwd, env };
+}
+
+async function libraryCommand(
+  library: LibrarySpec,
+  folder: string,
+  options: Omit<RunOptions, 'port'>,
+  port: number,
+): Promise<ChildCommand> {
+  const command = options.python ?? pythonOf(folder);
+  await assertLibraryServer(command, library, folder);
+  const address = ['--host', options.host, '--port', String(port), '--end-with-input'];
+  return { command, args: ['-m', 'palestra.serve', library.spec, ...library.args, ...address], env: PYTHON_VARIABLES };
 }
 
 async function pythonWithUvicorn(command: string, cwd: string): Promise<string> {

@@ -4,8 +4,9 @@ import { looksLikeImage, nameOfImage } from '../../containers/image.ts';
 import { type Printed, printOne } from '../../output.ts';
 import { UsageError, withInterrupt } from '../../settings.ts';
 import { type ContainerFlags, type ImageSource, folderSource, startContainer, watchContainer } from './container-options.ts';
+import { LIBRARIES, type LibraryFlags, libraryFlags, librarySpec } from './library.ts';
 import { runTarget, untilStopped } from './run.ts';
-import { targetAt } from './target.ts';
+import { type Target, targetAt } from './target.ts';
 
 interface ServeOptions extends ContainerFlags, Printed {
   port?: number;
@@ -16,8 +17,8 @@ interface ServeOptions extends ContainerFlags, Printed {
 const DEFAULT_PORT = 8000;
 
 export async function serve(argument: string, options: ServeOptions): Promise<void> {
-  const { host, python } = options;
-  if (!existsSync(argument) && looksLikeImage(argument)) {
+  const { host } = options;
+  if (librarySpec(argument) === null && !existsSync(argument) && looksLikeImage(argument)) {
     if (options.build) throw new UsageError(`--build needs a folder, but ${argument} is an image.`);
     return serveImage({ image: argument }, nameOfImage(argument), options.port ?? DEFAULT_PORT, options);
   }
@@ -27,6 +28,21 @@ export async function serve(argument: string, options: ServeOptions): Promise<vo
     const { source, name, flags } = folderSource(target, options);
     return serveImage(source, name, port, { ...options, ...flags });
   }
+  await serveTarget(target, port, options);
+}
+
+/** Serves an environment of a Python library until Ctrl-C. */
+export async function servePython(
+  spec: string,
+  options: Pick<ServeOptions, 'port' | 'host' | 'python' | 'output'> & LibraryFlags,
+): Promise<void> {
+  if (librarySpec(spec) === null)
+    throw new UsageError(`Unknown environment "${spec}". Expected LIBRARY:ID with one of the libraries ${LIBRARIES.join(', ')}.`);
+  await serveTarget(await targetAt(spec, libraryFlags(options)), options.port ?? DEFAULT_PORT, options);
+}
+
+async function serveTarget(target: Target, port: number, options: Pick<ServeOptions, 'host' | 'python' | 'output'>): Promise<void> {
+  const { host, python } = options;
   await withInterrupt(async (signal) => {
     const { url, process: child } = await runTarget(target, { host, port, python }, signal);
     try {

@@ -3,12 +3,14 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { MANIFEST, type OpenEnvManifest, readManifest } from '../../openenv-manifest.ts';
 import { UsageError } from '../../settings.ts';
+import { type LibraryFlags, librarySpec, type LibrarySpec } from './library.ts';
 
-/** An environment in a folder. */
+/** An environment in a folder, or of a Python library. */
 export type Target =
   | { kind: 'kit'; folder: string; manifest: OpenEnvManifest | null; file: string }
   | { kind: 'openenv'; folder: string; manifest: OpenEnvManifest; server: PythonServer | null }
-  | { kind: 'ors'; folder: string; manifest: null; file: string };
+  | { kind: 'ors'; folder: string; manifest: null; file: string }
+  | { kind: 'library'; folder: string; manifest: null; library: LibrarySpec };
 
 /** The module that uvicorn imports, and its working directory. */
 export interface PythonServer {
@@ -22,7 +24,10 @@ const ORS_FILE = 'server.py';
 const KIT_FILES = ['environment.ts', 'environment.js', 'environment.mjs'];
 
 /** Finds the environment at a path. Throws `UsageError` if there is none, `ManifestError` if its manifest is invalid. */
-export async function targetAt(argument: string): Promise<Target> {
+export async function targetAt(argument: string, flags: LibraryFlags = {}): Promise<Target> {
+  const library = librarySpec(argument, flags);
+  if (library !== null) return { kind: 'library', folder: process.cwd(), manifest: null, library };
+  if (Object.keys(flags).length > 0) throw new UsageError(`${argument}: these options are for environments of Python libraries.`);
   const absolute = path.resolve(argument);
   const found = await stat(absolute).catch(() => null);
   if (found === null) throw new UsageError(`${argument}: no such file or folder.`);

@@ -33,8 +33,8 @@ export async function validatePath(argument: string, level: Level, play: PlayOpt
     if (level === 'static') return finish([readmeCriterion(target.folder)]);
     return playModule(target, play, finish);
   }
-  const criteria = target.kind === 'openenv' ? openenvCriteria(target) : [readmeCriterion(target.folder)];
-  const isPlayed = level === 'semantic' || (level === undefined && target.kind === 'ors');
+  const criteria = criteriaOf(target);
+  const isPlayed = level === 'semantic' || (level === undefined && target.kind !== 'openenv');
   if (!isPlayed || criteria.some(({ passed, required }) => required && !passed)) return finish(criteria);
   const { url, process: child } = await runTarget(target, { host: '127.0.0.1', port: 0, python: play.python }, play.signal);
   try {
@@ -62,6 +62,11 @@ async function playModule(
     return finish([{ ...loads, passed: false, details: (error as Error).message }, readme]);
   }
 }
+
+const criteriaOf = (target: Exclude<Target, { kind: 'kit' }>): Criterion[] => {
+  if (target.kind === 'library') return [];
+  return target.kind === 'openenv' ? openenvCriteria(target) : [readmeCriterion(target.folder)];
+};
 
 const manifestCriterion = { id: 'manifest', description: 'openenv.yaml exists and is valid', required: true };
 

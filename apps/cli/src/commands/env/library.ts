@@ -1,0 +1,69 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { UsageError } from '../../settings.ts';
+
+/** Options of a Python library, as `python -m palestra.serve` takes them. */
+export interface LibraryFlags {
+  splitSize?: number;
+  seed?: number;
+  set?: string[];
+  data?: string[];
+  workers?: number;
+  maxSessions?: number;
+  deadline?: number;
+}
+
+/** A specification such as `reasoning-gym:leg_counting`, and what the command of its server adds. */
+export interface LibrarySpec {
+  spec: string;
+  /** The library before the colon. */
+  library: string;
+  /** What the library calls the environment. */
+  id: string;
+  args: string[];
+}
+
+/** Libraries that `palestra.serve` knows, and the extra of the Python package that installs each. */
+const EXTRAS: Record<string, string> = {
+  'reasoning-gym': 'reasoning-gym',
+  textarena: 'textarena',
+  gem: 'gem',
+  'skyrl-gym': 'skyrl-gym',
+  verifiers: 'serve-verifiers',
+  inspect: 'serve-inspect',
+};
+
+export const LIBRARIES = Object.keys(EXTRAS);
+
+/** Null for anything else, such as a folder or an image with the tag of an unknown library. */
+export function librarySpec(argument: string, flags: LibraryFlags = {}): LibrarySpec | null {
+  const colon = argument.indexOf(':');
+  const library = argument.slice(0, Math.max(colon, 0));
+  const id = argument.slice(colon + 1);
+  if (!Object.hasOwn(EXTRAS, library) || id === '') return null;
+  return { spec: argument, library, id, args: argsOf(flags) };
+}
+
+const FLAGS = ['splitSize', 'seed', 'set', 'data', 'workers', 'maxSessions', 'deadline'] as const;
+
+/** The flags among the options of a command that were passed. */
+export const libraryFlags = (options: LibraryFlags): LibraryFlags =>
+  Object.fromEntries(FLAGS.flatMap((name) => (options[name] === undefined ? [] : [[name, options[name]]])));
+
+function argsOf({ splitSize, seed, set = [], data = [], workers, maxSessions, deadline }: LibraryFlags): string[] {
+  const single = { '--split-size': splitSize, '--seed': seed, '--workers': workers, '--max-sessions': maxSessions, '--deadline': deadline };
+  const flags = Object.entries(single).flatMap(([flag, value]) => (value === undefined ? [] : [flag, String(value)]));
+  return [...flags, ...set.flatMap((pair) => ['--set', pair]), ...data.flatMap((pair) => ['--data', pair])];
+}
+
+/** Throws `UsageError` with the pip command if the Python does not have the server; the server itself says it for the library. */
+export async function assertLibraryServer(python: string, { library }: LibrarySpec, cwd: string): Promise<void> {
+  await promisify(execFile)(python, ['-c', 'import palestra.serve'], { cwd }).catch((error: unknown) => {
+    if ((error as { code?: unknown }).code === 'ENOENT')
+      throw new UsageError(`Cannot serve with the Python ${python}: it does not exist. Choose another one with --python.`);
+    throw new UsageError(
+      `The Python ${python} has no package palestra. Run: ${python} -m pip install "palestra[${EXTRAS[library]}]"\n` +
+        'Choose another Python with --python.',
+    );
+  });
+}
