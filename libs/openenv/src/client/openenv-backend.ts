@@ -134,7 +134,7 @@ export class OpenEnvBackend implements Backend {
     if (keywords === null) return ref;
     try {
       if (keywords instanceof Error) throw keywords;
-      const prompt = await episode.reset(keywords, (data) => promptOfReset(data, server.toolActions), signal);
+      const prompt = await episode.reset(keywords, (data, images) => promptOfReset(data, server.toolActions, images), signal);
       const stored = ref.upstream !== null && JSON.stringify(prompt).length <= STORED_PROMPT;
       return stored ? { ...ref, prompt } : ref;
     } catch (error) {

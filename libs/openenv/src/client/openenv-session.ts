@@ -1,9 +1,10 @@
-import { type JsonObject, type Message, type MessageBlock, PalestraError, type ToolsAnswer } from '@palestra/protocol';
+import { type JsonObject, type Message, type MessageBlock, type OutputBlock, PalestraError, type ToolsAnswer } from '@palestra/protocol';
 import { type BackendCall, type BackendSession, type NativeReply, type ToolCallResult, ToolFailedError } from '@palestra/session';
 import type { OpenEnvMessage, OpenEnvSession } from '../wire/native.ts';
 import { sessionWithTasks } from './uploaded-tasks.ts';
 import { MessageQueue } from './message-queue.ts';
 import { refused, resultOfError, resultOfObservation, resultOfReply, resultOfStep } from './tool-results.ts';
+import { withoutPixels } from './pixels.ts';
 import { changesEpisode, frameOf, STEP } from './message.ts';
 import { sessionTools } from './list-tools.ts';
 import { endsSession, readReply, type Reply, openingError, sessionLost, type WireError, errorText } from '../wire/server-replies.ts';
@@ -52,7 +53,11 @@ export class OpenEnvEpisode implements BackendSession {
   }
 
   /** Sends the first message. Throws `setup_failed` with the environment's error. */
-  async reset(keywords: JsonObject, render: (data: JsonObject) => MessageBlock[], signal: AbortSignal): Promise<MessageBlock[]> {
+  async reset(
+    keywords: JsonObject,
+    render: (data: JsonObject, images: OutputBlock[]) => MessageBlock[],
+    signal: AbortSignal,
+  ): Promise<MessageBlock[]> {
     const reply = this.#read(await this.#send({ type: 'reset', data: keywords }, signal));
     if (reply.type === 'error') {
       if (endsSession(reply)) throw this.#end(openingError(reply));
@@ -60,7 +65,8 @@ export class OpenEnvEpisode implements BackendSession {
       throw new PalestraError('setup_failed', { detail: errorText(reply) });
     }
     if (reply.type !== 'observation') throw this.#end(sessionLost('the OpenEnv server answered a reset with something else.'));
-    this.#prompt = render(reply.data);
+    const { data, images } = await withoutPixels(reply.data);
+    this.#prompt = render(data, images);
     return this.#prompt;
   }
 
@@ -90,7 +96,10 @@ export class OpenEnvEpisode implements BackendSession {
     if (!toolActions && tool !== STEP) return refused('not_found', `'${tool}' is not a valid tool`);
     const data = toolActions ? { type: 'call_tool', tool_name: tool, arguments: input } : input;
     const reply = this.#read(await this.#send({ type: 'step', data }, signal));
-    if (reply.type === 'observation') return resultOfStep(reply.data);
+    if (reply.type === 'observation') {
+      const observed = await withoutPixels(reply.data);
+      return resultOfStep(observed.data, observed.images);
+    }
     if (reply.type !== 'error') throw this.#end(sessionLost('the OpenEnv server answered a step with something else.'));
     return this.#resultOfError(reply);
   }
@@ -121,7 +130,9 @@ export class OpenEnvEpisode implements BackendSession {
     if (reply.type === 'error' && endsSession(reply) && !this.#survivesError(reply)) {
       this.#end(sessionLost(`the OpenEnv server ended it (${reply.message}).`));
     }
-    return { reply: text, result: resultOfReply(reply) };
+    if (reply.type !== 'observation') return { reply: text, result: resultOfReply(reply) };
+    const { data, images } = await withoutPixels(reply.data);
+    return { reply: text, result: resultOfReply({ ...reply, data }, images) };
   }
 
   async #state(signal: AbortSignal): Promise<JsonObject> {

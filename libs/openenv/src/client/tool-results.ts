@@ -8,6 +8,7 @@ import {
   toFiniteNumber,
 } from '@palestra/protocol';
 import type { NativeReply, ToolCallResult } from '@palestra/session';
+import { mayHavePixels } from './pixels.ts';
 import { hasOddEscapes, membersAt } from '../wire/json-slices.ts';
 import { endsSession, type Reply, readRpc, type WireError, errorText } from '../wire/server-replies.ts';
 
@@ -38,13 +39,13 @@ function observationOf(data: JsonObject): JsonObject {
   return observation;
 }
 
-/** The result of a `step` or `reset`. */
-export function resultOfStep(data: JsonObject): ToolCallResult {
+/** The result of a `step` or `reset`. `images`: those that were in the observation. */
+export function resultOfStep(data: JsonObject, images: readonly OutputBlock[] = []): ToolCallResult {
   const observation = observationOf(data);
   const { tool_name: toolName, result, error } = observation;
   const [metadata, reward, finished] = [metadataOf(data), data['reward'], data['done'] === true];
   if (typeof toolName !== 'string' || !('result' in observation || 'error' in observation)) {
-    return output([textBlock(stringifyJson(observation))], metadata, reward, finished);
+    return output([textBlock(stringifyJson(observation)), ...images], metadata, reward, finished);
   }
   if (isObject(error)) {
     const message = typeof error['message'] === 'string' ? error['message'] : stringifyJson(error);
@@ -62,7 +63,7 @@ const OBSERVATION = '{"type":"observation","data":{';
 const ENVELOPE_KEYS = new Set(['metadata', 'reward', 'done']);
 const isFilled = (value: string): boolean => value.startsWith('{') && value !== '{}';
 
-/** A faster `resultOfStep` for the observations of actions as newer servers write them. null for any other frame. */
+/** A faster `resultOfStep` for the observations of actions as newer servers write them. null for any other frame, and for images. */
 export function resultOfObservation(frame: string): ToolCallResult | null {
   if (!frame.startsWith(OBSERVATION) || hasOddEscapes(frame)) return null;
   let data: JsonObject;
@@ -72,7 +73,7 @@ export function resultOfObservation(frame: string): ToolCallResult | null {
     return null;
   }
   const { observation, reward } = data;
-  if (!isObject(observation) || typeof observation['tool_name'] === 'string') return null;
+  if (!isObject(observation) || typeof observation['tool_name'] === 'string' || mayHavePixels(observation)) return null;
   const members = membersAt(frame, OBSERVATION.length - 1);
   const textOf = (key: string): string => members?.findLast((member) => member.key === key)?.value ?? 'null';
   const inside = members === null ? null : membersAt(textOf('observation'), 0);
@@ -113,18 +114,22 @@ function blocksOf(result: JsonValue): OutputBlock[] {
 /** Fields in which tool environments put their question. */
 const QUESTIONS = ['prompt', 'question', 'instruction', 'instructions'];
 
-/** The prompt from a reset: the question of a tool environment if it has one, otherwise the JSON text. */
-export function promptOfReset(data: JsonObject, toolActions: boolean): MessageBlock[] {
+/** The prompt from a reset: the question of a tool environment if it has one, otherwise the JSON text; then the images. */
+export function promptOfReset(data: JsonObject, toolActions: boolean, images: readonly OutputBlock[] = []): MessageBlock[] {
+  return [textBlock(promptText(data, toolActions)), ...images];
+}
+
+function promptText(data: JsonObject, toolActions: boolean): string {
   const observation = observationOf(data);
   const metadata = metadataOf(data);
-  if (!toolActions) return [textBlock(stringifyJson(observation))];
+  if (!toolActions) return stringifyJson(observation);
   for (const source of [observation, metadata ?? {}]) {
     for (const key of QUESTIONS) {
       const value = source[key];
-      if (typeof value === 'string' && value.trim() !== '') return [textBlock(value)];
+      if (typeof value === 'string' && value.trim() !== '') return value;
     }
   }
-  return [textBlock(stringifyJson(metadata === null ? observation : { ...observation, metadata }))];
+  return stringifyJson(metadata === null ? observation : { ...observation, metadata });
 }
 
 /** The result of a call that an error frame answers. The session goes on unless `endsSession`. */
@@ -146,13 +151,13 @@ function resultOfRpc(data: JsonObject): ToolCallResult {
   return output(blocksOf(response.result), structured === undefined || structured === null ? null : { structured_content: structured });
 }
 
-/** The result that the ledger and the trace store. */
-export function resultOfReply(reply: Reply): NativeReply['result'] {
+/** The result that the ledger and the trace store. `images`: those that were in an observation. */
+export function resultOfReply(reply: Reply, images: readonly OutputBlock[] = []): NativeReply['result'] {
   switch (reply.type) {
     case 'error':
       return endsSession(reply) ? { failed: reply.message } : resultOfError(reply);
     case 'observation':
-      return resultOfStep(reply.data);
+      return resultOfStep(reply.data, images);
     case 'state':
       return output([textBlock(stringifyJson(reply.data))], null);
     case 'mcp':
