@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -133,6 +133,30 @@ test('the scaffold is pushed as it is, played through ORS to a reward, and given
   await openEnvClientSeesTasks(name!);
   expect(await pushing.end()).toBe(0);
   expect(await fetch(`${url}/health`).catch(() => null)).toBeNull();
+});
+
+test('a folder without openenv.yaml is what its server says, and so is a URL without a folder', async () => {
+  const bare = path.join(folder, 'bare_env');
+  cpSync(scaffold, bare, { recursive: true });
+  rmSync(path.join(bare, 'openenv.yaml'));
+  rmSync(path.join(bare, 'README.md'));
+  const report = await command('env', 'validate', bare, '--level', 'static', '--json');
+  expect(report.code, report.output).toBe(0);
+  expect(JSON.parse(report.stdout)).toMatchObject({ criteria: [{ id: 'manifest', passed: false, required: false }, {}, {}, {}, {}] });
+  const pushing = foreground('env', 'push', bare, '--python', python);
+  const [, name] = await pushing.said(/^(\S+)@1$/m);
+  await pushing.said(/is an OpenEnv server/);
+  expect(name).toBe(`${palestra.namespace}/bare_env`);
+  const view = await client.environments.get(name!);
+  expect(view).toMatchObject({ source: { kind: 'openenv' }, status: 'ready', description: expect.stringContaining('version') });
+  const session = await client.session({ environment: name!, split: 'train', index: 0 });
+  expect(await session.call('step', { message: 'Hello' })).toMatchObject({ reward: 0.5 });
+  await session.close();
+  const { url } = view.source as { url: string };
+  const { name: own } = (await (await fetch(`${url}/metadata`)).json()) as { name: string };
+  const named = await command('env', 'push', path.join(folder, 'nowhere'), '--url', url);
+  expect(named.stdout, named.output).toContain(`${palestra.namespace}/${own}@1`);
+  expect(await pushing.end()).toBe(0);
 });
 
 /** The facade passes messages to the real server; its tasks are the uploaded ones. */

@@ -63,6 +63,20 @@ export function parseManifest(source: string): OpenEnvManifest {
   return { name, version, description, app, port, variables: Object.fromEntries(entries), raw };
 }
 
+/** What a folder without a manifest is taken to be. */
+export const withoutManifest = (name: string): OpenEnvManifest => ({
+  name,
+  version: null,
+  description: null,
+  app: null,
+  port: DEFAULT_PORT,
+  variables: {},
+  raw: {},
+});
+
+/** Whether the manifest is a file, and not that of `withoutManifest`. */
+export const isDeclared = ({ raw }: OpenEnvManifest): boolean => Object.keys(raw).length > 0;
+
 /** Returns null if the folder has no manifest. */
 export async function readManifest(folder: string): Promise<OpenEnvManifest | null> {
   const source = await readFile(path.join(folder, MANIFEST), 'utf8').catch((error: NodeJS.ErrnoException) => {

@@ -16,6 +16,7 @@ import { applyGuarantees, declaredGuarantees } from './guarantees.ts';
 import { type ContainerFlags, type ImageSource, folderSource, startContainer, watchContainer } from './container-options.ts';
 import { type Card, cardOf, nameFrom, parseName, register, type Registered } from './register.ts';
 import { type LibraryFlags, libraryFlags, librarySpec, type LibrarySpec } from './library.ts';
+import { serverCard } from './server-card.ts';
 import { runTarget, untilStopped } from './run.ts';
 import { type Target, targetAt } from './target.ts';
 import { baseUrl } from './validate-url.ts';
@@ -64,7 +65,8 @@ async function pushUrl(client: PalestraClient, folder: string, url: string, opti
   if (!URL.canParse(base)) throw new UsageError(`Invalid URL "${url}".`);
   // A folder can give the name of the environment; without one --name is required.
   const target = await targetAt(folder).catch(() => null);
-  const name = options.name ?? target?.manifest?.name ?? (target === null ? undefined : path.basename(target.folder));
+  const server = target === null ? await serverCard(base, signal) : null;
+  const name = options.name ?? target?.manifest?.name ?? (target === null ? server?.name : path.basename(target.folder));
   if (name === undefined) throw new UsageError('The environment has no name. Pass --name owner/name.');
   const card = target === null ? null : await cardOf(target.folder, target.manifest);
   await printPushed(options, await registerServer(client, base, options.name ?? nameFrom(name), card, options, signal));
@@ -178,7 +180,8 @@ async function registerServer(
     throw new Error(`${url} does not respond: ${cause instanceof Error && cause.message ? cause.message : message}`);
   });
   if (kind === null) throw new Error(`${url} is not an ORS, OpenEnv or MCP server.`);
-  const registered = await register(client, parsed, { kind, url }, card, !options.public);
+  const shown = kind === 'openenv' ? await completeCard(card, url, signal) : card;
+  const registered = await register(client, parsed, { kind, url }, shown, !options.public);
   const declared = kind === 'remote' ? await declaredGuarantees(url, signal) : null;
   if (declared !== null && (await applyGuarantees(client, registered.name, declared)))
     process.stderr.write(`sessions: ${printable(JSON.stringify(declared))}, as the environment declares\n`);
@@ -188,6 +191,14 @@ async function registerServer(
     process.stdout.write(`${printable(full)}@${version}${changed ? '' : ': already registered with this server'}\n`);
   process.stderr.write(`${url} is ${what}\n`);
   return { ...registered, url, kind, pid: null, container: null, report: null };
+}
+
+/** What the folder does not say, the server is asked for. Without a folder, people describe the environment on its page. */
+async function completeCard(card: Card | null, url: string, signal: AbortSignal): Promise<Card | null> {
+  if (card === null || (card.description !== '' && card.readme !== null)) return card;
+  const own = await serverCard(url, signal);
+  if (own === null) return card;
+  return { description: card.description || own.description, readme: card.readme ?? own.readme };
 }
 
 /** Programs get one object when everything is done. */

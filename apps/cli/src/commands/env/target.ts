@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { MANIFEST, type OpenEnvManifest, readManifest } from '../../openenv-manifest.ts';
+import { MANIFEST, type OpenEnvManifest, readManifest, withoutManifest } from '../../openenv-manifest.ts';
 import { UsageError } from '../../settings.ts';
 import { type LibraryFlags, librarySpec, type LibrarySpec } from './library.ts';
 
@@ -19,6 +19,8 @@ export interface PythonServer {
 }
 
 const MODULE = /\.[cm]?[jt]s$/;
+/** The server of an OpenEnv folder. Many have no openenv.yaml: what the server says decides whether it is one. */
+const OPENENV_SERVER = path.join('server', 'app.py');
 /** The server of a folder that `orwd init` creates: it runs `Server([...]).run()` of the package `openreward` or `ors`. */
 const ORS_FILE = 'server.py';
 const KIT_FILES = ['environment.ts', 'environment.js', 'environment.mjs'];
@@ -45,8 +47,12 @@ export async function targetAt(argument: string, flags: LibraryFlags = {}): Prom
   if (file !== undefined) return { kind: 'kit', folder: absolute, manifest: null, file };
   const server = path.join(absolute, ORS_FILE);
   if (existsSync(server)) return { kind: 'ors', folder: absolute, manifest: null, file: server };
+  if (existsSync(path.join(absolute, OPENENV_SERVER))) {
+    const assumed = withoutManifest(path.basename(absolute));
+    return { kind: 'openenv', folder: absolute, manifest: assumed, server: pythonServer(absolute, assumed) };
+  }
   throw new UsageError(
-    `${argument}: no ${MANIFEST}, no environment.ts and no ${ORS_FILE}. Create an environment with "palestra env init NAME".`,
+    `${argument}: no ${MANIFEST}, no environment.ts, no ${ORS_FILE} and no ${OPENENV_SERVER}. Create an environment with "palestra env init NAME".`,
   );
 }
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { validateModule } from '../../kit/validate-module.ts';
-import { ManifestError } from '../../openenv-manifest.ts';
+import { isDeclared, ManifestError } from '../../openenv-manifest.ts';
 import { type Criterion, reportOf } from './criteria.ts';
 import { runTarget } from './run.ts';
 import { type Target, targetAt } from './target.ts';
@@ -75,7 +75,9 @@ function openenvCriteria({ folder, manifest, server }: Extract<Target, { kind: '
   const { name, port } = manifest;
   const app = manifest.app ?? 'server.app:app';
   return [
-    { ...manifestCriterion, passed: true, actual: { name, port, keys: Object.keys(manifest.raw) } },
+    isDeclared(manifest)
+      ? { ...manifestCriterion, passed: true, actual: { name, port, keys: Object.keys(manifest.raw) } }
+      : { ...manifestCriterion, required: false, passed: false, details: 'There is no openenv.yaml. The server is asked instead.' },
     {
       id: 'server_app',
       description: 'The module of the server exists',
