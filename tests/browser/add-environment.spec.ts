@@ -2,7 +2,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEnvironment, type RunningServer, serve, tool } from '@palestra/environment-kit';
-import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
+import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 
 import { axeFaults, launch, openPage, shoot, type View, visit } from './browser.ts';
 
@@ -119,5 +119,25 @@ test.each(wrongServers)('a server %s: the check says so, and nothing stays', asy
     .first()
     .waitFor();
   await expect.poll(() => page.getByRole('row', { name: new RegExp(slug) }).count()).toBe(0);
+  await close();
+});
+
+test('libraries of Python are ready to add: the commands, then the environment that they registered', async () => {
+  const { page, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/environments`, 'Environments');
+  await page.getByRole('region', { name: 'Ready to add' }).getByRole('button', { name: 'textarena' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Add environment' });
+  await dialog.getByRole('tab', { name: 'reasoning-gym' }).click();
+  const commands = dialog.getByRole('region', { name: 'Commands' });
+  await dialog.getByLabel('Dataset').fill('chain_sum');
+  await expect.poll(() => commands.innerText()).toContain(`PALESTRA_URL=${palestra.url}`);
+  expect(await commands.innerText()).toContain('env push reasoning-gym:chain_sum --name chain-sum');
+  await dialog.getByText('Waiting for chain-sum…').waitFor();
+  expect(await axeFaults(page)).toEqual([]);
+  await shoot(page, 'add-from-library');
+  await addRemote(palestra, 'chain-sum', await start(orchard));
+  await dialog.getByRole('link', { name: /Open .*chain-sum/ }).waitFor();
+  await dialog.getByLabel('Dataset').fill('a b');
+  await dialog.getByText('A name has letters').waitFor();
   await close();
 });

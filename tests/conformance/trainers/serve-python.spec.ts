@@ -94,12 +94,14 @@ test('textarena: a game with turns, whose episodes do not disturb each other', a
   const environment = await serve('guess-number', 'serve', 'textarena:GuessTheNumber-v0', '--split-size', '20');
   const guess: Episode['bisect'] = ['act', 'action', '[N]'];
   const same = Array.from({ length: 4 }, () => ({ split: 'train', index: 5, bisect: guess }));
-  const played = await play(
-    environment,
-    ...same,
-    ...[6, 7, 8].map((index) => ({ split: 'train', index, bisect: guess })),
-    { split: 'test', index: 0, calls: [['act', { action: '[99]' }], ['act', { action: '[99]' }]] },
-  );
+  const played = await play(environment, ...same, ...[6, 7, 8].map((index) => ({ split: 'train', index, bisect: guess })), {
+    split: 'test',
+    index: 0,
+    calls: [
+      ['act', { action: '[99]' }],
+      ['act', { action: '[99]' }],
+    ],
+  });
   const outcomes = played.map(({ outputs }) => outputs.at(-1)!);
   expect(outcomes.slice(0, 7).map(([, reward, finished]) => [reward, finished])).toEqual(Array(7).fill([1, true]));
   // The same seed is the same game, whatever ran beside it.
@@ -126,7 +128,11 @@ test('textarena: a game of two seats is played by one policy in turn, and scored
 
 test('skyrl-gym: rows of files are the tasks, and the step of the environment scores them', async () => {
   const row = (question: string, truth: string) =>
-    JSON.stringify({ prompt: [{ role: 'user', content: question }], env_class: 'gsm8k', reward_spec: { method: 'rule', ground_truth: truth } });
+    JSON.stringify({
+      prompt: [{ role: 'user', content: question }],
+      env_class: 'gsm8k',
+      reward_spec: { method: 'rule', ground_truth: truth },
+    });
   writeFileSync(path.join(folder, 'train.jsonl'), `${row('2 + 2?', '4')}\n${row('3 + 4?', '7')}\n`);
   writeFileSync(path.join(folder, 'test.jsonl'), `${row('5 + 4?', '9')}\n`);
   const environment = await serve('gsm8k', 'serve', 'skyrl-gym:gsm8k', '--data', 'train=train.jsonl', '--data', 'test=test.jsonl');
@@ -162,7 +168,14 @@ test.each([
   const environment = await serve(`quiz-${name}`, python, spec);
   const played = await play(
     environment,
-    { split, index: 0, calls: [[tool, { country: 'France' }], ['submit', { answer: 'Paris' }]] },
+    {
+      split,
+      index: 0,
+      calls: [
+        [tool, { country: 'France' }],
+        ['submit', { answer: 'Paris' }],
+      ],
+    },
     { split, index: 1, calls: [['submit', { answer: 'Paris' }]] },
     { split, index: 2, last: 'Lima' },
   );

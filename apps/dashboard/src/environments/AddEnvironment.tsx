@@ -1,9 +1,12 @@
 import type { EnvironmentView } from '@palestra/protocol';
 import { useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { Tabs } from 'radix-ui';
 import { type FormEvent, useState } from 'react';
 import { addEnvironment, deleteEnvironment, readEnvironment, type ServerKind, trySession } from '../data/environments.ts';
 import { plural } from '../format/number.ts';
+import { AddFromLibrary } from './AddFromLibrary.tsx';
+import { pythonLibraries } from './python-libraries.ts';
 
 const KINDS: readonly [kind: ServerKind, name: string, example: string][] = [
   ['remote', 'ORS', 'http://127.0.0.1:8000'],
@@ -19,8 +22,37 @@ interface Step {
 
 const MARKS = { running: ['…', 'text-ink-3', 'running'], done: ['✓', 'text-good', 'done'], failed: ['✕', 'text-bad', 'failed'] } as const;
 
+const tab =
+  'h-[28px] border-b-2 border-transparent px-[9px] text-ink-2 hover:text-ink-1 data-[state=active]:border-accent data-[state=active]:font-[550] data-[state=active]:text-ink-1';
+
+/** `source`: the tab that is open first, `server` or the id of a library. */
+export function AddEnvironment({ source }: { source: string }) {
+  return (
+    <Tabs.Root defaultValue={source} className="min-w-0">
+      <Tabs.List aria-label="Source" className="mb-3 flex flex-wrap border-b border-line">
+        <Tabs.Trigger value="server" className={tab}>
+          Running server
+        </Tabs.Trigger>
+        {pythonLibraries.map(({ id }) => (
+          <Tabs.Trigger key={id} value={id} className={tab}>
+            {id}
+          </Tabs.Trigger>
+        ))}
+      </Tabs.List>
+      <Tabs.Content value="server">
+        <AddServer />
+      </Tabs.Content>
+      {pythonLibraries.map((library) => (
+        <Tabs.Content key={library.id} value={library.id}>
+          <AddFromLibrary library={library} />
+        </Tabs.Content>
+      ))}
+    </Tabs.Root>
+  );
+}
+
 /** Registers a running server by its URL, then checks it: its address, its protocol, its splits and tools, and a session. */
-export function AddEnvironment() {
+function AddServer() {
   const client = useQueryClient();
   const [kind, setKind] = useState<ServerKind>('remote');
   const [name, setName] = useState('');

@@ -11,6 +11,7 @@ import { useKeys } from '../frame/keyboard.ts';
 import { Crumb, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
+import { pythonLibraries } from './python-libraries.ts';
 import { EnvironmentStatus } from './EnvironmentStatus.tsx';
 
 const AddEnvironment = lazy(async () => ({ default: (await import('./AddEnvironment.tsx')).AddEnvironment }));
@@ -155,6 +156,26 @@ const columns: Column<Row>[] = [
   },
 ];
 
+function ReadyToAdd({ onChoose }: { onChoose: (library: string) => void }) {
+  return (
+    <section aria-labelledby="ready-to-add" className="flex flex-col gap-1">
+      <h2 id="ready-to-add" className="strong">
+        Ready to add
+      </h2>
+      <ul className="flex flex-col gap-1">
+        {pythonLibraries.map(({ id, about }) => (
+          <li key={id} className="flex flex-wrap items-baseline gap-x-3">
+            <button type="button" className="link" onClick={() => onChoose(id)}>
+              {id}
+            </button>
+            <span className="text-ink-3">{about}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
 export function CatalogPage() {
   const { q } = useSearch({ from: '/environments' });
   const navigate = useNavigate();
@@ -162,7 +183,8 @@ export function CatalogPage() {
   const usage = useQuery(usageQuery);
   const search = useRef<HTMLInputElement>(null);
   const [sort, setSort] = useState<Sort>({ id: 'name', order: 'asc' });
-  const [adding, setAdding] = useState(false);
+  // The tab of the dialog, or null while it is closed.
+  const [adding, setAdding] = useState<string | null>(null);
   useKeys({ '/': () => search.current?.focus() });
   const found = environments.data?.environments;
   const rows = useMemo(() => sorted(rowsOf(found ?? [], usage.data), sort), [found, usage.data, sort]);
@@ -179,13 +201,13 @@ export function CatalogPage() {
           defaultValue={q}
           onChange={(event) => void navigate({ to: '/environments', search: { q: event.target.value || undefined }, replace: true })}
         />
-        <button type="button" className="button primary" onClick={() => setAdding(true)}>
+        <button type="button" className="button primary" onClick={() => setAdding('server')}>
           Add environment
         </button>
       </TopBar>
-      <Dialog title="Add environment" open={adding} onClose={() => setAdding(false)} width={560}>
+      <Dialog title="Add environment" open={adding !== null} onClose={() => setAdding(null)} width={560}>
         <Suspense fallback={<SkeletonRows count={3} />}>
-          <AddEnvironment />
+          <AddEnvironment source={adding ?? 'server'} />
         </Suspense>
       </Dialog>
       {environments.error ? (
@@ -202,22 +224,28 @@ export function CatalogPage() {
           <pre className="code-block" tabIndex={0}>
             palestra env push --url http://127.0.0.1:8000 --name acme/math
           </pre>
+          <ReadyToAdd onChoose={setAdding} />
         </div>
       ) : (
-        <DataTable
-          label="Environments"
-          columns={columns}
-          rows={rows}
-          rowKey={({ environment }) => environment.id}
-          sort={sort}
-          onSort={setSort}
-          minWidth={960}
-          onOpen={({ environment: { owner, name } }, newTab) => {
-            if (newTab) window.open(`/environments/${encodeURIComponent(owner)}/${encodeURIComponent(name)}`, '_blank', 'noopener');
-            else void navigate({ to: '/environments/$owner/$name', params: { owner, name }, search: {} });
-          }}
-          empty={<p className="p-4 text-ink-3">No environments match “{q}”.</p>}
-        />
+        <>
+          <DataTable
+            label="Environments"
+            columns={columns}
+            rows={rows}
+            rowKey={({ environment }) => environment.id}
+            sort={sort}
+            onSort={setSort}
+            minWidth={960}
+            onOpen={({ environment: { owner, name } }, newTab) => {
+              if (newTab) window.open(`/environments/${encodeURIComponent(owner)}/${encodeURIComponent(name)}`, '_blank', 'noopener');
+              else void navigate({ to: '/environments/$owner/$name', params: { owner, name }, search: {} });
+            }}
+            empty={<p className="p-4 text-ink-3">No environments match “{q}”.</p>}
+          />
+          <div className="border-t border-line px-4 py-3">
+            <ReadyToAdd onChoose={setAdding} />
+          </div>
+        </>
       )}
     </>
   );

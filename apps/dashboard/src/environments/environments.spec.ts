@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { TaskFigures } from '../data/environments.ts';
 import { anthropicTool, openAiTool } from './tool-formats.ts';
+import { libraryCommands, nameOfLibraryId, pythonLibraries } from './python-libraries.ts';
 import { difficultyOf, taskRows, withoutSplit } from './difficulty.ts';
 
 const chars = { mean: 1, p1: 1, p10: 1, p25: 1, p50: 1, p75: 1, p90: 1, p99: 1 };
@@ -15,6 +16,27 @@ const figures = (task_index: number, avg_reward: number, num_rollouts: number, m
   split: 'train',
   variant: null,
   ...more,
+});
+
+describe('commands for a Python library', () => {
+  const [library] = pythonLibraries;
+  test('install, and register under a valid name', () => {
+    expect(libraryCommands(library!, 'leg_counting', 'https://palestra.test')?.split('\n')).toEqual([
+      'python3 -m pip install "palestra[reasoning-gym]"',
+      'export PALESTRA_URL=https://palestra.test PALESTRA_API_KEY=…',
+      'npx palestra env push reasoning-gym:leg_counting --name leg-counting --detach',
+    ]);
+    expect(['ab', '2048-v0', 'A'.repeat(90), '--'].map((id) => nameOfLibraryId(id))).toEqual([
+      'ab-env',
+      '2048-v0',
+      'a'.repeat(64),
+      'env-env',
+    ]);
+  });
+
+  test.each(['', 'a b', '$(reboot)', 'a;b', '`a`', '-a', 'a\nb'])('are not made of %j', (id) => {
+    expect(libraryCommands(library!, id, 'https://palestra.test')).toBeNull();
+  });
 });
 
 describe('difficulty', () => {
