@@ -87,6 +87,10 @@ install_python_packages() {
     && venv mcp1 'mcp==1.30.0' \
     && venv mcp2 'mcp==2.3.0' \
     && venv skyrl skyrl-gym==0.4.0 requests pandas \
+    && venv serve reasoning-gym==0.1.25 textarena==0.7.4 skyrl-gym==0.4.0 starlette==1.0.0 uvicorn==0.54.0 httpx \
+    && venv serve-gem gem-llm==0.1.0 starlette==1.0.0 uvicorn==0.54.0 httpx \
+    && venv serve-verifiers verifiers==0.4.0 starlette uvicorn httpx \
+    && venv serve-inspect inspect-ai==0.3.285 starlette uvicorn httpx \
     && venv stats scipy==1.17.1 statsmodels==0.15.0 \
     && venv types mypy==2.4.1 httpx==0.28.1
 }

@@ -162,8 +162,8 @@ test('gem: a game with a reward of each step', async () => {
 });
 
 test.each([
-  ['verifiers', 'verifiers', 'verifiers:quiz_taskset', 'train', 'atlas_capital'],
-  ['inspect', 'inspect', `inspect:${path.join(libraries, 'quiz_task.py')}@quiz`, 'test', 'capital'],
+  ['verifiers', 'serve-verifiers', 'verifiers:quiz_taskset', 'train', 'atlas_capital'],
+  ['inspect', 'serve-inspect', `inspect:${path.join(libraries, 'quiz_task.py')}@quiz`, 'test', 'capital'],
 ])('%s: the tools of a task are called, and its rewards score the answer', async (name, python, spec, split, tool) => {
   const environment = await serve(`quiz-${name}`, python, spec);
   const played = await play(

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32, deflate } from 'node:zlib';
 import { isObject, type JsonObject, type JsonValue, type OutputBlock, toPlainNumber } from '@palestra/protocol';
 
-/** Pixels in observations become image blocks: what counts as pixels is in docs/openenv.md#images. */
+/** Pixels in observations become image blocks: what counts as pixels is in docs/openenv.md#pixels. */
 
 type ImageBlock = Extract<OutputBlock, { type: 'image' }>;
 
