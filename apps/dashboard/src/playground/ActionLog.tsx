@@ -10,7 +10,7 @@ import { Blocks } from '../session/Blocks.tsx';
 import { FailureClass } from '../sessions/SessionState.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 import { CopyCall } from './CopyCall.tsx';
-import { isReset, observationIn } from './action-environment.ts';
+import { imagesIn, isReset, observationIn } from './action-environment.ts';
 import { filterCalls, type LogFilter, NO_FILTER } from './log-filter.ts';
 import { LogBar } from './LogBar.tsx';
 import { Observation } from './Observation.tsx';
@@ -176,7 +176,7 @@ function Action({
 
 function Result({ call, failed, isAction }: { call: SessionCallView; failed: boolean; isAction: boolean }) {
   const observation = useMemo(() => (isAction ? observationIn(call.blocks) : null), [isAction, call.blocks]);
-  if (observation !== null) return <Observation value={observation} />;
+  if (observation !== null) return <Observation value={observation} images={imagesIn(call.blocks)} />;
   if (call.blocks) return <Blocks blocks={call.blocks} />;
   if (call.truncated)
     return <p className="label">The result has {formatBytes(call.result_bytes)}. Open the page of the session to read it.</p>;

@@ -1,9 +1,10 @@
-import type { JsonObject } from '@palestra/protocol';
+import type { ImageBlock, JsonObject, JsonValue } from '@palestra/protocol';
 import type { ReactNode } from 'react';
 import { formatCount } from '../format/number.ts';
 import { BlockImage, LongText } from '../session/Blocks.tsx';
 import { JsonTree } from '../text/JsonTree.tsx';
 import { PlainText } from '../text/PlainText.tsx';
+import { notedImage } from './action-environment.ts';
 import { imageIn } from './observed-image.ts';
 
 /** Members that are rendered. An observation can have any number. */
@@ -17,7 +18,7 @@ const isGrid = (value: unknown): value is number[][] =>
   Array.isArray(value) && value.length > 1 && value.every((row) => isNumbers(row) && row.length === (value[0] as unknown[]).length);
 
 /** The members of an observation: images, grids in rows, numbers in a line, everything else as a tree. */
-export function Observation({ value }: { value: JsonObject }) {
+export function Observation({ value, images }: { value: JsonObject; images: readonly ImageBlock[] }) {
   const entries = Object.entries(value);
   if (entries.length === 0) return <p className="text-ink-3">Empty observation</p>;
   return (
@@ -28,7 +29,7 @@ export function Observation({ value }: { value: JsonObject }) {
             <PlainText text={name} />
           </dt>
           <dd className="min-w-0">
-            <Member name={name} value={member} beside={value} />
+            <Member name={name} value={member} beside={value} images={images} />
           </dd>
         </div>
       ))}
@@ -42,8 +43,15 @@ function typeOf(value: unknown): string {
   return Array.isArray(value) ? `list of ${formatCount(value.length)}` : typeof value;
 }
 
-function Member({ name, value, beside }: { name: string; value: unknown; beside: JsonObject }): ReactNode {
-  const image = imageIn(name, value, beside);
+interface MemberProps {
+  name: string;
+  value: JsonValue;
+  beside: JsonObject;
+  images: readonly ImageBlock[];
+}
+
+function Member({ name, value, beside, images }: MemberProps): ReactNode {
+  const image = notedImage(value, images) ?? imageIn(name, value, beside);
   if (image !== null) return <BlockImage {...image} />;
   if (typeof value === 'string')
     return value === '' ? (

@@ -13,7 +13,7 @@ import { sessionProblem } from '../session/problem.ts';
 import { EndButton } from '../sessions/EndButton.tsx';
 import { PlainText } from '../text/PlainText.tsx';
 import { ActionLog } from './ActionLog.tsx';
-import { actionToolOf, isReset, observationIn, resetsItself } from './action-environment.ts';
+import { actionToolOf, imagesIn, isReset, observationIn, resetsItself } from './action-environment.ts';
 import { episodeEnd } from './episode-end.ts';
 import { EndPanel, EpisodeControls } from './EpisodeControls.tsx';
 import { Guide, GuideButton } from './Guide.tsx';
@@ -246,7 +246,7 @@ function Prompt({ session, prompt, error, isAction }: PromptProps) {
         {first ? 'First observation' : 'Prompt'} · {taskName(session)}
       </h2>
       {first ? (
-        <Observation value={first} />
+        <Observation value={first} images={imagesIn(prompt)} />
       ) : prompt ? (
         <Blocks blocks={prompt} prose />
       ) : error && session.state !== 'failed' ? (

@@ -1,4 +1,5 @@
 import {
+  type ImageBlock,
   type JsonObject,
   type JsonValue,
   type MessageBlock,
@@ -24,12 +25,22 @@ export function actionToolOf({ tools, terminal_tool: terminal }: ToolsAnswer): T
 /** Large enough for the frame of a game as a list of numbers. */
 const MAX_OBSERVATION_CHARACTERS = 6_000_000;
 
-/** The observation in the blocks of a result: one text with a JSON object. Otherwise null. */
+/** The observation in the blocks of a result: one text with a JSON object, and images. Otherwise null. */
 export function observationIn(blocks: readonly MessageBlock[] | null | undefined): JsonObject | null {
   const [block, ...others] = blocks ?? [];
-  if (block?.type !== 'text' || others.length > 0) return null;
+  if (block?.type !== 'text' || others.some(({ type }) => type !== 'image')) return null;
   const value = parseTree(block.text, MAX_OBSERVATION_CHARACTERS);
   return value === undefined || Array.isArray(value) ? null : (value as JsonObject);
+}
+
+/** The images beside an observation, in the order of the notes in it. */
+export const imagesIn = (blocks: readonly MessageBlock[] | null | undefined): ImageBlock[] =>
+  (blocks ?? []).filter((block) => block.type === 'image');
+
+/** The image that the service put into the place of a member: its value is a note such as `image 1: 160 x 210, RGB`. */
+export function notedImage(value: JsonValue, images: readonly ImageBlock[]): ImageBlock | null {
+  const [, number] = (typeof value === 'string' && /^image (\d)(?:: |$)/.exec(value)) || [];
+  return images[Number(number) - 1] ?? null;
 }
 
 /** An OpenEnv client opens a session without a task and chooses the task when it resets. */

@@ -1,7 +1,7 @@
 import type { SessionCallView, ToolSpec } from '@palestra/protocol';
 import { describe, expect, test } from 'vitest';
 import { curlOf, jsonlOf, pythonLiteral, pythonOf } from './call-snippets.ts';
-import { actionToolOf, legalActions, legalLabel, observationIn, withLegalAction } from './action-environment.ts';
+import { actionToolOf, imagesIn, legalActions, legalLabel, notedImage, observationIn, withLegalAction } from './action-environment.ts';
 import { blank } from './form/draft.ts';
 import { argumentsOf } from './form/field.ts';
 import { readDraft } from './form/read.ts';
@@ -48,6 +48,16 @@ describe('action environments', () => {
   test('have observations of one text with a JSON object', () => {
     expect(observationIn([text('{"a":[1,2]}')])).toEqual({ a: [1, 2] });
     for (const blocks of [null, [], [text('[1]')], [text('hello')], [text('{}'), text('{}')]]) expect(observationIn(blocks)).toBeNull();
+    const image = { data: 'AA==', mimeType: 'image/png', detail: null, type: 'image' as const };
+    const pixels = [text('{"screen":"image 1: 160 x 210, RGB","lives":3}'), image];
+    expect(observationIn(pixels)).toEqual({ screen: 'image 1: 160 x 210, RGB', lives: 3 });
+    expect(['image 1: 160 x 210, RGB', 'image 1', 'image 2', 'image 1st', 3].map((value) => notedImage(value, imagesIn(pixels)))).toEqual([
+      image,
+      image,
+      null,
+      null,
+      null,
+    ]);
     // A frame of a game is longer than the limit for other JSON texts.
     expect(observationIn([text(JSON.stringify({ screen: Array.from({ length: 100_000 }, () => 127) }))])?.['screen']).toHaveLength(100_000);
   });

@@ -91,7 +91,7 @@ export function resultText(json: string): string {
 }
 
 export function toolsWithTerminal({ tools, terminal_tool: terminal }: ToolsAnswer): ToolSpec[] {
-  if (!terminal) return tools;
+  if (!terminal || tools.some(({ name }) => name === terminal.name)) return tools;
   const { name, arg, description } = terminal;
   const input_schema = arg === null ? null : { type: 'object', properties: { [arg]: { type: 'string' } }, required: [arg] };
   return [...tools, { name, description, input_schema }];

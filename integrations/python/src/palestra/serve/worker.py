@@ -109,9 +109,12 @@ def respond(worker: Worker, line: str) -> Json:
 
 
 def encode(answer: Json) -> str:
-    """One line. What a library returns may not be JSON: such values become text, and NaN becomes null."""
+    """One line of JSON. Values of other types become text, NaN and infinities null."""
     try:
-        return json.dumps(answer, default=str, allow_nan=False)
+        try:
+            return json.dumps(answer, default=str, allow_nan=False)
+        except ValueError:
+            return json.dumps(json.loads(json.dumps(answer, default=str), parse_constant=lambda _: None))
     except (TypeError, ValueError, RecursionError) as error:
         return json.dumps({"id": answer["id"], "error": f"the library returned what is not JSON: {error}"})
 
@@ -149,6 +152,8 @@ def end_with_parent() -> None:
 
 def main() -> None:
     end_with_parent()
+    # Ctrl-C is for the server, which then ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # What a library prints goes to the log and not between the answers, and it reads no requests.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     lines = os.fdopen(os.dup(0), "r", encoding="utf-8")
