@@ -58,6 +58,7 @@ const play = (environment: string, ...episodes: Episode[]): Promise<Played[]> =>
     program: 'serve_python.py',
     args: [JSON.stringify({ environment, episodes })],
     run: 'serve-python',
+    env: { OPENREWARD_API_URL: palestra.url, OPENREWARD_SESSION_URL: palestra.url },
   });
 
 const rewards = (played: Played[]) => played.map(({ outputs }) => outputs.map(([, reward]) => reward));

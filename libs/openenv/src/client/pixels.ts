@@ -73,7 +73,7 @@ export async function withoutPixels(data: JsonObject): Promise<{ data: JsonObjec
 
 function pixelsAt(observation: JsonObject, key: string): Pixels | null {
   const value = observation[key];
-  const given = shapeOf(observation[`${key}${SHAPE_SUFFIX}`]);
+  const given = shapeOf(observation[`${key}${SHAPE_SUFFIX}`] ?? null);
   if (typeof value === 'string') return given === null ? fileOf(value) : rawText(value, given);
   if (!Array.isArray(value) || value.length === 0) return null;
   if (given !== null && !Array.isArray(value[0])) {
@@ -100,7 +100,7 @@ function rawText(text: string, shape: Shape): Pixels | null {
   return { kind: 'raw', values: text, ...shape };
 }
 
-function shapeOf(value: JsonValue | undefined): Shape | null {
+function shapeOf(value: JsonValue): Shape | null {
   if (!Array.isArray(value) || (value.length !== 2 && value.length !== 3)) return null;
   const [height, width, channels] = [toPlainNumber(value[0]), toPlainNumber(value[1]), value.length === 3 ? toPlainNumber(value[2]) : 1];
   return validShape(height, width, channels);

@@ -17,7 +17,6 @@ interface ServeOptions extends ContainerFlags, Printed {
 const DEFAULT_PORT = 8000;
 
 export async function serve(argument: string, options: ServeOptions): Promise<void> {
-  const { host } = options;
   if (librarySpec(argument) === null && !existsSync(argument) && looksLikeImage(argument)) {
     if (options.build) throw new UsageError(`--build needs a folder, but ${argument} is an image.`);
     return serveImage({ image: argument }, nameOfImage(argument), options.port ?? DEFAULT_PORT, options);
