@@ -1,7 +1,9 @@
 import { type JsonObject, type JsonValue, parseJson } from '@palestra/protocol';
 import { describe, expect, test } from 'vitest';
 import { pixelsOf } from '../../../../tests/support/png.ts';
+import { OpenEnvBackend } from './openenv-backend.ts';
 import { mayHavePixels, separatePixels, withoutPixels } from './pixels.ts';
+import { startScripted } from './scripted-server.fixture.ts';
 
 const read = (value: object): JsonObject => parseJson(JSON.stringify(value)) as JsonObject;
 const grid = (height: number, width: number, at: (y: number, x: number) => JsonValue): JsonValue[] =>
@@ -87,3 +89,28 @@ describe('pixels of an observation', () => {
     expect(turns).toBeGreaterThan(0);
   });
 });
+
+test.each(['C', 'E'] as const)(
+  'a server of generation %s: prompt, result and ledger have the image, its client the numbers',
+  async (generation) => {
+    const observation = { screen: screen.flat(2), screen_shape: [40, 30, 3], lives: 3 };
+    const frame = JSON.stringify({ type: 'observation', data: { observation, reward: 1, done: false } });
+    const server = await startScripted({ generation, onMessage: (socket) => (socket.send(frame), true) });
+    const backend = new OpenEnvBackend({ url: server.url });
+    const soon = AbortSignal.timeout(30_000);
+    const ref = await backend.create({ sid: 'sid', env: null, task: { kind: 'spec', spec: {} }, toolsetName: null, secrets: {} }, soon);
+    const session = backend.session(ref);
+    const shown = [
+      { type: 'text', text: '{"screen":"image 1: 30 x 40, RGB","screen_shape":[40,30,3],"lives":3}', detail: null },
+      { type: 'image', data: expect.any(String), mimeType: 'image/png', detail: null },
+    ];
+    expect(await session.prompt(soon)).toEqual(shown);
+    const called = await session.call({ tool: 'step', input: { n: 1 }, taskId: '' }, soon);
+    expect(JSON.parse(called.text)).toMatchObject({ ok: true, output: { blocks: shown, reward: 1 } });
+    const { reply, result } = await session.native!.exchange({ type: 'step', data: { n: 1 } }, null, soon);
+    expect(reply).toBe(frame);
+    expect(JSON.parse((result as { text: string }).text)).toEqual(JSON.parse(called.text));
+    await backend.close();
+    await server.stop();
+  },
+);
