@@ -46,7 +46,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Serves a specification and registers it. */
 async function serve(name: string, python: string, spec: string, ...options: string[]): Promise<string> {
-  const args = ['serve-python', spec, '--port', '0', '--python', pythonOf(python), '--workers', '2', ...options];
+  const args = ['serve-python', spec, '--workers', '2', '--port', '0', '--python', pythonOf(python), ...options];
   const served = foreground(args, { cwd: folder, env: variables });
   running.push(served);
   return addRemote(palestra, name, (await served.said(/http:\/\/\S+/))[0]);
@@ -188,6 +188,16 @@ test.each([
     [1, true],
   ]);
   expect(played[2]!.prompt).toContain('What is the capital of Peru?');
+});
+
+test('an episode has its own random numbers, whatever else runs in its process', async () => {
+  writeFileSync(path.join(folder, 'dice.jsonl'), '{"prompt":"Throw"}\n{"prompt":"Throw"}\n');
+  const environment = await serve('dice', 'serve', 'skyrl-gym:rude_env:RudeEnv', '--data', 'train=dice.jsonl', '--workers', '1');
+  const thrown = (index: number): Episode => ({ split: 'train', index, calls: Array(4).fill(['step', { action: 'dice' }]) });
+  const [first, second, other] = rewards(await play(environment, thrown(0), thrown(0), thrown(1)));
+  expect(first).toEqual(second);
+  expect(new Set(first).size).toBe(4);
+  expect(other).not.toEqual(first);
 });
 
 describe('a library that fails', () => {

@@ -1,6 +1,7 @@
-"""A SkyRL environment that fails in every way that a library can, for serve-python.spec.ts."""
+"""A SkyRL environment that throws global dice, and fails in every way that a library can, for serve-python.spec.ts."""
 
 import os
+import random
 import time
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
@@ -18,5 +19,5 @@ class RudeEnv(BaseTextEnv):
             time.sleep(3600)
         if action == "exit":
             os._exit(3)
-        reward = float("nan") if action == "nan" else 0.5
+        reward = {"nan": float("nan"), "dice": random.random()}.get(action, 0.5)
         return BaseTextEnvStepOutput(observations=[], reward=reward, done=action == "done", metadata={})
