@@ -104,7 +104,7 @@ install_torch_packages() {
   export UV_EXCLUDE
   printf '%s\n' triton cuda-bindings wandb tensorboard tml-renderers >"$UV_EXCLUDE"
   venv_of 3.12 tinker tinker-cookbook==0.6.1 "${torch[@]}" \
-    && venv_of 3.12 verl verl==0.9.1 transferqueue==0.1.11 "${torch[@]}"
+    && venv_of 3.12 verl verl==0.9.1 transferqueue==0.1.11 pillow cachetools fastapi uvicorn "${torch[@]}"
 }
 
 # node_version VERSION: the official program in a package of the npm registry.

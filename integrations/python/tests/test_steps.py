@@ -115,6 +115,22 @@ async def test_close_ends_an_episode_for_a_reason(stop: Any) -> None:
     assert (await steps.reply("late")).stop == stop
 
 
+@pytest.mark.parametrize(
+    ("error", "stop", "failure_class"),
+    [
+        (RuntimeError("no server"), "infra_error", "infrastructure"),
+        (ValueError("This model's maximum context length is 10 tokens"), "context_length", None),
+    ],
+)
+async def test_a_model_that_fails_is_no_mistake_of_the_policy(error: Exception, stop: str, failure_class: str | None) -> None:
+    session = Lamp()
+    steps = Steps(session)
+    await steps.reply(calling("lamp", '{"on": false}'))
+    episode = await steps.fail(error)
+    assert (episode.stop, episode.failure and episode.failure.failure_class, session.closed) == (stop, failure_class, 1)
+    assert (await steps.fail(error)).stop == stop
+
+
 async def test_close_interrupts_a_call() -> None:
     session = Lamp()
     steps = Steps(session)

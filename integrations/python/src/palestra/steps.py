@@ -107,6 +107,12 @@ class Steps:
         """Ends the episode for the reason `stop`, if it is not over yet, and returns it. Idempotent."""
         return await _here(self._talk.close(stop))
 
+    async def fail(self, error: Exception) -> Episode:
+        """Ends the episode because the model failed, if it is not over yet, and returns it. It is a failure of the infrastructure, unless the
+        error says that the conversation no longer fits the model's context.
+        """
+        return await _here(self._talk.close("infra_error", error))
+
     def open_sync(self) -> Opened:
         """`open`, blocking."""
         return background.worker.run(self._talk.open())
@@ -225,13 +231,13 @@ class _Talk:
         failure = step.failure or session_ended(f"{tool!r} was not run: the episode has ended ({step.stop}).", "episode_finished")
         return Call(requested["id"], tool, arguments, len(self.episode.turns), failure=failure)
 
-    async def close(self, stop: StopReason) -> Episode:
+    async def close(self, stop: StopReason, error: Exception | None = None) -> Episode:
         is_first, self._closed_as = self._closed_as is None, self._closed_as or stop
         if self._playing is None:
             return self.episode
         if self._waiting is not None:
             waiting, self._waiting = self._waiting, None
-            waiting.set_exception(StopEpisode(stop))
+            waiting.set_exception(error or StopEpisode(stop))
         elif is_first:
             # A call or the opening is under way, and nobody waits for it any more. Does nothing after the end.
             self._playing.cancel()
