@@ -126,6 +126,7 @@ export async function furnish(server: TestServer, upstreamUrl: string): Promise<
     '/v1/github/': { id: environment.id, owner: server.orgName, name: 'house' },
     '/openenv/': { ...deployment, id: opened.id },
     '/mcp/': deployment,
+    '/nemo-gym/': { ...deployment, tool: 'count' },
     '/{env}/': { env: 'abacus' },
   };
   return { env, rollout, sid: opened.id, ids };
@@ -172,6 +173,7 @@ const BODIES: Record<string, object> = {
   'POST /tasks': { split: 'train' },
   'POST /task': { split: 'train', index: 0 },
   'POST /task_range': { split: 'train' },
+  'POST /nemo-gym/{owner}/{name}/seed_session': { palestra: { split: 'train', task_index: 0, variant: 'abacus' } },
   'POST /mcp/{owner}/{name}': { jsonrpc: '2.0', id: 1, method: 'tools/list' },
   'POST /v1/runs/{run}/annotations': { tag: 'theirs', rollouts: [randomUUID()] },
   'POST /v1/annotations': { rollout: randomUUID(), verdict: 'bad' },

@@ -128,7 +128,12 @@ export class RegistryDirectory implements EnvironmentDirectory {
       policy: this.#policy(environment, version),
       // Except for ORS servers, the API process that opened the session holds the connection or the process.
       owned: version.sourceKind !== 'remote',
-      about: { description: environment.description, readme: environment.readmeContent, version: version.number },
+      about: {
+        description: environment.description,
+        readme: environment.readmeContent,
+        version: version.number,
+        githubUrl: environment.externalGithubUrl,
+      },
     };
     this.#versions.set(version.id, hosted);
     return hosted;

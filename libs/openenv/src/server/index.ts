@@ -2,6 +2,7 @@ export { containerBodyOf } from './container.ts';
 export { type SessionOptions, OpenEnvServer, sessionIdOf, type RequestContext } from './openenv-server.ts';
 export { readMessage } from '../wire/client-messages.ts';
 export { OpenEnvError } from '../wire/errors.ts';
+export { catalogOf } from './catalog.ts';
 export { metadataOf } from './environment-info.ts';
 export { parseRpc, RpcError } from '../wire/json-rpc.ts';
 export { type OpenEnvMessage, openEnvUpstreamOf } from '../wire/native.ts';

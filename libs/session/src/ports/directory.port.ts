@@ -28,8 +28,11 @@ export interface HostedEnvironment {
   policy: SessionPolicy;
   /** Its sessions run in a child process of the API process that opened them, which therefore serves them. */
   owned: boolean;
-  /** The description on its page; `readme` is Markdown, `version` the number that `owner/name@number` selects. */
-  about?: { description: string; readme: string | null; version: number };
+  /**
+   * The description on its page; `readme` is Markdown, `version` the number that `owner/name@number` selects, `githubUrl` the address of its
+   * source.
+   */
+  about?: { description: string; readme: string | null; version: number; githubUrl?: string | null };
 }
 
 export interface EnvironmentDirectory {

@@ -1,6 +1,7 @@
 import type { Provider, Type } from '@nestjs/common';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { EnvironmentDirectory, SessionEngine } from '@palestra/session';
+import type { FailureClass, SessionState } from '@palestra/protocol';
+import type { Caller, EnvironmentDirectory, SessionEngine } from '@palestra/session';
 import type { Config } from '../../platform/config.ts';
 import type { DocumentedRoute } from '../../platform/http/openapi.ts';
 import type { Sockets } from '../../platform/http/sockets.ts';
@@ -18,6 +19,15 @@ export interface Protocol {
   providers?: Provider[];
 }
 
+/** A session as the ledger knows it, also after its end. */
+export interface StoredSession {
+  state: SessionState;
+  isLive: boolean;
+  totalReward: number | null;
+  /** Why the episode has no valid reward: its session failed, or one of its first 200 calls, without fault of the policy; null if it has one. */
+  failure: { failureClass: FailureClass; code: string | null; detail: string } | null;
+}
+
 /** What the service offers to the plugin of a protocol. */
 export interface ProtocolContext {
   engine: SessionEngine;
@@ -26,6 +36,8 @@ export interface ProtocolContext {
   routing: SessionRouting;
   sockets: Sockets;
   inFlight: InFlight;
+  /** Null for a session that the caller's organisation does not have. */
+  storedSession: (caller: Caller, sid: string) => Promise<StoredSession | null>;
   config: Pick<Config, 'mcp'>;
   authenticate: Authenticate;
   /** Throws `database_unavailable` or `storage_full` while the service cannot serve clients. */

@@ -25,6 +25,12 @@ const PLAY: ErrorCode[] = [...LOOKUP, 'invalid_split', 'invalid_index', 'capacit
 const OPENENV: [method: string, path: string, summary: string, description?: Partial<DocumentedRoute['description']>][] = [
   ['GET', '/health', 'Liveness, also without a key', { response: z.object({ status: z.literal('healthy') }) }],
   ['GET', '/metadata', 'Name, description and version of the environment', { response: anyObject }],
+  [
+    'GET',
+    '/catalog.json',
+    'The OpenEnv catalogue with the card of this environment, for `openenv discover --catalog`',
+    { response: anyObject, errors: [...LOOKUP, 'not_available'] },
+  ],
   ['GET', '/schema', 'JSON Schemas of action, observation and state', { response: anyObject }],
   ['GET', '/openapi.json', 'The OpenAPI document of this environment', { response: anyObject }],
   ['POST', '/reset', 'Begin a separate episode and return its first observation', { body: resetBody, response: reply, errors: PLAY }],

@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
   askTasks,
+  catalogOf,
   environmentNames,
   metadataOf,
   openApiOf,
@@ -59,6 +60,7 @@ export async function openEnvPlugin(scope: FastifyInstance, options: ProtocolCon
     await reply.type('application/json').send('{"status":"healthy"}');
   });
   add('GET', '/metadata', async ({ shape, hosted }) => stringifyJson(metadataOf(shape, hosted)));
+  add('GET', '/catalog.json', async ({ shape, hosted }, request) => stringifyJson(catalogOf(shape, hosted, addressOf(request))));
   add('GET', '/schema', async ({ shape }) => stringifyJson(shape.schema));
   add('GET', '/openapi.json', async ({ shape }) => stringifyJson(openApiOf(shape)));
   addPlay(server, add);
@@ -72,6 +74,12 @@ async function contextOf(server: OpenEnvServer, { authenticate }: ProtocolContex
   if (caller === null) throw new PalestraError('unauthorized');
   const { owner, env } = request.params as { owner: string; env: string };
   return server.resolve(caller, owner, env, sessionOptionsOf(request.headers));
+}
+
+/** The address of the environment, as the client knows it. */
+function addressOf(request: FastifyRequest): string {
+  const { owner, env } = request.params as { owner: string; env: string };
+  return `${request.protocol}://${request.host}/openenv/${encodeURIComponent(owner)}/${encodeURIComponent(env)}`;
 }
 
 /** Stateless routes: each request plays on a new environment. */

@@ -11,6 +11,7 @@ import { LEASE_MS, REPLICA_PATH, SqlReplicaLeases } from '../persistence/replica
 import { AesSecretBox } from '../persistence/secret-box.ts';
 import { SqlSessionStore } from '../persistence/session-store.sql.ts';
 import { SqlAdmissionStore } from '../slots/admission.sql.ts';
+import { readStoredSession } from './stored-session.ts';
 
 export interface SessionServerOptions {
   /** See `openSessionPool`. `stop` ends it. */
@@ -29,7 +30,7 @@ export interface SessionServerOptions {
 }
 
 /** What the HTTP server adds to the context of the protocols. */
-export type HttpContext = Omit<ProtocolContext, 'engine' | 'directory' | 'routing' | 'onBackgroundError'>;
+export type HttpContext = Omit<ProtocolContext, 'engine' | 'directory' | 'routing' | 'storedSession' | 'onBackgroundError'>;
 
 /** How long running calls get at shutdown, also where no other process can continue them. */
 const CALL_GRACE_MS = 10_000;
@@ -77,7 +78,11 @@ export class SessionServer {
   async mount(server: FastifyInstance, protocols: readonly Protocol[], http: HttpContext): Promise<void> {
     const { engine, routing } = this;
     const { directory, onBackgroundError } = this.#options;
-    const context: ProtocolContext = { ...http, engine, directory, routing, onBackgroundError };
+    const storedSession: ProtocolContext['storedSession'] = async (caller, sid) => {
+      await this.#ledger.drain();
+      return readStoredSession(this.#options.pool, caller.orgId, sid);
+    };
+    const context: ProtocolContext = { ...http, engine, directory, routing, storedSession, onBackgroundError };
     for (const { mount } of protocols) {
       if (mount !== undefined) await server.register(mount, context);
     }
