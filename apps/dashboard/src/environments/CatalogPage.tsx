@@ -227,25 +227,27 @@ export function CatalogPage() {
           <ReadyToAdd onChoose={setAdding} />
         </div>
       ) : (
-        <>
-          <DataTable
-            label="Environments"
-            columns={columns}
-            rows={rows}
-            rowKey={({ environment }) => environment.id}
-            sort={sort}
-            onSort={setSort}
-            minWidth={960}
-            onOpen={({ environment: { owner, name } }, newTab) => {
-              if (newTab) window.open(`/environments/${encodeURIComponent(owner)}/${encodeURIComponent(name)}`, '_blank', 'noopener');
-              else void navigate({ to: '/environments/$owner/$name', params: { owner, name }, search: {} });
-            }}
-            empty={<p className="p-4 text-ink-3">No environments match “{q}”.</p>}
-          />
-          <div className="border-t border-line px-4 py-3">
+        <div className="flex h-full min-h-0 flex-col">
+          <div className="min-h-[160px] flex-1">
+            <DataTable
+              label="Environments"
+              columns={columns}
+              rows={rows}
+              rowKey={({ environment }) => environment.id}
+              sort={sort}
+              onSort={setSort}
+              minWidth={960}
+              onOpen={({ environment: { owner, name } }, newTab) => {
+                if (newTab) window.open(`/environments/${encodeURIComponent(owner)}/${encodeURIComponent(name)}`, '_blank', 'noopener');
+                else void navigate({ to: '/environments/$owner/$name', params: { owner, name }, search: {} });
+              }}
+              empty={<p className="p-4 text-ink-3">No environments match “{q}”.</p>}
+            />
+          </div>
+          <div className="flex-none border-t border-line px-4 py-3">
             <ReadyToAdd onChoose={setAdding} />
           </div>
-        </>
+        </div>
       )}
     </>
   );
