@@ -64,3 +64,5 @@ def test_versions_of_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
         require("trl", ">=1.17,<2", extra="trl")
     with pytest.raises(ImportError, match="needs art >=1, which is not installed"):
         require("art", ">=1", extra="art")
+    with pytest.raises(ImportError, match=r"needs slime >=1, which is not installed\. .*docs/trainers"):
+        require("slime", ">=1", extra=None)

@@ -118,6 +118,12 @@ class Recorder:
         }
         return Rollout(self._uploader, self._sidecar, start, index)
 
+    def update(self, rollout_id: str, **rollout_info: Any) -> None:
+        """Adds to a rollout of this run, also after its end, what the trainer learns later: `current_step`, `group_id`, `sample_idx`,
+        `policy_step` and other values of its `rollout_info`. None adds nothing.
+        """
+        self._uploader.add(_update(rollout_id, rollout_info))
+
     def report(self) -> UploadReport:
         """Where the events are now. Does not wait."""
         return self._uploader.report()
@@ -227,8 +233,7 @@ class Rollout:
         """Merges values into the rollout's `rollout_info`, such as `temperature`, `harness`, `stop_reason`."""
         with self._locked():
             self._begin_locked()
-            info = _present(rollout_info)
-            self._uploader.add({"eventType": "rollout_update", "eventId": self.id, "timestamp": _now_ms(), "rollout_info": info})
+            self._uploader.add(_update(self.id, rollout_info))
 
     def finish(self, stop: str, *, total: float | None = None, failure: Failure | None = None, **rollout_info: Any) -> None:
         """Records the end: the stop reason, the total reward and the failure, which makes the rollout unscored."""
@@ -282,6 +287,10 @@ class Rollout:
         if self._pid != os.getpid():
             self._pid, self._lock = os.getpid(), threading.Lock()
         return self._lock
+
+
+def _update(rollout_id: str, rollout_info: Mapping[str, Any]) -> dict[str, Any]:
+    return {"eventType": "rollout_update", "eventId": rollout_id, "timestamp": _now_ms(), "rollout_info": _present(rollout_info)}
 
 
 def _now_ms() -> int:

@@ -16,17 +16,18 @@ _COMPARE = {
 }
 
 
-def require(distribution: str, supported: str, *, extra: str) -> str:
+def require(distribution: str, supported: str, *, extra: str | None) -> str:
     """The installed version of a trainer's package. An adapter calls it before it imports the trainer.
 
     Args:
         distribution: its name on the package index, such as `trl`.
         supported: clauses such as `>=1.16,<2`. Only numbers of releases count: 1.17.0rc1 is 1.17.0.
-        extra: of this package, for the text of the error.
+        extra: of this package, for the text of the error; None for a trainer that is installed from its repository.
 
     Raises ImportError, which names the installed version and the supported ones.
     """
-    how = f"Install a supported version: pip install 'palestra[{extra}]'."
+    command = "docs/trainers says from where" if extra is None else f"pip install 'palestra[{extra}]'"
+    how = f"Install a supported version: {command}."
     try:
         installed = metadata.version(distribution)
     except metadata.PackageNotFoundError:
