@@ -78,6 +78,7 @@ install_python_packages() {
     && venv ors ors-sdk==0.1.0 "${tests_need[@]}" \
     && sdist openreward 0.1.167 && sdist openreward 0.1.112 && sdist ors-sdk 0.1.0 \
     && trainer skyrl 0.3.0 skyrl && trainer verl 0.9.1 verl && trainer tinker-cookbook 0.6.1 tinker_cookbook \
+    && trainer areal 1.0.4 areal \
     && venv oe-0.10.0 openenv==0.10.0 fastmcp==3.4.10 mcp==1.30.0 \
     && venv oe-0.5.0 openenv==0.5.0 fastmcp==3.4.10 mcp==1.30.0 \
     && venv oe-0.4.1 openenv==0.4.1 fastmcp==4.1.2 mcp==2.3.0 \
@@ -92,6 +93,8 @@ install_python_packages() {
     && venv serve-verifiers verifiers==0.4.0 starlette uvicorn httpx \
     && venv serve-inspect inspect-ai==0.3.285 starlette uvicorn httpx \
     && venv stats scipy==1.17.1 statsmodels==0.15.0 \
+    && venv_of 3.12 agentlightning agentlightning==1.0.2 numpy==2.3.5 \
+    && venv_of 3.12 art openpipe-art==0.5.23 \
     && venv types mypy==2.4.1 httpx==0.28.1
 }
 

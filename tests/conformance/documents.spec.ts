@@ -39,6 +39,7 @@ const ELSEWHERE: [document: string, what: string, test: string][] = [
   ['libs/protocol/README.md', 'ts', 'tests/packages/install.spec.ts'],
   ['integrations/python/README.md', 'python', 'tests/conformance/python/palestra_package.py'],
   ['docs/environments.md', 'ts', 'tests/environments-doc.spec.ts'],
+  ['docs/trainers/art.md', 'python', 'tests/conformance/trainers/art.spec.ts'],
   ['docs/lake.md', 'sql', 'tests/conformance/lake.spec.ts'],
   ['docs/mcp.md', 'python', 'tests/conformance/mcp.spec.ts'],
   ['docs/operations.md', 'sql', 'tests/conformance/documents.spec.ts'],

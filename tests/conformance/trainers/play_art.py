@@ -1,0 +1,95 @@
+"""ART's own models, trajectories and gatherer, with palestra.art as the rollout."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import art
+import policy
+
+from palestra import rows
+from palestra.art import rollout, rollout_group
+
+
+class Backend:
+    """Of a trainable model: only its step, which a training moves on while an episode is played."""
+
+    def __init__(self) -> None:
+        self.steps = [7, 7, 8, 9]
+
+    async def _get_step(self, _model: Any) -> int:
+        return self.steps.pop(0)
+
+    def _model_inference_name(self, model: Any, step: int | None = None) -> str:
+        return f"{model.name}@{7 if step is None else step}"
+
+
+def scripted(url: str, kind: type[art.Model] = art.Model, **fields: Any) -> Any:
+    address = {"inference_api_key": "none", "inference_base_url": url, "inference_model_name": "scripted"}
+    model = kind(name="scripted", project="contract", **fields)
+    for name, value in address.items():
+        setattr(model, name, value)
+    return model
+
+
+def told(group: art.TrajectoryGroup) -> dict[str, Any]:
+    return {
+        "rewards": [trajectory.reward for trajectory in group],
+        "exceptions": [error.type for error in group.exceptions],
+        "histories": [[len(one.messages) for one in trajectory.chat_completions_histories()] for trajectory in group],
+        "metrics": [trajectory.metrics["num_turns"] for trajectory in group],
+    }
+
+
+async def cancelled(url: str, row: dict[str, Any]) -> str:
+    asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def silent(_body: dict[str, Any]) -> dict[str, Any]:
+        loop.call_soon_threadsafe(asked.set)
+        raise ConnectionAbortedError
+
+    plain, policy.completion = policy.completion, silent
+    task = asyncio.ensure_future(rollout(scripted(url), row, run="art-cancelled", phase="eval"))
+    await asked.wait()
+    task.cancel()
+    ended = await asyncio.gather(task, return_exceptions=True)
+    policy.completion = plain
+    return type(ended[0]).__name__
+
+
+async def documented(model: Any, tasks: list[Any]) -> list[art.TrajectoryGroup]:
+    """The program of docs/trainers/art.md."""
+    page = (Path(__file__).parents[3] / "docs/trainers/art.md").read_text()
+    [program] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {"model": model, "tasks": tasks}
+    body = "".join(f"    {line}" for line in program.splitlines(keepends=True))
+    exec(f"async def run(model, tasks):\n{body}\n    return groups", names)
+    groups: list[art.TrajectoryGroup] = await names["run"](model, tasks)
+    return groups
+
+
+async def main(fragile: str) -> dict[str, Any]:
+    tasks = list(rows("palestra/whodunit", "messages", stop=2))
+    broken = list(rows(fragile, "messages", stop=2))
+    with policy.endpoint() as url:
+        model = scripted(url)
+        groups = await documented(model, tasks)
+        trainable = scripted(url, art.TrainableModel, base_model="tiny")
+        object.__setattr__(trainable, "_backend", Backend())
+        trained = [(await rollout(trainable, tasks[0], run="art-trained", group="g", sample=sample)).reward for sample in range(2)]
+        failed = [await rollout_group(model, row, samples=2, step=0, run="art-fragile") for row in broken]
+        return {
+            "groups": [told(group) for group in groups],
+            "trained": trained,
+            "fragile": [told(group) for group in failed],
+            "cancelled": await cancelled(url, tasks[0]),
+        }
+
+
+print(json.dumps(asyncio.run(main(sys.argv[1]))))
