@@ -58,7 +58,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "verifier_metadata": {"palestra": FACTS},
         "palestra": FACTS,
     },
-    "rllm": {"id": "palestra/math:train:4", "question": "2+2?", "instruction": "2+2?", **FACTS},
+    "rllm": {"question": "2+2?", "instruction": "2+2?", **FACTS},
     "inspect": {"id": "palestra/math:train:4", "input": CHAT, "target": "", "metadata": FACTS},
     "messages": {"messages": CHAT, "metadata": FACTS},
 }

@@ -101,7 +101,8 @@ def _nemo_gym(task: TaskContent) -> Row:
 
 
 def _rllm(task: TaskContent) -> Row:
-    return {"id": _id(task.ref), "question": task.prompt_text, "instruction": task.prompt_text}
+    # No id: rLLM splits its own at colons, uses it in URLs, and takes a new one for each group of a row without it.
+    return {"question": task.prompt_text, "instruction": task.prompt_text}
 
 
 def _inspect(task: TaskContent) -> Row:
