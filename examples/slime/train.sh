@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# GRPO on a hosted environment with slime: in its repository, with `pip install palestra`. MODEL_ARGS are those of the model's script.
+set -euo pipefail
+export PALESTRA_RUN=whodunit PALESTRA_MAX_TURNS=10
+palestra prepare-tasks --env palestra/whodunit --format slime --out tasks.jsonl
+
+python3 train.py "${MODEL_ARGS[@]}" \
+  --hf-checkpoint "$MODEL" --ref-load "$MODEL" --advantage-estimator grpo \
+  --prompt-data tasks.jsonl --input-key prompt --tool-key tools --metadata-key metadata \
+  --num-rollout 100 --rollout-batch-size 32 --n-samples-per-prompt 8 --rollout-max-response-len 4096 --rollout-temperature 1 \
+  --sglang-tool-call-parser qwen25 \
+  --custom-generate-function-path palestra.slime.generate \
+  --custom-reward-post-process-path palestra.slime.post_process_rewards \
+  --custom-rollout-log-function-path palestra.slime.log_rollouts \
+  --custom-eval-rollout-log-function-path palestra.slime.log_evaluation

@@ -1,0 +1,106 @@
+"""miles: functions for its flags (docs/trainers/miles.md).
+
+miles records tokens behind the URL of a session, so the agent function only plays. It does not know the sample; the reward function leaves a
+failed one out of the loss, and the log function tells the service its step, group and number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from palestra.episode import Episode
+from palestra.failures import ADVICE, InfrastructureFailure
+from palestra.rollouts import play_row_at, reward_of
+from palestra.samples import FAILURE, ROLLOUT, flat, log_samples, normalise_rewards
+from palestra.versions import require
+
+require("miles", ">=0.1,<0.2", extra=None)
+
+from miles.utils.types import Sample  # noqa: E402
+
+FRAMEWORK = "miles"
+REWARD = "palestra_reward"
+
+_running: set[asyncio.Task[tuple[Episode, str]]] = set()
+
+
+async def run(
+    base_url: str, prompt: Any = None, request_kwargs: Mapping[str, Any] | None = None, metadata: Mapping[str, Any] | None = None, **_: Any
+) -> dict[str, Any]:
+    """`--custom-agent-function-path palestra.miles.run`: plays the task of `metadata` (format `miles` of `palestra.rows`).
+
+    PALESTRA_MAX_TURNS and PALESTRA_TIMEOUT_S (of an episode) are options of `palestra.play`, PALESTRA_RUN names the run.
+
+    Returns what miles adds to the metadata of the sample, for `reward`.
+    """
+    turns, seconds = os.environ.get("PALESTRA_MAX_TURNS"), os.environ.get("PALESTRA_TIMEOUT_S")
+    options = {"max_turns": int(turns) if turns else None, "timeout_s": float(seconds) if seconds else None}
+    sampling = {name: value for name, value in (request_kwargs or {}).items() if name not in ("tools", "stream")}
+    playing = asyncio.ensure_future(
+        play_row_at(metadata or {}, f"{base_url.rstrip('/')}/v1", FRAMEWORK, sampling=sampling, options=options)
+    )
+    _running.add(playing)
+    try:
+        await asyncio.wait({playing})
+    except asyncio.CancelledError:
+        playing.cancel()
+        await asyncio.wait({playing})
+        raise
+    finally:
+        _running.discard(playing)
+    if playing.cancelled():
+        failure = InfrastructureFailure("aborted", "miles had enough samples and aborted this episode.", ADVICE["chat"])
+        return {FAILURE: failure.to_dict()}
+    episode, rollout_id = playing.result()
+    played = {ROLLOUT: rollout_id, "exit_status": episode.stop, "agent_metrics": _metrics(episode)}
+    if episode.failure is not None:
+        return {**played, FAILURE: episode.failure.to_dict()}
+    return {**played, REWARD: reward_of(episode)}
+
+
+async def abort(_args: Any) -> None:
+    """Called by miles when it has enough samples: ends the episodes of this process."""
+    for playing in list(_running):
+        playing.get_loop().call_soon_threadsafe(playing.cancel)
+
+
+async def reward(_args: Any, sample: Sample | list[Sample], **_: Any) -> float | list[float]:
+    """`--custom-rm-path palestra.miles.reward`: the reward of the episode. A failed sample is left out of the loss; the number that it needs is
+    not counted by `post_process_rewards`.
+    """
+    return [_reward(one) for one in sample] if isinstance(sample, list) else _reward(sample)
+
+
+def _reward(sample: Sample) -> float:
+    told = sample.metadata.get(REWARD)
+    if told is not None:
+        return float(told)
+    # Without a word of `run`, it raised.
+    sample.metadata.setdefault(FAILURE, InfrastructureFailure("chat_failed", "The agent function failed.", ADVICE["chat"]).to_dict())
+    sample.remove_sample, sample.status = True, Sample.Status.FAILED
+    return 0.0
+
+
+def log_rollouts(rollout_id: int, args: Any, samples: Sequence[Any], _metrics: Any = None, _time: Any = None) -> bool:
+    """`--custom-rollout-log-function-path palestra.miles.log_rollouts`: records step, group and sample of each rollout. miles logs as well."""
+    log_samples(FRAMEWORK, rollout_id, "train", flat(samples), args)
+    return False
+
+
+def log_evaluation(rollout_id: int, args: Any, data: Mapping[str, Any], _metrics: Any = None) -> bool:
+    """`--custom-eval-rollout-log-function-path palestra.miles.log_evaluation`."""
+    for one in data.values():
+        log_samples(FRAMEWORK, rollout_id, "eval", flat(one.get("samples") or []), args)
+    return False
+
+
+def post_process_rewards(args: Any, samples: Sequence[Any]) -> tuple[list[float], list[float]]:
+    """`--custom-reward-post-process-path palestra.miles.post_process_rewards`: keeps failed episodes out of the mean of their group."""
+    return normalise_rewards(args, samples)
+
+
+def _metrics(episode: Episode) -> dict[str, float]:
+    return {"turns": len(episode.turns), "total_tool_time": sum(call.duration_s for call in episode.calls)}
