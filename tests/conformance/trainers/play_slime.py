@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
 import os
 import sys
@@ -37,10 +36,21 @@ class OpenAIAdapter:
     ) -> list[Sample]:
         if opened.pop(sid, None) is None:
             return []
-        sample = copy.deepcopy(base_sample)
-        sample.tokens, sample.response_length, sample.loss_mask = [1, 2, 3, 4], 3, [1, 0, 1]
-        sample.rollout_log_probs, sample.reward, sample.status = [-0.1, 0.0, -0.2], reward, Sample.Status.COMPLETED
-        sample.metadata = {**sample.metadata, **(extra_metadata or {})}
+        # As TrajectoryManager makes them (slime/agent/trajectory.py): without the metadata of the sample.
+        sample = Sample(
+            index=base_sample.index,
+            group_index=base_sample.group_index,
+            rollout_id=base_sample.index if base_sample.rollout_id is None else base_sample.rollout_id,
+            prompt=base_sample.prompt,
+            label=base_sample.label,
+            tokens=[1, 2, 3, 4],
+            response_length=3,
+            loss_mask=[1, 0, 1],
+            rollout_log_probs=[-0.1, 0.0, -0.2],
+            reward=reward,
+            status=Sample.Status.COMPLETED,
+            metadata=dict(extra_metadata or {}),
+        )
         return [sample]
 
     async def drop_session(self, sid: str, *, wait_timeout: float = 5.0) -> None:

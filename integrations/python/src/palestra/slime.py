@@ -60,8 +60,8 @@ async def generate(args: Any, sample: Sample, sampling_params: Mapping[str, Any]
         if episode.stop in ("max_tokens", "context_length"):
             samples[-1].status = Sample.Status.TRUNCATED
         for one in samples:
-            # They count as one rollout.
-            one.rollout_id = sample.index if sample.rollout_id is None else sample.rollout_id
+            # The adapter copies the place of the sample, but not its metadata.
+            one.metadata = {**sample.metadata, **(one.metadata or {})}
         return samples if len(samples) > 1 else samples[0]
     finally:
         await chat.close()
