@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertNoSession, assertRun, drive, hostFragile, rolloutsOf } from './contract.ts';
+import { assertNoSession, assertRun, drive, failureOf, hostFragile, rolloutsOf } from './contract.ts';
 
 interface Group {
   rewards: number[];
@@ -47,7 +47,7 @@ describe('openpipe-art 0.5.23: its models, trajectories and gatherer', () => {
     expect(broken).toMatchObject({ rewards: [] });
     expect(broken!.exceptions).toEqual(Array(2).fill(expect.stringContaining('InfrastructureFailure')));
     const rows = await rolloutsOf(palestra, 'art-fragile', 4);
-    expect(rows.map(({ reward, failure_class }) => [reward, failure_class])).toEqual([
+    expect(rows.map((row) => [row.reward, failureOf(row)])).toEqual([
       [1.25, null],
       [1.25, null],
       [null, 'infrastructure'],

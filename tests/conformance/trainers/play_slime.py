@@ -8,6 +8,7 @@ import os
 import sys
 import types
 from typing import Any
+from urllib.parse import urlsplit
 
 import policy
 import shapes
@@ -16,8 +17,7 @@ from shapes import SlimeSample as Sample
 from palestra import rows
 
 opened: dict[str, dict[str, Any]] = {}
-model = policy.endpoint()
-address = model.__enter__()
+ports: list[int] = []
 
 
 class OpenAIAdapter:
@@ -58,7 +58,7 @@ class OpenAIAdapter:
 
 
 def run_app_in_thread(app: Any, *, host: str = "0.0.0.0", port: int = 0, runner_kwargs: dict[str, Any] | None = None) -> Any:
-    return types.SimpleNamespace(port=int(address.split(":")[2].split("/")[0]))
+    return types.SimpleNamespace(port=ports[0])
 
 
 hooks: dict[str, Any] = {"_current_rollout_id": None}
@@ -142,4 +142,6 @@ async def main(fragile: str) -> dict[str, Any]:
     return {"played": played, "evaluated": evaluated.reward, "fragile": failed, "open": len(opened)}
 
 
-print(json.dumps(asyncio.run(main(sys.argv[1]))))
+with policy.endpoint() as address:
+    ports.append(urlsplit(address).port or 0)
+    print(json.dumps(asyncio.run(main(sys.argv[1]))))

@@ -110,7 +110,8 @@ def _endpoint(args: Any) -> tuple[OpenAIAdapter, str]:
 def _place(args: Any, sample: Sample, evaluation: bool) -> dict[str, Any]:
     size, group = getattr(args, "n_samples_per_prompt", None), sample.group_index
     return {
-        "step": sample_hooks._current_rollout_id,
+        # Weaker than the step of `log_rollouts`, which in asynchronous training is a later one.
+        "metadata": {"step": sample_hooks._current_rollout_id},
         "group": group,
         "sample": None if group is None or sample.index is None or not size else sample.index % size,
         "samples": None if group is None else size,
