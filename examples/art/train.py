@@ -14,7 +14,7 @@ STEPS, TASKS_PER_STEP, SAMPLES = 100, 8, 8
 async def main(path: str) -> None:
     with open(path, encoding="utf-8") as lines:
         tasks = [json.loads(line) for line in lines]
-    model = art.TrainableModel(name="whodunit", project="palestra", base_model="Qwen/Qwen2.5-7B-Instruct")
+    model = art.TrainableModel(name="whodunit", run_name="whodunit", project="palestra", base_model="Qwen/Qwen2.5-7B-Instruct")
     backend = LocalBackend()
     await model.register(backend)
     for step in range(await model.get_step(), STEPS):

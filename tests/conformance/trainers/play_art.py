@@ -80,7 +80,7 @@ async def main(fragile: str) -> dict[str, Any]:
     with policy.endpoint() as url:
         model = scripted(url)
         groups = await documented(model, tasks)
-        trainable = scripted(url, art.TrainableModel, base_model="tiny")
+        trainable = scripted(url, art.TrainableModel, base_model="tiny", run_name="contract")
         object.__setattr__(trainable, "_backend", Backend())
         trained = [(await rollout(trainable, tasks[0], run="art-trained", group="g", sample=sample)).reward for sample in range(2)]
         failed = [await rollout_group(model, row, samples=2, step=0, run="art-fragile") for row in broken]
