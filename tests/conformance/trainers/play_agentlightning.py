@@ -83,7 +83,7 @@ def runner(url: str) -> Iterator[None]:
     thread.join()
 
 
-def manager(url: str, step: int, hooks: Any, run: str) -> AglRolloutManager:
+def manager(url: str, step: int, hooks: Any, run: str, agent: str = "palestra.agentlightning.Agent") -> AglRolloutManager:
     return AglRolloutManager(
         agl_base_url=url,
         agl_key=KEY,
@@ -92,7 +92,7 @@ def manager(url: str, step: int, hooks: Any, run: str) -> AglRolloutManager:
         train_rollout_n=2,
         poll_interval_seconds=0.1,
         hooks=hooks,
-        local_agent_class="palestra.agentlightning.Agent",
+        local_agent_class=agent,
         local_env_map={"PALESTRA_RUN": run},
     )
 
@@ -121,7 +121,7 @@ def train(url: str, fragile: str) -> dict[str, Any]:
             steps.append(one.enqueue_and_wait_until_completed(batch("palestra/whodunit", step, step + 1), is_train=True))
         failed: list[Any] = []
         for task in range(2):
-            one = manager(url, task, hooks, "agent-lightning-fragile")
+            one = manager(url, task, hooks, "agent-lightning-fragile", "quick_agent.QuickAgent")
             failed += one.enqueue_and_wait_until_completed(batch(fragile, task, task + 1), is_train=task == 1)
     return {"job": job(url), "played": [[told(rollout) for rollout in step] for step in steps], "fragile": [told(rollout) for rollout in failed]}
 

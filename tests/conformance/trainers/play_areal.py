@@ -16,7 +16,7 @@ from typing import Any
 
 import policy
 
-from palestra import rows
+from palestra import client_of, rows
 
 WHEEL = Path(os.environ["PALESTRA_TRAINERS_DIR"]) / "areal"
 sys.path.append(str(WHEEL))
@@ -107,6 +107,7 @@ async def main(fragile: str) -> dict[str, Any]:
         by_variables = await Agent(run="areal-subproc").run(tasks[0])
         workflow = Workflow("tokenizer", run="areal-workflow", sampling={"temperature": 1.0}, client={"tool_call_parser": "qwen25"})
         by_workflow = await group(workflow, tasks[0], 7, is_eval=True)
+        client_of().transport._retry_for_s = 1.0  # Not the two minutes of a restart.
         broken_workflow = Workflow("tokenizer", run="areal-fragile")
         rejected = [await group(broken_workflow, row, number) for number, row in enumerate(broken)]
         raised = await group(Proxied(Agent(run="areal-raised"), url), broken[0], 0)

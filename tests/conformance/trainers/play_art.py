@@ -12,7 +12,7 @@ from typing import Any
 import art
 import policy
 
-from palestra import rows
+from palestra import client_of, rows
 from palestra.art import rollout, rollout_group
 
 
@@ -83,6 +83,7 @@ async def main(fragile: str) -> dict[str, Any]:
         trainable = scripted(url, art.TrainableModel, base_model="tiny", run_name="contract")
         object.__setattr__(trainable, "_backend", Backend())
         trained = [(await rollout(trainable, tasks[0], run="art-trained", group="g", sample=sample)).reward for sample in range(2)]
+        client_of().transport._retry_for_s = 1.0  # Not the two minutes of a restart.
         failed = [await rollout_group(model, row, samples=2, step=0, run="art-fragile") for row in broken]
         return {
             "groups": [told(group) for group in groups],

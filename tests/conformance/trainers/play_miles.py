@@ -15,7 +15,7 @@ import policy
 import shapes
 from shapes import MilesSample as Sample
 
-from palestra import rows
+from palestra import client_of, rows
 
 shapes.install("miles", "0.1.0", {"miles.utils.types": {"Sample": Sample}})
 
@@ -87,6 +87,7 @@ async def main(fragile: str) -> dict[str, Any]:
         url = address.removesuffix("/v1")
         samples = [await generate(f"{url}/sessions/{index}", sample_of(tasks[index // 2], index // 2, index)) for index in range(4)]
         miles.log_rollouts(5, args, samples, {}, 1.0)
+        client_of().transport._retry_for_s = 1.0  # Not the two minutes of a restart.
         os.environ["PALESTRA_RUN"] = "miles-fragile"
         failed = [await generate(f"{url}/sessions/{index}", sample_of(broken[index], 0, index)) for index in range(2)]
         failed.append(await generate(f"{url}/sessions/2", Sample(group_index=0, index=2)))

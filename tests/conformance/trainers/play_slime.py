@@ -14,7 +14,7 @@ import policy
 import shapes
 from shapes import SlimeSample as Sample
 
-from palestra import rows
+from palestra import client_of, rows
 
 opened: dict[str, dict[str, Any]] = {}
 ports: list[int] = []
@@ -134,6 +134,7 @@ async def main(fragile: str) -> dict[str, Any]:
     one = Sample(index=0, metadata=groups_of("palestra/whodunit", 0)[0][0].metadata)
     evaluated = await generate_and_rm(one, True)
     slime.log_evaluation(3, args, {"whodunit": {"samples": [evaluated], "rewards": [evaluated.reward]}}, None)
+    client_of().transport._retry_for_s = 1.0  # Not the two minutes of a restart.
     os.environ["PALESTRA_RUN"] = "slime-fragile"
     # One group of a finished and a failed episode.
     mixed = groups_of(fragile, 0)
