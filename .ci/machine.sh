@@ -49,6 +49,12 @@ venv_of() {
     && printf '%s' "$wanted" >"$folder/.requirements"
 }
 
+# venv_without PACKAGE NAME REQUIREMENT...: without a dependency, and so without torch.
+venv_without() {
+  printf '%s\n' "$1" >"$cache/without-$1.txt"
+  UV_EXCLUDE=$cache/without-$1.txt venv "${@:2}"
+}
+
 # sdist NAME VERSION: the unpacked source distribution, which contains the package's own tests. It is never part of this repository.
 sdist() {
   local unpacked=$cache/sdist/${1//-/_}-$2
@@ -92,6 +98,7 @@ install_python_packages() {
     && venv serve-gem gem-llm==0.1.0 starlette==1.0.0 uvicorn==0.54.0 httpx \
     && venv serve-verifiers verifiers==0.4.0 starlette uvicorn httpx \
     && venv serve-inspect inspect-ai==0.3.285 starlette uvicorn httpx \
+    && venv_without accelerate trl trl==1.16.0 openreward==0.1.167 httpx pillow \
     && venv stats scipy==1.17.1 statsmodels==0.15.0 \
     && venv_of 3.12 agentlightning agentlightning==1.0.2 numpy==2.3.5 \
     && venv_of 3.12 art openpipe-art==0.5.23 \
@@ -102,12 +109,19 @@ install_python_packages() {
 # 5 GB once, because virtual environments share files with uv's cache. All use one torch and one Python. Left out: what no test imports,
 # and tml-renderers, of which PyPI has no version that tinker-cookbook accepts.
 torch=(torch==2.11.0 httpx)
+# Without launchers of clusters, benchmarks and a server of experiments.
+oumi_venv() {
+  printf '%s\n' triton cuda-bindings skypilot mlflow lm-eval torchao torchvision >"$cache/oumi-excludes.txt"
+  UV_EXCLUDE=$cache/oumi-excludes.txt venv_of 3.12 oumi oumi==0.9 mlflow-skinny "${torch[@]}"
+}
 install_torch_packages() {
   local UV_EXCLUDE=$cache/torch-excludes.txt
   export UV_EXCLUDE
   printf '%s\n' triton cuda-bindings wandb tensorboard tml-renderers >"$UV_EXCLUDE"
   venv_of 3.12 tinker tinker-cookbook==0.6.1 "${torch[@]}" \
-    && venv_of 3.12 verl verl==0.9.1 transferqueue==0.1.11 pillow cachetools fastapi uvicorn "${torch[@]}"
+    && venv_of 3.12 trl-torch trl==1.16.0 openenv==0.10.0 openreward==0.1.167 aiohttp pillow "${torch[@]}" \
+    && venv_of 3.12 verl verl==0.9.1 transferqueue==0.1.11 pillow cachetools fastapi uvicorn "${torch[@]}" \
+    && oumi_venv
 }
 
 # node_version VERSION: the official program in a package of the npm registry.

@@ -42,6 +42,7 @@ const ELSEWHERE: [document: string, what: string, test: string][] = [
   ['docs/trainers/art.md', 'python', 'tests/conformance/trainers/art.spec.ts'],
   ['docs/lake.md', 'sql', 'tests/conformance/lake.spec.ts'],
   ['docs/mcp.md', 'python', 'tests/conformance/mcp.spec.ts'],
+  ['docs/trainers/trl.md', 'python', 'tests/conformance/trainers/trl.torch.spec.ts'],
   ['docs/operations.md', 'sql', 'tests/conformance/documents.spec.ts'],
   ['docs/operations.md', 'cat > /tmp/sql.cjs', 'tests/conformance/documents.spec.ts'],
 ];

@@ -54,6 +54,16 @@ export const start = (palestra: Pick<SharedPalestra, 'url' | 'apiKey'>, play: Pl
     timeoutMs: play.timeoutMs ?? 200_000,
   });
 
+/** Values in one order, for rollouts whose order says nothing. */
+export const ordered = <T>(values: T[]): T[] => values.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+
+/** The rollouts of each group. */
+export function groupsOf(rows: RolloutRow[]): RolloutRow[][] {
+  const groups = new Map<string | null, RolloutRow[]>();
+  for (const row of rows) groups.set(row.group, [...(groups.get(row.group) ?? []), row]);
+  return [...groups.values()];
+}
+
 /** The JSON document that the program prints as its last line. */
 export async function drive<T>(palestra: Pick<SharedPalestra, 'url' | 'apiKey'>, play: Play): Promise<T> {
   const finished = await start(palestra, play);
