@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { serve } from '@palestra/environment-kit';
+import { TASK_ROW_FORMATS } from '@palestra/protocol';
 import { startHttpFaultProxy } from '../support/http-fault-proxy.ts';
 import { addRemote, type Palestra, type SharedPalestra, sharedPalestra, startPalestra } from '../support/palestra.ts';
 import { executions, textEnvironments } from '../support/text-environments.ts';
@@ -157,12 +158,16 @@ describe('against the service', () => {
     const cli = path.join(root, 'apps/cli/dist/main.js');
     const folder = mkdtempSync(path.join(tmpdir(), 'palestra-rows-'));
     try {
-      for (const [format, options] of [
-        ['skyrl-script', []],
-        ['skyrl', ['--prompt-format', 'messages']],
-      ] as const) {
+      const formats = [
+        ['skyrl-script', '--format', 'skyrl'],
+        ['skyrl', '--format', 'skyrl', '--prompt-format', 'messages'],
+      ];
+      for (const format of TASK_ROW_FORMATS) if (format !== 'skyrl') formats.push([format, '--format', format]);
+      for (const [number, [format, ...options]] of formats.entries()) {
         const output = path.join(folder, `${format}.jsonl`);
         const args = ['prepare-tasks', '--env', 'palestra/math', '--split', 'train', '--max-tasks', '4', '--output', output, ...options];
+        // The service writes one file, the command by sessions the next.
+        if (number % 2 === 1) args.push('--concurrency', '4');
         const finished = await run(process.execPath, [cli, ...args], { env: clientEnv(palestra) });
         expect(finished.code, finished.output).toBe(0);
         const text = readFileSync(output, 'utf8');
@@ -171,7 +176,7 @@ describe('against the service', () => {
           .trimEnd()
           .split('\n')
           .map((line) => JSON.parse(line) as object);
-        expect(seen.rows[format]).toMatchObject(rows);
+        expect([format, seen.rows[format!]]).toEqual([format, rows]);
       }
     } finally {
       rmSync(folder, { recursive: true, force: true });

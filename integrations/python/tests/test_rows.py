@@ -9,59 +9,25 @@ from typing import Any
 import pytest
 
 from palestra import FORMATS, TaskRef, write_rows
+from palestra.canonical import sha256_of
 from palestra.messages import ToolSpec
-from palestra.rows import TaskContent, row_of, rows
+from palestra.rows import GROUP_ROWS, TaskContent, content_of, row_of, rows
 
-FACTS = {
-    "env_name": "palestra/math",
-    "env_version": 2,
-    "split": "train",
-    "task_index": 4,
-    "task_key": "k",
-    "tool_schema_hash": "h",
-}
-TASK = TaskContent(
-    TaskRef("palestra", "math", "train", 4, "k", 2),
-    [{"role": "user", "content": "2+2?"}],
-    [ToolSpec("submit", "Sends it", None)],
-    "2+2?",
-    FACTS,
-)
-SYSTEM = TASK.text_messages[0]["content"]
-TEXT = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "2+2?"}]
-CHAT = [{"role": "user", "content": "2+2?"}]
-FUNCTION = {"name": "submit", "description": "Sends it", "parameters": {"type": "object", "properties": {}}}
-TOOLS = [{"type": "function", "function": FUNCTION}]
-FIVE = {"env_class": "openreward", "env_name": "palestra/math", "split": "train", "task_index": 4}
+# What the service writes, too (libs/exports/src/row-formats.spec.ts).
+FIXTURE = json.loads((Path(__file__).parents[3] / "tests/fixtures/task-rows.json").read_text(encoding="utf-8"))
+TASKS = FIXTURE["tasks"]
 
-EXPECTED: dict[str, dict[str, Any]] = {
-    "skyrl": {"prompt": TEXT, **FIVE, **FACTS},
-    "skyrl-script": {"prompt": json.dumps(TEXT), **FIVE},
-    "trl": {"prompt": CHAT, **FACTS},
-    "verl": {
-        "data_source": "palestra/math",
-        "prompt": CHAT,
-        "ability": "agent",
-        "reward_model": {"style": "rule", "ground_truth": ""},
-        "extra_info": {"index": 4, "split": "train", "need_tools_kwargs": False},
-        "agent_name": "palestra_agent",
-        **FACTS,
-    },
-    "slime": {"prompt": CHAT, "label": "", "metadata": {"palestra": FACTS}, "tools": json.dumps(TOOLS)},
-    "miles": {"prompt": CHAT, "label": "", "metadata": {"palestra": FACTS}, "tools": json.dumps(TOOLS)},
-    "tinker": {"palestra": FACTS},
-    "openrlhf": {"input": TEXT, "label": json.dumps(FACTS), "datasource": "palestra/math", **FACTS},
-    "areal": {"messages": CHAT, "answer": "", "palestra": FACTS},
-    "nemo-gym": {
-        "responses_create_params": {"input": CHAT, "tools": [{"type": "function", **FUNCTION, "strict": False}]},
-        "agent_ref": {"type": "responses_api_agents", "name": "palestra_agent"},
-        "verifier_metadata": {"palestra": FACTS},
-        "palestra": FACTS,
-    },
-    "rllm": {"question": "2+2?", "instruction": "2+2?", **FACTS},
-    "inspect": {"id": "palestra/math:train:4", "input": CHAT, "target": "", "metadata": FACTS},
-    "messages": {"messages": CHAT, "metadata": FACTS},
-}
+
+def content(name: str) -> TaskContent:
+    owner, _, env = FIXTURE["environment"].partition("/")
+    task = TASKS[name]
+    ref = TaskRef(owner, env, FIXTURE["split"], FIXTURE["index"], sha256_of(task["spec"]), FIXTURE["version"])
+    tools = [ToolSpec(**tool) for tool in FIXTURE["tools"]]
+    return content_of(ref, task["prompt"], task["conversation"], tools, FIXTURE["difficulty"])
+
+
+TASK = content("plain")
+EXPECTED = {format: json.loads(row) for format, row in TASKS["plain"]["rows"].items()}
 
 
 def test_every_format_is_here() -> None:
@@ -69,8 +35,9 @@ def test_every_format_is_here() -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_columns(format: str) -> None:
-    assert row_of(TASK, format) == EXPECTED[format]
+@pytest.mark.parametrize("task", ["plain", "conversation"])
+def test_columns(format: str, task: str) -> None:
+    assert json.dumps(row_of(content(task), format)) == TASKS[task]["rows"][format]
 
 
 def test_the_order_of_skyrls_script() -> None:
@@ -95,11 +62,55 @@ def test_json_lines(tmp_path: Path) -> None:
 def test_parquet_gives_the_rows_back(tmp_path: Path, format: str) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     file = tmp_path / "train.parquet"
-    write_rows(file, [row_of(TASK, format)] * 2)
-    assert parquet.read_table(file).to_pylist() == [EXPECTED[format]] * 2
+    assert write_rows(file, [row_of(TASK, format)] * 2) == 2
+    table = parquet.read_table(file)
+    assert table.to_pylist() == [EXPECTED[format]] * 2
+    assert table.schema.remove_metadata() == schema_of(FIXTURE["columns"][format])
 
 
-def test_nemo_gym_has_no_parquet(tmp_path: Path) -> None:
+def schema_of(columns: dict[str, Any]) -> Any:
+    pa = pytest.importorskip("pyarrow")
+    plain = {"text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
+    plain["messages"] = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
+
+    def type_of(column: Any) -> Any:
+        return plain[column] if isinstance(column, str) else pa.struct([(name, type_of(one)) for name, one in column.items()])
+
+    return pa.schema([(name, type_of(column)) for name, column in columns.items()])
+
+
+def test_parquet_types_do_not_depend_on_the_first_rows(tmp_path: Path) -> None:
+    """Groups later than the first have values where it has none."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    file = tmp_path / "train.parquet"
+    known = row_of(TASK, "slime")
+    facts = known["metadata"]["palestra"]
+    unknown = {**known, "metadata": {"palestra": {**facts, "env_version": None, "avg_reward": None, "num_rollouts": None}}}
+    written = [unknown] * GROUP_ROWS + [known] * 2
+    assert write_rows(file, iter(written)) == GROUP_ROWS + 2
+    assert parquet.read_table(file).to_pylist() == written
+
+
+def test_rows_do_not_wait_in_memory(tmp_path: Path) -> None:
+    """The writer reads no further ahead than one group."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    file = tmp_path / "train.parquet"
+    sizes: list[int] = []
+
+    def lazily() -> Any:
+        for index in range(4 * GROUP_ROWS):
+            if index % GROUP_ROWS == 0:
+                sizes.append(file.stat().st_size if file.exists() else 0)
+            yield {**row_of(TASK, "trl"), "task_index": index}
+
+    assert write_rows(file, lazily()) == 4 * GROUP_ROWS
+    assert sizes == sorted(set(sizes))
+    assert parquet.ParquetFile(file).metadata.num_row_groups == 4
+
+
+def test_what_has_no_parquet(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow.parquet")
     with pytest.raises(ValueError, match="JSON lines only"):
         write_rows(tmp_path / "train.parquet", [row_of(TASK, "nemo-gym")])
+    with pytest.raises(ValueError, match=r"more than text: calls, results or images. Use a file that ends in \.jsonl"):
+        write_rows(tmp_path / "train.parquet", [row_of(content("conversation"), "trl")])

@@ -7,6 +7,7 @@ import type {
   EnvironmentView,
   SessionPolicyView,
   Split,
+  TaskDifficulty,
   TaskPageView,
   TaskSpec,
   ToolsAnswer,
@@ -109,6 +110,12 @@ export class Environments {
     return (await this.#connection.json({ path: `${environmentPath(environment)}/tasks${query({ ...options })}` })) as TaskPageView;
   }
 
+  /** Rewards per task of the caller's scored rollouts. */
+  async taskDifficulty(environment: string, options: { split: string }): Promise<TaskDifficulty['tasks']> {
+    const path = `${environmentPath(environment)}/task-difficulty${query(options)}`;
+    return ((await this.#connection.json({ path })) as TaskDifficulty).tasks;
+  }
+
   /** Reads the splits from the environment's server. */
   async splits(environment: string, variant?: string): Promise<Split[]> {
     return (await this.#connection.json({ path: `${prefix(variant)}/splits`, headers: deployment(environment) })) as Split[];
@@ -126,6 +133,12 @@ export class Environments {
   async task(environment: string, split: string, index: number, variant?: string): Promise<TaskSpec> {
     const answer = await this.#post(environment, variant, '/task', { split, index });
     return (answer as { task: TaskSpec }).task;
+  }
+
+  /** Tasks from `start` to `stop` (exclusive). */
+  async taskRange(environment: string, split: string, start: number, stop: number, variant?: string): Promise<TaskSpec[]> {
+    const answer = await this.#post(environment, variant, '/task_range', { split, start, stop });
+    return (answer as { tasks: TaskSpec[] }).tasks;
   }
 
   #post(environment: string, variant: string | undefined, path: string, body: object): Promise<unknown> {

@@ -1,7 +1,8 @@
 export { lakeFile, lakeKey, LAKE_PART_PLACES, type LakeRollout } from './lake/lake-file.ts';
-export { type PromptFormat, taskFile } from './task-file.ts';
+export { isParquetFormat, type PromptFormat, rowFormatOf } from './row-formats.ts';
 export { taskMessages } from './task-prompt.ts';
-export { type TaskFailure, taskRows, type TaskRow, type TaskSource } from './task-rows.ts';
+export { type TaskFailure, taskFile, type TaskSource } from './task-rows.ts';
+export { filtersByDifficulty, type TaskFilter } from './task-selection.ts';
 export { curriculumFile, type CurriculumTask, isLearnable } from './rollouts/curriculum.ts';
 export { datasetCard, type ExportLineage } from './rollouts/dataset-card.ts';
 export {

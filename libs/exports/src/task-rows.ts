@@ -1,90 +1,94 @@
-import type { MessageBlock, ToolSpec } from '@palestra/protocol';
-import { type ChatMessage, taskMessages } from './task-prompt.ts';
+import type { JsonObject, TaskFileFormat } from '@palestra/protocol';
+import { columnsOf, readsOf, type RowFormat, rowOf } from './row-formats.ts';
+import type { TaskParts } from './task-content.ts';
+import { jsonLinesFile, parquetFile, parquetProblem } from './task-file.ts';
+import { filtersByDifficulty, inOrder, type SelectedTasks, selectTasks, type TaskFilter, type TaskListing } from './task-selection.ts';
 
 /** Source of tasks: sessions over HTTP in the command line, backends in the process of the server. */
-export interface TaskSource {
-  numTasks(environment: string, split: string, signal: AbortSignal): Promise<number>;
-  /** Opens a session on the task, reads it and closes the session. */
-  readTask(environment: string, split: string, index: number, signal: AbortSignal): Promise<{ prompt: MessageBlock[]; tools: ToolSpec[] }>;
-}
-
-export interface TaskRow {
-  messages: ChatMessage[];
-  env_name: string;
-  split: string;
-  task_index: number;
+export interface TaskSource extends TaskListing {
+  /** Opens a session on the task, reads it and closes the session. `wanted`: parts that cost further requests. */
+  readTask(
+    environment: string,
+    split: string,
+    index: number,
+    wanted: { messages: boolean; spec: boolean },
+    signal: AbortSignal,
+  ): Promise<TaskParts>;
 }
 
 export interface TaskFailure {
   environment: string;
-  /** null: counting the tasks of the environment failed. */
+  /** null: the tasks of the environment could not be listed. */
   task_index: number | null;
   reason: string;
 }
 
-export interface TaskRowsOptions {
+export interface TaskFileOptions {
   source: TaskSource;
   /** `owner/name`, written to the rows unchanged. */
   environments: string[];
   split: string;
-  /** Per environment. */
-  maxTasks?: number;
+  format: RowFormat;
+  file: TaskFileFormat;
+  filter: TaskFilter;
   /** Number of concurrent sessions. */
   concurrency: number;
   signal: AbortSignal;
-  /** Called once, after all environments have reported their counts. */
-  onTotal?(total: number): void;
+  /** Called once, when the tasks are selected. */
+  onTotal(total: number): void;
+  onRow(): void;
   onFailure(failure: TaskFailure): void;
 }
 
+/** Streams the file in constant memory. Throws RangeError for a Parquet file of a format without one (`isParquetFormat`). */
+export function taskFile(options: TaskFileOptions): AsyncGenerator<Uint8Array> {
+  const rows = taskRows(options);
+  if (options.file === 'jsonl') return jsonLinesFile(rows);
+  const columns = columnsOf(options.format, filtersByDifficulty(options.filter));
+  if (columns === null) throw new RangeError(`${options.format} has no Parquet files`);
+  return parquetFile(rows, columns);
+}
+
 /**
- * Rows in the order of environments and indexes. Reads `concurrency` tasks at a time and no further ahead of the reader. A task that
- * fails is reported and skipped; only an abort ends the export.
+ * Rows in the order of environments and indexes, or shuffled. Reads `concurrency` tasks at a time and no further ahead of the reader. A task
+ * that fails is reported and skipped; an abort ends the export, and so does a split to exclude that cannot be read.
  */
-export async function* taskRows(options: TaskRowsOptions): AsyncGenerator<TaskRow> {
-  const window: Promise<TaskRow | null>[] = [];
-  for (const { environment, index } of taskList(options, await countTasks(options))) {
-    window.push(readRow(options, environment, index));
+async function* taskRows(options: TaskFileOptions): AsyncGenerator<JsonObject> {
+  const { signal, filter } = options;
+  const selected = await selectTasks({
+    ...options,
+    onFailure: (environment, error) => options.onFailure({ environment, task_index: null, reason: reasonOf(error) }),
+  });
+  options.onTotal(selected.reduce((sum, { indices }) => sum + indices.length, 0));
+  const window: Promise<JsonObject | null>[] = [];
+  for (const { of, index } of inOrder(selected, filter.shuffleSeed)) {
+    window.push(readRow(options, of, index));
     if (window.length < options.concurrency) continue;
-    const row = await window.shift();
-    options.signal.throwIfAborted();
-    if (row) yield row;
+    const row = await window.shift()!;
+    signal.throwIfAborted();
+    if (row === null) continue;
+    options.onRow();
+    yield row;
   }
   for (const pending of window) {
     const row = await pending;
-    options.signal.throwIfAborted();
-    if (row) yield row;
-  }
-}
-
-async function countTasks(options: TaskRowsOptions): Promise<number[]> {
-  const { source, environments, split, maxTasks = Infinity, signal } = options;
-  const counts: number[] = [];
-  for (const environment of environments) {
-    try {
-      counts.push(Math.min(await source.numTasks(environment, split, signal), maxTasks));
-    } catch (error) {
-      signal.throwIfAborted();
-      options.onFailure({ environment, task_index: null, reason: reasonOf(error) });
-      counts.push(0);
-    }
-  }
-  options.onTotal?.(counts.reduce((sum, count) => sum + count, 0));
-  return counts;
-}
-
-function* taskList({ environments }: TaskRowsOptions, counts: number[]): Generator<{ environment: string; index: number }> {
-  for (const [position, environment] of environments.entries()) {
-    for (let index = 0; index < counts[position]!; index += 1) yield { environment, index };
+    signal.throwIfAborted();
+    if (row === null) continue;
+    options.onRow();
+    yield row;
   }
 }
 
 /** Never rejects, because a rejection that is not awaited yet would end the process. */
-async function readRow({ source, split, signal, onFailure }: TaskRowsOptions, environment: string, index: number): Promise<TaskRow | null> {
+async function readRow(options: TaskFileOptions, { environment, difficulty }: SelectedTasks, index: number): Promise<JsonObject | null> {
+  const { source, split, format, file, signal, onFailure } = options;
   if (signal.aborted) return null;
   try {
-    const { prompt, tools } = await source.readTask(environment, split, index, signal);
-    return { messages: taskMessages(prompt, tools), env_name: environment, split, task_index: index };
+    const parts = await source.readTask(environment, split, index, readsOf(format), signal);
+    const row = rowOf({ ...parts, environment, split, index, difficulty: difficulty?.get(index) ?? null }, format);
+    const problem = file === 'parquet' ? parquetProblem(row) : null;
+    if (problem !== null) throw new Error(problem);
+    return row;
   } catch (error) {
     if (!signal.aborted) onFailure({ environment, task_index: index, reason: reasonOf(error) });
     return null;

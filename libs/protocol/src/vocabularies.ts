@@ -182,6 +182,27 @@ export type ImportFormat = (typeof IMPORT_FORMATS)[number];
 export const TASK_FILE_FORMATS = ['jsonl', 'parquet'] as const;
 export type TaskFileFormat = (typeof TASK_FILE_FORMATS)[number];
 
+/** Rows of task files, by the trainer whose loader reads them (docs/exports.md#tasks). */
+export const TASK_ROW_FORMATS = [
+  'skyrl',
+  'trl',
+  'verl',
+  'slime',
+  'miles',
+  'tinker',
+  'openrlhf',
+  'areal',
+  'nemo-gym',
+  'rllm',
+  'inspect',
+  'messages',
+] as const;
+export type TaskRowFormat = (typeof TASK_ROW_FORMATS)[number];
+/** Keys of tasks to leave out, in one request. Larger evaluation sets are named by their split. */
+export const MAX_EXCLUDED_KEYS = 10_000;
+/** Those whose loaders read JSON lines only. */
+export const JSON_LINES_ROW_FORMATS: readonly TaskRowFormat[] = ['nemo-gym', 'inspect'];
+
 /** Events of `/v1/stream`. */
 export const STREAM_EVENTS = ['run', 'counters', 'dirty', 'reset', 'advisory', 'rollout'] as const;
 export type StreamEvent = (typeof STREAM_EVENTS)[number];

@@ -8,7 +8,7 @@ export { errorLine, normaliseError, READ_PART } from './failure/error-text.ts';
 export { type ErrorMessage, type FailureCause, failureCause, failurePoint, reportedText, textOfError } from './failure/failure-cause.ts';
 export { groupKeyOf, taskOfVariant } from './fill-rules/group-key.ts';
 export { taskKeyOf } from './fill-rules/task-key.ts';
-export { canonicalArgsHash } from './json/canonical-json.ts';
+export { canonicalArgsHash, canonicalHash } from './json/canonical-json.ts';
 export { cutText, parseTolerant, type TolerantJson } from './json/tolerant-json.ts';
 export { isInterruptedScore } from './ledger/interrupted-score.ts';
 export type { LedgerCall, LedgerDifference, UploadedCall } from './ledger/ledger-alignment.ts';

@@ -63,6 +63,91 @@ describe('POST /v1/exports/tasks', () => {
   });
 });
 
+describe('rows, filters and order of an export of tasks', () => {
+  const math = { environments: ['palestra/math'], format: 'jsonl' as const };
+  async function rowsOf(body: TaskExportBody): Promise<Record<string, any>[]> {
+    const view = await finished((await client.exports.create(body)).id);
+    expect(view).toMatchObject({ state: 'complete', failed: 0 });
+    const pieces: Uint8Array[] = [];
+    for await (const piece of await client.exports.download(view.id)) pieces.push(piece);
+    const rows = Buffer.concat(pieces).toString().split('\n').filter(Boolean);
+    expect([view.total, view.written]).toEqual([rows.length, rows.length]);
+    return rows.map((line) => JSON.parse(line) as Record<string, any>);
+  }
+  const indicesOf = async (body: TaskExportBody) => (await rowsOf(body)).map((row) => row['task_index'] as number);
+
+  test.each([
+    [{ row_format: 'nemo-gym', format: 'parquet' }, 'JSON lines only'],
+    [{ min_reward: 2, max_reward: 1 }, 'min_reward <= max_reward'],
+    [{ row_format: 'other' }, 'row_format'],
+    [{ exclude: [{ environment: 'math', split: 'test' }] }, 'must be owner/name'],
+    [{ exclude_keys: ['abc'] }, 'SHA-256'],
+    [{ shuffle_seed: -1 }, 'shuffle_seed'],
+    [{ min_rollouts: 0 }, 'min_rollouts'],
+  ])('refuses %o', async (body, problem) => {
+    const refused = await server.request('POST', '/v1/exports/tasks', { body: { ...request, ...body } });
+    expect(refused.status).toBe(422);
+    expect(JSON.stringify(refused.body)).toContain(problem);
+  });
+
+  test('an unknown environment to exclude is refused, an unknown split to exclude fails the export', async () => {
+    const exclude = (environment: string) => ({ ...request, exclude: [{ environment, split: 'nope' }] });
+    await expect(client.exports.create(exclude('no/such'))).rejects.toMatchObject({ code: 'deployment_not_found' });
+    expect(await finished((await client.exports.create(exclude('palestra/echo'))).id)).toMatchObject({
+      state: 'failed',
+      error: 'Invalid split',
+    });
+  });
+
+  test('the facts of a task', async () => {
+    const [row] = await rowsOf({ ...math, row_format: 'messages', max_tasks: 1 });
+    expect(row!['messages']).toMatchObject([{ role: 'user' }]);
+    expect(row!['metadata']).toMatchObject({ env_name: 'palestra/math', env_version: 1, split: 'train', task_index: 0 });
+    expect(row!['metadata']['task_key']).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  test('a seed shuffles; excluded contents are left out before the maximum applies', async () => {
+    const shuffled = await indicesOf({ ...math, row_format: 'trl', max_tasks: 5, shuffle_seed: 3 });
+    expect(shuffled).toEqual(await indicesOf({ ...math, row_format: 'trl', max_tasks: 5, shuffle_seed: 3 }));
+    expect(Math.max(...shuffled)).toBeGreaterThan(4);
+    const first = await rowsOf({ ...math, row_format: 'trl', max_tasks: 2 });
+    const exclude_keys = first.map((row) => row['task_key'] as string);
+    expect(await indicesOf({ ...math, row_format: 'trl', max_tasks: 2, exclude_keys })).toEqual([2, 3]);
+    expect(await indicesOf({ ...math, row_format: 'trl', exclude: [{ environment: 'palestra/math', split: 'train' }] })).toEqual([]);
+  });
+
+  test('filters by the mean reward of known rollouts, for keys that may read rollouts', async () => {
+    const played = [
+      [1, [0, 0]],
+      [2, [0, 1]],
+      [4, [1]],
+      [6, [1, 1]],
+    ] as const;
+    for (const [index, rewards] of played) {
+      for (const [sample, reward] of rewards.entries()) {
+        const rollout = await client.rollouts.start({
+          runName: 'difficulty-of-tasks',
+          rolloutName: `${index}-${sample}`,
+          environment: 'palestra/math',
+          split: 'train',
+          rolloutInfo: { task_index: index },
+        });
+        await rollout.log({ type: 'assistant_message', content: 'hm', reward, isFinished: true });
+      }
+    }
+    await client.rollouts.flush();
+    const filtered = (filter: Partial<TaskExportBody>) => rowsOf({ ...math, row_format: 'trl', ...filter });
+    await expect.poll(async () => (await filtered({ min_rollouts: 1 })).length, { timeout: 20_000 }).toBe(4);
+    expect(await filtered({ min_reward: 0.1, max_reward: 0.9 })).toMatchObject([{ task_index: 2, avg_reward: 0.5, num_rollouts: 2 }]);
+    expect(await indicesOf({ ...math, row_format: 'trl', min_reward: 0.5, min_rollouts: 2 })).toEqual([2, 6]);
+    expect(await filtered({ max_reward: 0 })).toMatchObject([{ task_index: 1 }]);
+    const limited = await client.keys.create('sessions only', ['sessions']);
+    const other = new PalestraClient({ url: server.url, apiKey: limited.key });
+    await expect(other.exports.create({ ...math, min_reward: 0.5 })).rejects.toMatchObject({ status: 403, code: 'scope_missing' });
+    await other.close();
+  });
+});
+
 describe('the client', () => {
   test('an unknown deployment is an API error with its code', async () => {
     const opened = client.session({ environment: 'no/such', split: 'train', index: 0 });

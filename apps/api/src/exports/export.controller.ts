@@ -24,7 +24,7 @@ export class ExportController {
     summary: 'Write tasks of environments to a Parquet or JSON lines file, in the background',
     body: createTaskExportSchema,
     response: taskExportSchema,
-    errors: ['deployment_not_found', 'capacity_exhausted'],
+    errors: ['deployment_not_found', 'scope_missing', 'capacity_exhausted'],
   })
   create(@CurrentCaller() caller: Caller, @Body({ schema: createTaskExportSchema }) body: CreateTaskExport) {
     return this.exports.create(caller, body);

@@ -1,6 +1,6 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { BlobError, type BlobStore } from '@palestra/blobs';
-import { type PromptFormat, taskFile, type TaskFailure, taskRows, type TaskRow } from '@palestra/exports';
+import { filtersByDifficulty, rowFormatOf, taskFile, type TaskFailure, type TaskFilter } from '@palestra/exports';
 import { isUuid, newUuid } from '@palestra/kit';
 import { type CreateTaskExport, PalestraError, type TaskExportView, type TaskFileFormat } from '@palestra/protocol';
 import type { Caller, EnvironmentDirectory } from '@palestra/session';
@@ -53,7 +53,11 @@ export class ExportService implements OnApplicationShutdown {
 
   async create(caller: Caller, request: CreateTaskExport): Promise<TaskExportView> {
     // Checks access now, so that the request fails instead of the background work.
-    for (const environment of request.environments) await this.directory.resolve(environment, caller);
+    const named = [...request.environments, ...request.exclude.map(({ environment }) => environment)];
+    for (const environment of named) await this.directory.resolve(environment, caller);
+    if (filtersByDifficulty(filterOf(request)) && !caller.scopes.includes('rollouts')) {
+      throw new PalestraError('scope_missing', { detail: 'A filter by rewards needs an API key with the scope "rollouts".' });
+    }
     const release = this.#limits.acquire(caller.orgId);
     try {
       const { environments, split, format, prompt_format: promptFormat } = request;
@@ -129,7 +133,22 @@ export class ExportService implements OnApplicationShutdown {
     const saver = setInterval(() => void saveProgress(), SAVE_EVERY_MS);
     const key = `${prefixOf(caller, id)}${newUuid()}.${request.format}`;
     try {
-      const file = taskFile(this.#rows(caller, request, progress, signal), request.format, request.prompt_format as PromptFormat);
+      const file = taskFile({
+        source: backendTaskSource(this.directory, this.database.pool, caller),
+        environments: request.environments,
+        split: request.split,
+        format: rowFormatOf(request.row_format, request.prompt_format),
+        file: request.format,
+        filter: filterOf(request),
+        concurrency: CONCURRENCY,
+        signal,
+        onTotal: (total) => (progress.total = total),
+        onRow: () => (progress.written += 1),
+        onFailure: (failure) => {
+          progress.failed += 1;
+          if (progress.failures.length < MAX_KEPT_FAILURES) progress.failures.push(failure);
+        },
+      });
       const { size } = await this.blobs.put(key, file, { contentType: CONTENT_TYPES[request.format] }, signal);
       const done = { ...counts(progress), state: 'complete', blobKey: key, size: BigInt(size), finishedAt: new Date() };
       // Another process cancelled the export, so no row points to the file.
@@ -144,26 +163,6 @@ export class ExportService implements OnApplicationShutdown {
     }
   }
 
-  async *#rows(caller: Caller, request: CreateTaskExport, progress: Progress, signal: AbortSignal): AsyncGenerator<TaskRow> {
-    const rows = taskRows({
-      source: backendTaskSource(this.directory, caller),
-      environments: request.environments,
-      split: request.split,
-      maxTasks: request.max_tasks,
-      concurrency: CONCURRENCY,
-      signal,
-      onTotal: (total) => (progress.total = total),
-      onFailure: (failure) => {
-        progress.failed += 1;
-        if (progress.failures.length < MAX_KEPT_FAILURES) progress.failures.push(failure);
-      },
-    });
-    for await (const row of rows) {
-      progress.written += 1;
-      yield row;
-    }
-  }
-
   /** False when the export was cancelled. */
   async #save(id: string, data: Parameters<Database['prisma']['taskExport']['updateMany']>[0]['data']): Promise<boolean> {
     const { count } = await this.database.prisma.taskExport.updateMany({ where: { id, state: 'running' }, data });
@@ -172,6 +171,16 @@ export class ExportService implements OnApplicationShutdown {
 }
 
 const prefixOf = (caller: Caller, id: string): string => `exports/${caller.orgId}/${id}-`;
+
+const filterOf = (request: CreateTaskExport): TaskFilter => ({
+  minReward: request.min_reward,
+  maxReward: request.max_reward,
+  minRollouts: request.min_rollouts,
+  exclude: request.exclude,
+  excludeKeys: request.exclude_keys,
+  shuffleSeed: request.shuffle_seed,
+  maxTasks: request.max_tasks,
+});
 
 function counts({ total, written, failed, failures }: Progress) {
   return { total, written, failed, failures: failures.map((failure) => ({ ...failure })) };

@@ -55,6 +55,28 @@ SELECT task_index, avg(reward) AS avg_reward, min(reward) AS min_reward, max(rew
   percentile_cont(ARRAY[0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99]) WITHIN GROUP (ORDER BY chars) AS percentiles
 FROM scored GROUP BY split, variant, task_index ORDER BY split NULLS FIRST, variant NULLS FIRST, task_index`;
 
+/** The same means and counts without the rest, for as many tasks as a split has. */
+const MEANS = `
+SELECT r.task_index AS index, avg(r.reward)::float8 AS avg_reward, count(*)::int AS num_rollouts
+FROM rollout_environments e JOIN rollouts r ON r.env_id = e.id JOIN runs u ON u.seq = r.run_seq
+WHERE e.org_id = $1 AND u.deleted_at IS NULL AND (e.environment_id = $2 OR (e.environment_id IS NULL AND e.environment = $3))
+  AND r.split = $4 AND r.reward IS NOT NULL AND r.task_index IS NOT NULL
+GROUP BY r.task_index`;
+
+interface TaskMean {
+  index: number;
+  avg_reward: number;
+  num_rollouts: number;
+}
+
+/** Mean rewards of the tasks of a split over the scored rollouts of all variants. */
+export async function selectTaskMeans(
+  pool: pg.Pool,
+  of: Pick<DifficultyFilter, 'orgId' | 'environmentId' | 'environment'> & { split: string },
+): Promise<TaskMean[]> {
+  return (await pool.query<TaskMean>(MEANS, [of.orgId, of.environmentId, of.environment, of.split])).rows;
+}
+
 export async function selectTaskDifficulty(pool: pg.Pool, filter: DifficultyFilter): Promise<DifficultyRow[]> {
   const { rows } = await pool.query<Omit<DifficultyRow, 'response_chars'> & { mean: number; percentiles: number[] }>(DIFFICULTY, [
     filter.orgId,

@@ -1,11 +1,19 @@
 import type { PalestraClient } from '@palestra/client';
-import { type PromptFormat, taskFile, type TaskFailure, taskRows } from '@palestra/exports';
-import type { TaskExportView, TaskFileFormat } from '@palestra/protocol';
+import { isParquetFormat, type PromptFormat, rowFormatOf, taskFile, type TaskFailure, type TaskFilter } from '@palestra/exports';
+import {
+  JSON_LINES_ROW_FORMATS,
+  MAX_EXCLUDED_KEYS,
+  type TaskExportView,
+  type TaskFileFormat,
+  type TaskRowFormat,
+} from '@palestra/protocol';
+import { readExcluded } from '../excluded-tasks.ts';
 import { type OutputFormat, isOutputFormat } from '../output-format.ts';
 import { printable, printOne } from '../output.ts';
 import { type Progress, startProgress } from '../progress.ts';
 import { exportOnServer } from '../server-export.ts';
 import { sessionTaskSource } from '../session-task-source.ts';
+import { UsageError } from '../server-settings.ts';
 import { withClient } from '../settings.ts';
 import { writeFileAtomically } from '../atomic-write.ts';
 
@@ -16,15 +24,19 @@ interface Options {
   out?: string;
   /** The output format, or the file: `--output FILE` is the older spelling of `--out FILE`. */
   output: string;
+  format: TaskRowFormat;
+  minReward?: number;
+  maxReward?: number;
+  minRollouts?: number;
+  exclude?: string[];
+  shuffleSeed?: number;
   maxTasks?: number;
   /** If set, this command reads the tasks with this many sessions, even if the server could write the file. */
   concurrency?: number;
   promptFormat: PromptFormat;
 }
 
-type PrepareOptions = Omit<Options, 'out' | 'output'> & { out: string };
-
-const DEFAULT_FILE = 'tasks.parquet';
+type PrepareOptions = Omit<Options, 'out' | 'output' | 'exclude'> & { out: string; filter: TaskFilter };
 
 /** At most this many failed tasks are printed; all are counted. */
 const MAX_PRINTED = 20;
@@ -39,9 +51,14 @@ interface Outcome {
  * Writes the tasks of an environment to a file. Exit status 1 if a task fails. A Palestra server reads the tasks and sends the file; from
  * any other ORS server this command reads them with sessions. The rows are the same.
  */
-export async function prepareTasks({ out, output, ...rest }: Options): Promise<void> {
+export async function prepareTasks({ out: file, output, exclude = [], ...rest }: Options): Promise<void> {
   const format: OutputFormat = isOutputFormat(output) ? output : 'table';
-  const options: PrepareOptions = { ...rest, out: out ?? (isOutputFormat(output) ? DEFAULT_FILE : output) };
+  const out = file ?? (isOutputFormat(output) ? `tasks.${JSON_LINES_ROW_FORMATS.includes(rest.format) ? 'jsonl' : 'parquet'}` : output);
+  if (formatOf(out) === 'parquet' && !isParquetFormat(rest.format))
+    throw new UsageError(`${rest.format} reads JSON lines only. Use a file that ends in .jsonl.`);
+  const { minReward, maxReward, minRollouts, shuffleSeed, maxTasks } = rest;
+  const filter = { minReward, maxReward, minRollouts, shuffleSeed, maxTasks, ...(await readExcluded(exclude)) };
+  const options: PrepareOptions = { ...rest, out, filter };
   const progress = startProgress('tasks');
   let outcome: Outcome;
   try {
@@ -74,8 +91,22 @@ async function exportFromServer(
     progress.total(total);
     for (; counted < Math.min(total, written + failed); counted += 1) progress.step();
   };
-  const { env, split, maxTasks, out, promptFormat } = options;
-  const request = { environments: env, split, max_tasks: maxTasks, format: formatOf(out), prompt_format: promptFormat };
+  const { env, split, out, promptFormat, filter } = options;
+  if (filter.excludeKeys.length > MAX_EXCLUDED_KEYS) return null;
+  const request = {
+    environments: env,
+    split,
+    format: formatOf(out),
+    row_format: options.format,
+    prompt_format: promptFormat,
+    min_reward: filter.minReward,
+    max_reward: filter.maxReward,
+    min_rollouts: filter.minRollouts,
+    exclude: filter.exclude,
+    exclude_keys: filter.excludeKeys,
+    shuffle_seed: filter.shuffleSeed,
+    max_tasks: filter.maxTasks,
+  };
   const view = await exportOnServer(client, request, signal, onProgress);
   if (view === null) return null;
   view.failures.forEach((failure, index) => printFailure(progress, failure, index + 1));
@@ -85,36 +116,31 @@ async function exportFromServer(
 
 async function readBySessions(options: PrepareOptions, client: PalestraClient, signal: AbortSignal, progress: Progress): Promise<Outcome> {
   const outcome: Outcome = { written: 0, failed: 0 };
-  const rows = taskRows({
+  const file = taskFile({
     source: sessionTaskSource(client),
     environments: options.env,
     split: options.split,
-    maxTasks: options.maxTasks,
+    format: rowFormatOf(options.format, options.promptFormat),
+    file: formatOf(options.out),
+    filter: options.filter,
     concurrency: options.concurrency ?? DEFAULT_CONCURRENCY,
     signal,
     onTotal: (total) => progress.total(total),
+    onRow: () => {
+      outcome.written += 1;
+      progress.step();
+    },
     onFailure: (failure) => {
       outcome.failed += 1;
       if (failure.task_index !== null) progress.step();
       printFailure(progress, failure, outcome.failed);
     },
   });
-  const counted = each(rows, () => {
-    outcome.written += 1;
-    progress.step();
-  });
-  await writeFileAtomically(options.out, taskFile(counted, formatOf(options.out), options.promptFormat), signal);
+  await writeFileAtomically(options.out, file, signal);
   return outcome;
 }
 
 const formatOf = (file: string): TaskFileFormat => (file.endsWith('.parquet') ? 'parquet' : 'jsonl');
-
-async function* each<T>(items: AsyncIterable<T>, onItem: () => void): AsyncGenerator<T> {
-  for await (const item of items) {
-    onItem();
-    yield item;
-  }
-}
 
 function printFailure(progress: Progress, { environment, task_index, reason }: TaskFailure, count: number): void {
   const task = task_index === null ? environment : `${environment} task ${task_index}`;

@@ -41,6 +41,23 @@ export function positive(text: string): number {
   return value;
 }
 
+/** Parses a finite number. Throws `UsageError`. */
+export function decimal(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isFinite(value)) throw new UsageError(`Invalid number "${text}".`);
+  return value;
+}
+
+/** Parses the seed of a shuffle. Throws `UsageError`. */
+export function seed(text: string): number {
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || value > MAX_SEED)
+    throw new UsageError(`Invalid seed "${text}". Expected a whole number from 0 to ${MAX_SEED}.`);
+  return value;
+}
+
+const MAX_SEED = 0xffff_ffff;
+
 export const ENVIRONMENT_ARGUMENT = 'environment, or its name in your namespace';
 
 /** The commands below `command` that users see, without itself, depth first. */

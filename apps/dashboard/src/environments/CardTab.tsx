@@ -1,7 +1,14 @@
 import { Link } from '@tanstack/react-router';
 import { useQuery } from '@tanstack/react-query';
-import type { EnvironmentDetails, EnvironmentDiscoveryView, EnvironmentView } from '@palestra/protocol';
-import type { ReactNode } from 'react';
+import {
+  type EnvironmentDetails,
+  type EnvironmentDiscoveryView,
+  type EnvironmentView,
+  JSON_LINES_ROW_FORMATS,
+  TASK_ROW_FORMATS,
+  type TaskRowFormat,
+} from '@palestra/protocol';
+import { type ReactNode, useState } from 'react';
 import { environmentRunsQuery } from '../data/environments.ts';
 import { slotsQuery } from '../data/sessions.ts';
 import { formatCount, formatReward, formatShare, plural } from '../format/number.ts';
@@ -207,21 +214,40 @@ function UsedBy({ owner, name }: { owner: string; name: string }) {
 }
 
 function Snippets({ environment }: { environment: EnvironmentView }) {
+  const [format, setFormat] = useState<TaskRowFormat>('skyrl');
   const slug = `${environment.owner}/${environment.name}`;
   const snippet = `environment = client.environments.get(name="${slug}")\ntasks = environment.list_tasks(split="${environment.split_types[0] ?? 'train'}")`;
-  const prepare = `palestra prepare-tasks --env ${slug} --out tasks.parquet`;
+  const prepare = `palestra prepare-tasks --env ${slug}${format === 'skyrl' ? '' : ` --format ${format}`} --out tasks.${JSON_LINES_ROW_FORMATS.includes(format) ? 'jsonl' : 'parquet'}`;
   return (
     <>
-      {(
-        [
-          ['Use it', snippet],
-          ['Export its tasks', prepare],
-        ] as const
-      ).map(([title, text]) => (
-        <Section key={title} title={title} action={<CopyButton text={text} />}>
-          <pre className="code-block mt-2 whitespace-pre-wrap [overflow-wrap:anywhere]">{text}</pre>
-        </Section>
-      ))}
+      <Snippet title="Use it" text={snippet} />
+      <Snippet title="Export its tasks" text={prepare}>
+        <select
+          className="input h-[26px] py-0 text-[12px]"
+          aria-label="Trainer"
+          value={format}
+          onChange={(event) => setFormat(event.target.value as TaskRowFormat)}
+        >
+          {TASK_ROW_FORMATS.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </Snippet>
     </>
   );
 }
+
+/** `children`: controls beside the button that copies the text. */
+const Snippet = ({ title, text, children }: { title: string; text: string; children?: ReactNode }) => (
+  <Section
+    title={title}
+    action={
+      <span className="flex items-center gap-2">
+        {children}
+        <CopyButton text={text} />
+      </span>
+    }
+  >
+    <pre className="code-block mt-2 whitespace-pre-wrap [overflow-wrap:anywhere]">{text}</pre>
+  </Section>
+);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import itertools
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,6 +44,28 @@ class TaskContent:
     @property
     def openai_tools(self) -> list[dict[str, Any]]:
         return [tool.to_openai() for tool in self.tools]
+
+
+def content_of(
+    ref: TaskRef,
+    prompt: Sequence[Mapping[str, Any]],
+    conversation: Sequence[Mapping[str, Any]],
+    tools: Sequence[ToolSpec],
+    difficulty: Mapping[str, Any] | None = None,
+) -> TaskContent:
+    """From what a session answers. `difficulty`: further facts."""
+    schema = [{"name": tool.name, "description": tool.description, "input_schema": tool.input_schema} for tool in tools]
+    facts = {
+        "env_name": ref.environment,
+        "env_version": ref.version,
+        "split": ref.split,
+        "task_index": ref.index,
+        "task_key": ref.key,
+        "tool_schema_hash": sha256_of(schema),
+        **({"variant": ref.variant} if ref.variant else {}),
+        **(difficulty or {}),
+    }
+    return TaskContent(ref, openai_messages(conversation), list(tools), text_of(prompt), facts)
 
 
 def _skyrl_script(task: TaskContent) -> Row:
@@ -235,20 +258,8 @@ class _Reader:
             raise
         except Exception as error:
             raise failure_of(error) from error
-        return TaskContent(ref, openai_messages(conversation), tools, text_of(blocks), await self._facts(ref, tools))
-
-    async def _facts(self, ref: TaskRef, tools: Sequence[ToolSpec]) -> dict[str, Any]:
-        schema = [{"name": tool.name, "description": tool.description, "input_schema": tool.input_schema} for tool in tools]
-        return {
-            "env_name": ref.environment,
-            "env_version": ref.version,
-            "split": ref.split,
-            "task_index": ref.index,
-            "task_key": ref.key,
-            "tool_schema_hash": sha256_of(schema),
-            **({"variant": ref.variant} if ref.variant else {}),
-            **(await self._difficulty_of(ref) if self._wants_difficulty else {}),
-        }
+        difficulty = await self._difficulty_of(ref) if self._wants_difficulty else {}
+        return content_of(ref, blocks, conversation, tools, difficulty)
 
     async def _difficulty_of(self, ref: TaskRef) -> dict[str, Any]:
         key = (ref.environment, ref.split, ref.variant)
@@ -263,7 +274,7 @@ class _Reader:
 def write_rows(path: str | Path, rows: Iterable[Row]) -> int:
     """Writes rows to a `.jsonl` file, or with `pip install palestra[parquet]` to a `.parquet` file, and returns their number.
 
-    JSON lines are written one by one. Raises ValueError for another ending.
+    In constant memory. Raises ValueError for another ending, and in Parquet for a prompt with more than text.
     """
     file = Path(path)
     if file.suffix == ".jsonl":
@@ -278,15 +289,62 @@ def write_rows(path: str | Path, rows: Iterable[Row]) -> int:
     return _write_parquet(file, rows)
 
 
+GROUP_ROWS = 1_000
+"""Rows of a group in a Parquet file: what is in memory at a time."""
+
+
 def _write_parquet(file: Path, rows: Iterable[Row]) -> int:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise ImportError("Parquet needs pyarrow: pip install 'palestra[parquet]'") from error
-    # One table: the types of nested columns follow from all rows together.
-    listed = list(rows)
-    if listed and "responses_create_params" in listed[0]:
+    remaining = iter(rows)
+    group = list(itertools.islice(remaining, GROUP_ROWS))
+    if group and "responses_create_params" in group[0]:
         raise ValueError("NeMo Gym reads JSON lines only: use a file that ends in .jsonl.")
-    pq.write_table(pa.Table.from_pylist(listed), file, compression="zstd")
-    return len(listed)
+    # The types are known before the second group, because a file cannot change them later.
+    schema = pa.schema([(name, _type_of(name, [row.get(name) for row in group])) for name in (group[0] if group else {})])
+    count = 0
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        while group:
+            if problem := next((problem for row in group if (problem := _parquet_problem(row))), None):
+                raise ValueError(problem)
+            writer.write_table(pa.Table.from_pylist(group, schema))
+            count += len(group)
+            group = list(itertools.islice(remaining, GROUP_ROWS))
+    return count
+
+
+_INTEGERS = {"env_version", "task_index", "num_rollouts", "index"}
+_NUMBERS = {"avg_reward"}
+_TEXTS = {"task_key", "variant"}
+
+
+def _type_of(name: str, values: list[Any]) -> Any:
+    """The type of a column: by its name where a value may be missing, else that of the values."""
+    import pyarrow as pa
+
+    known = [value for value in values if value is not None]
+    if name in _INTEGERS:
+        return pa.int64()
+    if name in _NUMBERS:
+        return pa.float64()
+    if name in _TEXTS:
+        return pa.string()
+    if known and isinstance(known[0], dict):
+        return pa.struct([(field, _type_of(field, [value.get(field) for value in known])) for field in known[0]])
+    if known and _is_messages(known[0]):
+        return pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
+    return pa.array(values).type
+
+
+def _is_messages(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and "role" in value[0]
+
+
+def _parquet_problem(row: Row) -> str | None:
+    messages = [message for value in row.values() if _is_messages(value) for message in value]
+    if all(set(message) == {"role", "content"} and isinstance(message["content"], str) for message in messages):
+        return None
+    return "A prompt has more than text: calls, results or images. Use a file that ends in .jsonl."

@@ -1,7 +1,8 @@
 import { loadZstd } from '@palestra/kit/zstd';
 import { type ColumnData, type ParquetSchema, parquetStream, textElement } from '../parquet-stream.ts';
 import { pythonJson } from '../python-json.ts';
-import { ENV_CLASS, taskElements } from '../task-file.ts';
+import { ENV_CLASS } from '../row-formats.ts';
+import { taskElements } from '../task-file.ts';
 import type { ChatTurn } from './chat-messages.ts';
 
 /** A task that some rollouts solve and some do not, so that it is worth training on. */

@@ -26,6 +26,9 @@ export function canonicalJson(value: unknown): string {
   }
 }
 
+/** SHA-256 (hex) of the canonical JSON. `integrations/python/src/palestra/canonical.py` has the same hashes. */
+export const canonicalHash = (value: unknown): string => sha256Hex(canonicalJson(value));
+
 /**
  * SHA-256 (hex) of the arguments of a tool call, to find an uploaded call in the session ledger: of the canonical JSON of the text. No
  * text, blank text and `null` count as the empty object, because clients differ for tools without arguments. Text that is not JSON is
