@@ -26,7 +26,6 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import transfer_queue as tq  # noqa: E402
 from hydra import compose, initialize_config_module  # noqa: E402
-from omegaconf import OmegaConf  # noqa: E402
 from tensordict import TensorDict  # noqa: E402
 from verl.protocol import DataProto  # noqa: E402
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ  # noqa: E402
@@ -97,6 +96,7 @@ def configured(folder: str) -> Any:
     overrides = [found for found in re.findall(r"^  ([\w.]+=\S+?)(?: \\)?$", command, re.MULTILINE) if "$" not in found]
     tiny = [
         f"actor_rollout_ref.model.path={folder}",
+        f"+data.cache_dir={folder}/cache",
         "+actor_rollout_ref.model.override_config.attn_implementation=eager",
         f"actor_rollout_ref.rollout.agent.agent_loop_config_path={EXAMPLE / 'agent_loop.yaml'}",
         "actor_rollout_ref.rollout.n=2",
@@ -112,7 +112,7 @@ def batch_of(environment: str, indices: list[int], config: Any, tokenizer: Any, 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "tasks.jsonl")
         palestra.write_rows(file, [rows[index] for index in indices])
-        data = RLHFDataset(str(file), tokenizer, OmegaConf.merge(config.data, {"cache_dir": folder}))
+        data = RLHFDataset(str(file), tokenizer, config.data)
         columns = collate_fn([data[number] for number in range(len(indices))])
     columns["uid"] = np.array([f"{'val' if validate else 'uid'}{index}" for index in indices], dtype=object)
     batch = tu.get_tensordict(columns)
