@@ -102,6 +102,7 @@ install_python_packages() {
     && venv stats scipy==1.17.1 statsmodels==0.15.0 \
     && venv_of 3.12 agentlightning agentlightning==1.0.2 numpy==2.3.5 \
     && venv_of 3.12 art openpipe-art==0.5.23 \
+    && venv_of 3.11 inspect inspect-ai==0.3.285 openai==3.57.0 \
     && venv types mypy==2.4.1 httpx==0.28.1
 }
 

@@ -100,7 +100,8 @@ async function seedSession({ request, reply, caller, address, body }: Incoming, 
     if (!(await routing.elsewhere(request, reply, caller, sid))) throw error;
     return undefined;
   }
-  void reply.header('set-cookie', `${COOKIE}=${sid}; Path=/nemo-gym; HttpOnly; SameSite=Lax`);
+  // For every path: an agent passes the cookie through its own routes.
+  void reply.header('set-cookie', `${COOKIE}=${sid}; Path=/; HttpOnly; SameSite=Lax`);
   return seed.sessionId === null ? {} : { resources_session_id: seed.sessionId };
 }
 

@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
+import { assertNoSession, assertRun, drive, failureOf, hostFragile, rolloutsOf, start } from './contract.ts';
+
+/** `palestra.inspect`, evaluated by the real Inspect. */
+describe('a task of Inspect', () => {
+  interface Evaluated {
+    status: string;
+    samples: { id: string; epoch: number; score: number | null; error: string | null; roles: string[] }[];
+    metrics: Record<string, number>;
+  }
+  const program = { python: 'inspect', program: 'inspect_task.py' };
+  let palestra: SharedPalestra;
+  let fragile: Awaited<ReturnType<typeof hostFragile>>;
+  beforeAll(async () => {
+    palestra = await sharedPalestra();
+    fragile = await hostFragile(palestra);
+  });
+  afterAll(() => fragile?.close());
+
+  test('plays every sample in every epoch, and its rollouts are those that it scored', async () => {
+    const run = 'inspect-eval';
+    const { status, samples, metrics } = await drive<Evaluated>(palestra, { ...program, args: ['palestra/whodunit', 'train', '2'], run });
+    expect(status).toBe('success');
+    expect(samples.map(({ error, roles }) => [error, roles.slice(-4)])).toEqual(
+      Array(4).fill([null, ['assistant', 'tool', 'assistant', 'tool']]),
+    );
+    const scores = samples.map(({ score }) => score!);
+    expect(metrics['mean']).toBeCloseTo(scores.reduce((sum, score) => sum + score, 0) / scores.length, 5);
+    const rows = await assertRun(palestra, run, { rewards: scores, samples: [0, 1, 0, 1], groups: 2, turns: 2 });
+    expect(rows.map(({ phase, stop }) => [phase, stop])).toEqual(Array(4).fill(['eval', 'finished']));
+  });
+
+  test('a server that disappears is an error of the sample, not a score', async () => {
+    const run = 'inspect-fragile';
+    const { samples } = await drive<Evaluated>(palestra, { ...program, args: [fragile.environment, 'train', '1'], run });
+    expect(samples.map(({ score }) => score)).toEqual([1.25, null]);
+    expect(samples.map(({ error }) => error)).toEqual([null, expect.stringMatching(/session_lost|unreachable/)]);
+    await assertRun(palestra, run, { rewards: [1.25, null], failures: [null, 'infrastructure'], turns: 2 });
+  });
+
+  test('a model that cannot be reached leaves no session and no score', async () => {
+    const run = 'inspect-no-model';
+    const { samples } = await drive<Evaluated>(palestra, {
+      ...program,
+      args: ['palestra/whodunit', 'train', '1', 'http://127.0.0.1:9/v1'],
+      run,
+    });
+    expect(samples.map(({ score, error }) => [score, error])).toEqual(Array(2).fill([null, expect.stringContaining('chat_failed')]));
+    const rows = await rolloutsOf(palestra, run, 2);
+    expect(rows.map((row) => [row.reward, failureOf(row)])).toEqual(Array(2).fill([null, 'infrastructure']));
+    await assertNoSession(palestra);
+  });
+
+  test('an unsupported version is named', async () => {
+    const { output } = await start(palestra, { python: 'v167', program: 'inspect_task.py', args: ['a/b', 'train', '1'], run: 'none' });
+    expect(output).toContain('needs inspect-ai >=0.3.285,<0.4, which is not installed');
+  });
+});
