@@ -93,12 +93,12 @@ install_python_packages() {
     && venv oe-0.1.1 openenv-core==0.1.1 \
     && venv mcp1 'mcp==1.30.0' \
     && venv mcp2 'mcp==2.3.0' \
-    && venv skyrl skyrl-gym==0.4.0 requests pandas \
     && venv serve reasoning-gym==0.1.25 textarena==0.7.4 skyrl-gym==0.4.0 starlette==1.0.0 uvicorn==0.54.0 httpx \
     && venv serve-gem gem-llm==0.1.0 starlette==1.0.0 uvicorn==0.54.0 httpx \
     && venv serve-verifiers verifiers==0.4.0 starlette uvicorn httpx \
     && venv serve-inspect inspect-ai==0.3.285 starlette uvicorn httpx \
     && venv_without accelerate trl trl==1.16.0 openreward==0.1.167 httpx pillow \
+    && venv skyrl skyrl-gym==0.4.0 requests pandas httpx \
     && venv stats scipy==1.17.1 statsmodels==0.15.0 \
     && venv_of 3.12 agentlightning agentlightning==1.0.2 numpy==2.3.5 \
     && venv_of 3.12 art openpipe-art==0.5.23 \
@@ -118,10 +118,13 @@ oumi_venv() {
 install_torch_packages() {
   local UV_EXCLUDE=$cache/torch-excludes.txt
   export UV_EXCLUDE
-  printf '%s\n' triton cuda-bindings wandb tensorboard tml-renderers >"$UV_EXCLUDE"
+  printf '%s\n' triton cuda-bindings wandb tensorboard tml-renderers flash-attn deepspeed bitsandbytes optimum \
+    transformers-stream-generator >"$UV_EXCLUDE"
   venv_of 3.12 tinker tinker-cookbook==0.6.1 "${torch[@]}" \
     && venv_of 3.12 trl-torch trl==1.16.0 openenv==0.10.0 openreward==0.1.167 aiohttp pillow "${torch[@]}" \
     && venv_of 3.12 verl verl==0.9.1 transferqueue==0.1.11 pillow cachetools fastapi uvicorn "${torch[@]}" \
+    && venv_of 3.12 skyrl-torch skyrl==0.4.0 skyrl-gym==0.4.0 loguru omegaconf orjson pybase64 aiohttp jaxtyping tensordict "${torch[@]}" \
+    && venv_of 3.12 openrlhf openrlhf==0.11.2 "${torch[@]}" \
     && oumi_venv
 }
 

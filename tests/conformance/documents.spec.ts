@@ -43,6 +43,10 @@ const ELSEWHERE: [document: string, what: string, test: string][] = [
   ['docs/lake.md', 'sql', 'tests/conformance/lake.spec.ts'],
   ['docs/mcp.md', 'python', 'tests/conformance/mcp.spec.ts'],
   ['docs/trainers/trl.md', 'python', 'tests/conformance/trainers/trl.torch.spec.ts'],
+  ['docs/trainers/skyrl.md', 'python', 'tests/conformance/trainers/skyrl.torch.spec.ts'],
+  ['docs/trainers/skyrl.md', 'python -m skyrl', 'tests/conformance/trainers/skyrl.torch.spec.ts'],
+  ['docs/trainers/openrlhf.md', 'python', 'tests/conformance/trainers/openrlhf.torch.spec.ts'],
+  ['docs/trainers/openrlhf.md', '--train.agent_func_path', 'tests/conformance/trainers/openrlhf.torch.spec.ts'],
   ['docs/operations.md', 'sql', 'tests/conformance/documents.spec.ts'],
   ['docs/operations.md', 'cat > /tmp/sql.cjs', 'tests/conformance/documents.spec.ts'],
 ];
