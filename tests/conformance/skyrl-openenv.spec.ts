@@ -9,6 +9,7 @@ import { freePort } from '@palestra/hosting';
 import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { shapes } from './skyrl-openenv.world.ts';
 import { run, runScript } from './support/python.ts';
+import { rolloutsOf } from './trainers/contract.ts';
 
 /**
  * The calls of SkyRL's OpenEnv integration to `docker` and the packages `envs.*` (docs/reference/skyrl.md#openenv-integration) against the built
@@ -28,7 +29,7 @@ beforeAll(async () => {
   for (const shape of shapes) {
     const kit = await serve([shape]);
     kits.push(kit);
-    await addRemote(palestra, shape.name, kit.url);
+    await addRemote(palestra, shape.name, kit.url, true);
   }
   Object.assign(environment, {
     PATH: `${path.join(integration, 'bin')}:${process.env['PATH']}`,
@@ -36,12 +37,8 @@ beforeAll(async () => {
     PALESTRA_URL: palestra.url,
     PALESTRA_API_KEY: palestra.apiKey,
     XDG_RUNTIME_DIR: runFolder,
-    PALESTRA_OPENENV_OWNER: palestra.namespace,
-    PALESTRA_DOCKER_IMAGES: JSON.stringify({
-      'finrl-env': 'finrl',
-      'echo-env': 'palestra/echo_env',
-      'coding-env': 'palestra/coding_env',
-    }),
+    // The other images find their environments by name, of this organisation or of the service.
+    PALESTRA_DOCKER_IMAGES: JSON.stringify({ 'finrl-env': `${palestra.namespace}/finrl` }),
   });
 }, PATIENCE_MS);
 afterAll(async () => {
@@ -75,7 +72,7 @@ describe('docker', () => {
     expect(await docker(['run', '-d', '-p', '0:8000', 'nothing-env:latest'])).toMatchObject({
       code: 125,
       stdout: '',
-      output: expect.stringContaining("Unable to find image 'nothing-env:latest'"),
+      output: expect.stringMatching(/Unable to find image 'nothing-env:latest': .+ has no environment nothing-env that this key may see/),
     });
     const wrong = await docker(['run', '-d', '-p', '0:8000', 'echo-env'], { PALESTRA_API_KEY: 'or_wrong' });
     expect(wrong).toMatchObject({ code: 125, output: expect.stringContaining('refused the API key (401)') });
@@ -86,6 +83,21 @@ describe('docker', () => {
     expect(await docker(['stop', 'nobody'])).toMatchObject({ code: 1, output: 'Error response from daemon: No such container: nobody\n' });
     expect(await docker(['rm', 'nobody'])).toMatchObject({ code: 0, output: 'nobody\n' });
     expect(containers()).toEqual([]);
+  });
+
+  test('does not guess between environments of one name', { timeout: PATIENCE_MS }, async () => {
+    const kit = await serve([shapes[1]!]);
+    kits.push(kit);
+    for (const name of ['two-envs', 'two_envs']) await addRemote(palestra, name, kit.url, true);
+    const [first, second] = [`${palestra.namespace}/two-envs`, `${palestra.namespace}/two_envs`];
+    const run = ['run', '-d', '-p', '0:8000', 'two_envs:latest'];
+    const refused = await docker(run);
+    expect(refused).toMatchObject({ code: 125, stdout: '', output: expect.stringContaining("'two_envs:latest' is ambiguous") });
+    for (const name of [first, second]) expect(refused.output).toContain(name);
+    const chosen = await docker(run, { PALESTRA_DOCKER_IMAGES: JSON.stringify({ 'two-envs': second }) });
+    // A name that is written out is one environment.
+    expect(chosen).toMatchObject({ code: 0 });
+    expect(await docker(['stop', chosen.stdout.trim()])).toMatchObject({ code: 0 });
   });
 
   test('listens when it reports so and stops its session', { timeout: PATIENCE_MS }, async () => {
@@ -104,6 +116,8 @@ describe('docker', () => {
     await expect(fetch(`http://127.0.0.1:${port}/health`)).rejects.toThrow('fetch failed');
     expect(containers()).toEqual([]);
     await expect.poll(liveSessions).toEqual([]);
+    // Without PALESTRA_RUN the run has this name.
+    expect(await rolloutsOf(palestra, 'skyrl-openenv', 1)).toMatchObject([{ environment: 'palestra/echo_env', stop: 'max_turns' }]);
   });
 
   test('ends when it is idle', { timeout: PATIENCE_MS }, async () => {
@@ -139,7 +153,10 @@ test('plays all six environments', { timeout: PATIENCE_MS }, async () => {
     ['sumo-rl-env', ['1']],
     ['finrl-env', ['[0.5, -0.25]']],
   ];
-  const played = (await runScript('v167', 'skyrl_openenv.py', [JSON.stringify(texts)], environment)) as Played[];
+  const played = (await runScript('v167', 'skyrl_openenv.py', [JSON.stringify(texts)], {
+    ...environment,
+    PALESTRA_RUN: 'six environments',
+  })) as Played[];
   const base = ['done', 'reward', 'metadata'];
   expect(Object.fromEntries(played.map(({ env_name: name, reset }) => [name, reset.fields]))).toEqual({
     echo_env: [...base, 'echoed_message', 'message_length'],
@@ -187,4 +204,16 @@ test('plays all six environments', { timeout: PATIENCE_MS }, async () => {
   expect(played.map(({ after }) => after)).toEqual(played.map(() => [1, 0]));
   expect(containers()).toEqual([]);
   await expect.poll(liveSessions).toEqual([]);
+
+  // Each episode is a rollout of the run, with what was done, seen and rewarded.
+  const rollouts = await rolloutsOf(palestra, 'six environments', texts.length);
+  const facts = rollouts.map((one) => [one.environment?.split('/')[1], one.num_tool_calls, one.num_messages, one.reward, one.stop]);
+  expect(facts).toEqual([
+    ['echo_env', 2, 4, expect.closeTo(0.5), 'max_turns'],
+    ['coding_env', 3, 6, expect.closeTo(0.1, 5), 'max_turns'],
+    ['openspiel_env', 1, 2, 1, 'finished'],
+    ['atari-env', 1, 2, null, 'max_turns'],
+    ['sumo_rl-env', 1, 2, -0.5, 'max_turns'],
+    ['finrl', 1, 2, 0.25, 'max_turns'],
+  ]);
 });

@@ -17,3 +17,8 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
       throw new UsageError(`Invalid URL "${text}". Check PALESTRA_URL, OPENREWARD_URL, OPENREWARD_API_URL and OPENREWARD_SESSION_URL.`);
   return { url, sessionUrl, apiKey: env['PALESTRA_API_KEY'] || env['OPENREWARD_API_KEY'] || '' };
 }
+
+/** URL of an environment (`owner/name`) as an OpenEnv server. */
+export function baseUrlOf(environment: string): string {
+  return `${readSettings(process.env).sessionUrl.replace(/\/+$/, '')}/openenv/${environment}`;
+}

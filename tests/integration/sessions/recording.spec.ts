@@ -96,6 +96,21 @@ test('a session becomes a rollout of its calls', async () => {
   expect(answered[3].content).toBe('the secret is no secret');
 });
 
+test('a client says beforehand why it closes an episode that is not over', async () => {
+  for (const finished of [false, true]) {
+    const sid = await openSession(server, world.environment, recorded('closed', { 'x-palestra-stop': 'max_turns' }));
+    await callTool(server, sid, 'score', { reward: 1, finished });
+    await closeSession(server, sid);
+    await whenRecorded(sid);
+  }
+  const { rollouts } = await runNamed('closed');
+  const ends = rollouts.map((one: any) => [one.stop, one.finished, one.reward, one.failure_class]);
+  expect(ends.toSorted()).toEqual([
+    ['finished', true, 1, null],
+    ['max_turns', false, 1, null],
+  ]);
+});
+
 test('a running session is written as it progresses', async () => {
   const sid = await openSession(server, world.environment, recorded('live'));
   await callTool(server, sid, 'score', { reward: 0 });

@@ -1,7 +1,9 @@
 import { fileURLToPath } from 'node:url';
 import { ContainerFolder } from '../docker/container-folder.ts';
 import { STOP_HEADER } from '../docker/forwarder.ts';
-import { DockerError, forward, type ForwardOptions, newContainerId, resolveEnvironment, startDetached } from '../docker/start-container.ts';
+import { DockerError } from '../docker/docker-error.ts';
+import { findEnvironment } from '../docker/find-environment.ts';
+import { forward, type ForwardOptions, newContainerId, startDetached } from '../docker/start-container.ts';
 
 const MAIN = fileURLToPath(new URL('../docker-main.js', import.meta.url));
 /** Docker's exit status if a container could not be started. */
@@ -20,7 +22,7 @@ async function run(image: string, _command: string[], options: { detach?: boolea
   const id = newContainerId();
   const [published = '0', second] = options.publish ?? [];
   if (second !== undefined) throw new DockerError('Only one -p is supported: an environment has one port.');
-  const environment = await resolveEnvironment(image);
+  const environment = await findEnvironment(image);
   const forwarding: ForwardOptions = { id, name: options.name ?? id.slice(0, 12), image, environment, port: hostPort(published) };
   if (!options.detach) return forward(await ContainerFolder.open(process.env), forwarding);
   await startDetached(MAIN, forwarding);

@@ -9,6 +9,8 @@ export const STOP_HEADER = 'x-palestra-container';
 /** Deadline of the request that ends the session. Without it the session expires later. */
 const END_SESSION_MS = 1_200;
 const IDLE_CHECK_MS = 5_000;
+/** Why a trainer closes an episode that is not over: SkyRL's integration has reached its last turn. */
+const CLOSED_STOP = 'max_turns';
 /** Routes of the first client generation that use the session of this container (docs/reference/openenv.md#stateful-http). */
 const STATEFUL = new Set(['/health', '/reset', '/step', '/state']);
 const HOP_BY_HOP = new Set([
@@ -30,6 +32,8 @@ export interface ForwarderOptions {
   /** URL of the environment without a trailing slash: `https://host/openenv/owner/name`. */
   baseUrl: string;
   apiKey: string;
+  /** Name of the run to which each episode is recorded as a rollout. */
+  run: string;
   /** Ends the session and the forwarder after this time without a request. */
   idleTimeoutMs: number;
 }
@@ -156,10 +160,12 @@ export class ContainerForwarder {
   }
 
   #headersOf(request: IncomingMessage): http.OutgoingHttpHeaders {
-    const { apiKey } = this.#options;
+    const { apiKey, run } = this.#options;
     const headers = withoutHopByHop(request.headers);
     // Cookies of the trainer's machine are not for the Palestra server.
     delete headers['cookie'];
+    headers['x-palestra-run'] ??= encodeURIComponent(run);
+    headers['x-palestra-stop'] ??= CLOSED_STOP;
     return apiKey ? { ...headers, authorization: `Bearer ${apiKey}` } : headers;
   }
 

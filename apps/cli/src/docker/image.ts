@@ -1,10 +1,5 @@
 import { UsageError } from '../server-settings.ts';
 
-/** The owner of environments without a mapping. */
-const DEFAULT_OWNER = 'palestra';
-/** Names with more words are not tried with mixed separators. */
-const MAX_WORDS = 4;
-
 /** `ghcr.io/acme/echo-env:sha-1` -> `echo-env` */
 function nameOf(image: string): string {
   return image.split('/').at(-1)!.split('@')[0]!.split(':')[0]!;
@@ -27,20 +22,25 @@ function readMapping(text: string | undefined): Map<string, string> {
   return new Map(entries.map(([image, environment]) => [canonicalName(nameOf(image)), environment]));
 }
 
-/** Candidates for the environment of an image as `owner/name`, most likely first. */
-export function environmentsOf(image: string, env: NodeJS.ProcessEnv): string[] {
-  const name = nameOf(image);
-  if (!/^[\w.-]+$/.test(name)) throw new UsageError(`Invalid image "${image}".`);
-  const owner = env['PALESTRA_OPENENV_OWNER'] || DEFAULT_OWNER;
-  const mapped = readMapping(env['PALESTRA_DOCKER_IMAGES']).get(canonicalName(name));
-  if (mapped !== undefined) return [mapped.includes('/') ? mapped : `${owner}/${mapped}`];
-  const likely = [name, name.replaceAll('-', '_'), name.replaceAll('_', '-')];
-  return [...new Set([...likely, ...spellings(name)])].map((spelled) => `${owner}/${spelled}`);
+export interface WantedEnvironment {
+  /** Name of the environment, in which `-` and `_` are equal. */
+  name: string;
+  /** Null: any owner. */
+  owner: string | null;
 }
 
-/** All combinations of separators in a name, unless there are very many. */
-function spellings(name: string): string[] {
-  const words = name.split(/[-_]/);
-  if (words.length > MAX_WORDS) return [];
-  return words.slice(1).reduce((starts, word) => starts.flatMap((start) => [`${start}-${word}`, `${start}_${word}`]), [words[0]!]);
+/** The environment that an image stands for: one of its name, or that of `PALESTRA_DOCKER_IMAGES`. Throws `UsageError` for an invalid image. */
+export function environmentOf(image: string, env: NodeJS.ProcessEnv): WantedEnvironment {
+  const name = nameOf(image);
+  if (!/^[\w.-]+$/.test(name)) throw new UsageError(`Invalid image "${image}".`);
+  const mapped = readMapping(env['PALESTRA_DOCKER_IMAGES']).get(canonicalName(name)) ?? name;
+  const [owner, inside] = mapped.includes('/') ? mapped.split('/', 2) : [env['PALESTRA_OPENENV_OWNER'] || null, mapped];
+  return { name: inside!, owner: owner ?? null };
 }
+
+export const isNamed = (wanted: WantedEnvironment, { owner, name }: { owner: string; name: string }): boolean =>
+  canonicalName(name) === canonicalName(wanted.name) && (wanted.owner === null || wanted.owner === owner);
+
+/** A text that every matching name contains: its longest word. */
+export const searchTextOf = ({ name }: WantedEnvironment): string =>
+  name.split(/[-_]/).reduce((longest, word) => (word.length > longest.length ? word : longest));

@@ -75,6 +75,8 @@ export interface Recording {
   split: string | null;
   taskIndex: number | null;
   metadata: JsonObject | null;
+  /** Stop reason of an episode that its client closes before it is over. Without it the reason is unknown. */
+  closedStop?: string;
 }
 
 export interface SessionStore {

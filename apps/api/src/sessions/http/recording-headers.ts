@@ -28,6 +28,7 @@ function integerOf(headers: IncomingHttpHeaders, name: string): number | null {
 export function readRecording(headers: IncomingHttpHeaders): Recording | null {
   const run = textOf(headers, 'x-palestra-run');
   if (run === null) return null;
+  const stop = textOf(headers, 'x-palestra-stop');
   return {
     run,
     rolloutId: newUuid(),
@@ -36,5 +37,6 @@ export function readRecording(headers: IncomingHttpHeaders): Recording | null {
     split: textOf(headers, 'x-palestra-split'),
     taskIndex: integerOf(headers, 'x-palestra-task-index'),
     metadata: null,
+    ...(stop === null ? {} : { closedStop: stop }),
   };
 }

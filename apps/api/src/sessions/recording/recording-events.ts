@@ -184,6 +184,7 @@ const STOPS = { environment: 'env_error', infrastructure: 'infra_error' } as con
 
 function endEvent(session: RecordedSession, recording: Recording, failureClass: RolloutFailure['failureClass'] | null): object {
   const endedAt = session.ended_at ?? Date.now();
+  const isClosed = session.state === 'closed' && !session.finished;
   const failure = session.failure === null ? null : (JSON.parse(session.failure) as { code: string; detail: string });
   return {
     eventType: 'rollout_update',
@@ -192,6 +193,7 @@ function endEvent(session: RecordedSession, recording: Recording, failureClass: 
     rollout_info: {
       session_state: session.state,
       ...(session.ended_at === null ? {} : { duration_ms: Math.round(endedAt - session.created_at) }),
+      ...(isClosed && recording.closedStop !== undefined ? { stop_reason: recording.closedStop } : {}),
       ...(failureClass === null ? {} : { stop_reason: STOPS[failureClass], failure_class: failureClass }),
       ...(failureClass === null || failure === null ? {} : { error: `${failure.code}: ${failure.detail}` }),
     },
