@@ -1,20 +1,17 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { serve } from '@palestra/environment-kit';
 import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { requestText } from './support/text-requests.ts';
 import { textEnvironments } from '../support/text-environments.ts';
-import { clientEnv } from './support/client-env.ts';
-import { python, pythonFolder, run } from './support/python.ts';
+import { pythonFolder } from './support/python.ts';
 
 /**
  * Text sessions beside SkyRL's own adapters. The golden file was recorded by `text_goldens.py skyrl` from the adapters of NovaSky-AI/SkyRL a9564572
- * (2026-08-21), its OpenRewardEnv on our ORS plane, its OpenEnv on clients of OpenEnv b21f034d. With checkouts of both (PALESTRA_SKYRL_DIR,
- * PALESTRA_OPENENV_2025_DIR) they are played again beside ours; PALESTRA_RECORD=1 writes the file.
+ * (2026-08-21), its OpenRewardEnv on our ORS plane, its OpenEnv on clients of OpenEnv b21f034d.
  */
 const golden = path.join(pythonFolder, 'text_goldens.json');
-const skyrlDir = process.env['PALESTRA_SKYRL_DIR'];
 
 interface Step {
   observations: { role: string; content: string }[];
@@ -73,38 +70,6 @@ async function play({ parse, variant, max_turns: maxTurns, texts }: Omit<Episode
 }
 
 const recorded = (): Played[] => JSON.parse(readFileSync(golden, 'utf8')) as Played[];
-
-async function throughPython(through: 'skyrl' | 'palestra', ...options: string[]): Promise<string> {
-  const script = [path.join(pythonFolder, 'text_goldens.py'), through, '--environment', environment, ...options];
-  const finished = await run(python('skyrl'), script, {
-    env: { ...clientEnv(palestra), PALESTRA_URL: palestra.url, PALESTRA_API_KEY: palestra.apiKey },
-  });
-  if (finished.code !== 0) throw new Error(`${through} ended with ${finished.code}:\n${finished.output}`);
-  return finished.stdout.trimEnd().split('\n').at(-1)!;
-}
-
-/** JSON texts of Python: floats and ints are told apart in them. `errors` has only the recorder, `failure_class` only we. */
-const comparable = (text: string): string[] =>
-  text
-    .replaceAll(/"errors": (?:null|\[.*?\]), /g, '')
-    .replaceAll(', "failure_class": "environment"', '')
-    .split('}, {');
-
-/** JSON text of the golden file, or of the adapters themselves where they are. */
-async function theirsOf(): Promise<string> {
-  if (skyrlDir === undefined) return readFileSync(golden, 'utf8').trimEnd().replaceAll('},\n{"name"', '}, {"name"');
-  const played = await throughPython('skyrl', '--skyrl', skyrlDir, '--openenv', process.env['PALESTRA_OPENENV_2025_DIR'] ?? '');
-  if (process.env['PALESTRA_RECORD'] === '1') writeFileSync(golden, `${played.replaceAll('}, {"name"', '},\n{"name"')}\n`);
-  return played;
-}
-
-describe('palestra_text_env.py', () => {
-  test('gives a trainer what SkyRL’s own adapters give, byte for byte', async () => {
-    const theirs = await theirsOf();
-    expect(JSON.parse(theirs)).toEqual(recorded());
-    expect(comparable(await throughPython('palestra'))).toEqual(comparable(theirs));
-  });
-});
 
 describe('as the adapters of SkyRL were recorded', () => {
   test('every episode is among them', () => {

@@ -1,10 +1,10 @@
-"""Plays the episodes of `text_episodes.json` through SkyRL's own adapters, or through Palestra's, and prints what the trainer is given.
+"""Plays the episodes of `text_episodes.json` through SkyRL's own adapters, and writes what the trainer is given to `text_goldens.json`.
 
-    text_goldens.py skyrl --environment NAME --skyrl DIR --openenv DIR   SkyRL's OpenRewardEnv on our ORS plane; its OpenEnv on an OpenEnv server of 2025
-    text_goldens.py palestra --environment NAME                          palestra_text_env.py on /v1/text-sessions
+    text_goldens.py --environment NAME --skyrl DIR --openenv DIR   SkyRL's OpenRewardEnv on our ORS plane; its OpenEnv on an OpenEnv server of 2025
 
-DIR of --skyrl is a checkout of NovaSky-AI/SkyRL, that of --openenv one of OpenEnv at b21f034d (its `src` holds `core` and `envs`). The server is
-found by the variables of the official SDK. Needs the packages skyrl-gym, and for `skyrl` openreward and loguru.
+NAME is a server of tests/support/text-environments.ts that is registered. DIR of --skyrl is a checkout of NovaSky-AI/SkyRL, that of --openenv one
+of OpenEnv at b21f034d (its `src` holds `core` and `envs`). The service is found by the variables of the official SDK. Needs the packages skyrl-gym,
+openreward and loguru.
 """
 
 import argparse
@@ -127,23 +127,13 @@ def with_skyrl(skyrl, openenv):
     yield "action", make
 
 
-def with_palestra():
-    module = load("palestra_text_env", HERE.parents[2] / "integrations/skyrl-text/palestra_text_env.py")
-    for parse in ("tool_call", "action"):
-        yield parse, lambda name, extras, parse=parse: (
-            module.PalestraTextEnv(extras={**extras, "parse": parse, "variant": name}),
-            lambda: None,
-        )
-
-
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("through", choices=["skyrl", "palestra"])
-    parser.add_argument("--skyrl")
-    parser.add_argument("--openenv")
+    parser.add_argument("--skyrl", required=True)
+    parser.add_argument("--openenv", required=True)
     parser.add_argument("--environment", required=True)
     options = parser.parse_args()
-    makers = dict(with_skyrl(options.skyrl, options.openenv) if options.through == "skyrl" else with_palestra())
+    makers = dict(with_skyrl(options.skyrl, options.openenv))
     played = []
     for episode in EPISODES:
         parse, texts = episode["parse"], episode["texts"]
@@ -155,8 +145,7 @@ def main():
             played.append({"name": episode["name"], "errors": errors_of(env, texts), **play(env, texts, metrics=parse == "tool_call")})
         finally:
             end()
-    sys.stderr.flush()
-    print(json.dumps(played))
+    (HERE / "text_goldens.json").write_text(json.dumps(played).replace('}, {"name"', '},\n{"name"') + "\n")
 
 
 if __name__ == "__main__":
