@@ -52,6 +52,12 @@ describe('environment_factory', () => {
     await assertNoSession(palestra);
   });
 
+  test('images are content blocks of prompt and results', async () => {
+    const told = await drive(palestra, { ...program, args: ['images', '-'], run: 'trl-images' });
+    // The second prompt has the text already.
+    expect(told).toEqual([[[3, 2], 'Look'], [[3, 2]], [[3, 2], 'There']]);
+  });
+
   test('a server that disappears gives None to TRL, and its failure to the run', async () => {
     const run = 'trl-fail';
     const played = await drive<Played>(palestra, { ...program, args: ['fail', fragile.environment], run });

@@ -1,11 +1,13 @@
 """TRL's environment_factory as GRPOTrainer uses it, without torch, and TRL's own OpenRewardSpec against the service.
 
-`play ENVIRONMENT`, `fail ENVIRONMENT`, `leave ENVIRONMENT`, `raise ENVIRONMENT`, `openreward ENVIRONMENT`.
+`play ENVIRONMENT`, `images -`, `fail ENVIRONMENT`, `leave ENVIRONMENT`, `raise ENVIRONMENT`, `openreward ENVIRONMENT`.
 """
 
 from __future__ import annotations
 
+import base64
 import inspect
+import io
 import json
 import pickle
 import sys
@@ -13,11 +15,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import policy
+from PIL import Image
 from transformers.utils import get_json_schema
 from trl.experimental.openreward import OpenRewardSpec
 
 from palestra import client_of, rows
-from palestra.trl import environment_factory, record_rollouts
+from palestra.messages import openai_messages
+from palestra.trl import _content, _observation, environment_factory, record_rollouts
 
 ARGS = SimpleNamespace(num_generations=2, num_generations_eval=None, learning_rate=1e-5, temperature=1.0, max_completion_length=4096)
 
@@ -73,7 +77,20 @@ def batch_of(environment: str, indexes: list[int], *, with_prompt: bool) -> list
     return [{"prompt": [{"role": "user", "content": ""}], "task_index": index} for index in indexes]
 
 
+def images() -> Any:
+    """What reset and tools return for images: content parts as transformers reads them, each image opened."""
+    file = io.BytesIO()
+    Image.new("RGB", (3, 2), "red").save(file, "PNG")
+    data = base64.b64encode(file.getvalue()).decode()
+    asked = openai_messages([{"role": "user", "blocks": [{"type": "text", "text": "Look"}, {"type": "image", "data": data, "mimeType": "image/png"}]}])
+    told = [_observation(asked, [{"role": "user", "content": content}]) for content in ("", "Look")]
+    told.append(_content([{"type": "text", "text": "There"}, {"type": "image", "data": data, "mimeType": "image/png"}]))
+    return [[part.get("text") or list(part["image"].size) for part in parts] for parts in told]
+
+
 def main(mode: str, environment: str) -> Any:
+    if mode == "images":
+        return images()
     if mode == "openreward":
         return openreward(environment)
     if mode == "fail":
