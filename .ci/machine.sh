@@ -113,7 +113,7 @@ torch=(torch==2.11.0 httpx)
 # Without launchers of clusters, benchmarks and a server of experiments.
 oumi_venv() {
   printf '%s\n' triton cuda-bindings skypilot mlflow lm-eval torchao torchvision >"$cache/oumi-excludes.txt"
-  UV_EXCLUDE=$cache/oumi-excludes.txt venv_of 3.12 oumi oumi==0.9 mlflow-skinny "${torch[@]}"
+  UV_EXCLUDE=$cache/oumi-excludes.txt venv_of 3.12 oumi oumi==0.9 mlflow-skinny jmespath "${torch[@]}"
 }
 install_torch_packages() {
   local UV_EXCLUDE=$cache/torch-excludes.txt
