@@ -44,13 +44,17 @@ afterEach(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Serves a specification and registers it. */
-async function serve(name: string, python: string, spec: string, ...options: string[]): Promise<string> {
+/** Serves a specification and returns its address. */
+async function listen(python: string, spec: string, ...options: string[]): Promise<string> {
   const args = ['serve-python', spec, '--workers', '2', '--port', '0', '--python', pythonOf(python), ...options];
   const served = foreground(args, { cwd: folder, env: variables });
   running.push(served);
-  return addRemote(palestra, name, (await served.said(/http:\/\/\S+/))[0]);
+  return (await served.said(/http:\/\/\S+/))[0];
 }
+
+/** Serves a specification and registers it. */
+const serve = async (name: string, python: string, spec: string, ...options: string[]): Promise<string> =>
+  addRemote(palestra, name, await listen(python, spec, ...options));
 
 const play = (environment: string, ...episodes: Episode[]): Promise<Played[]> =>
   drive<Played[]>(palestra, {
@@ -238,6 +242,42 @@ describe('a library that fails', () => {
     const refused = await run(process.execPath, args, { cwd: folder, env: { PYTHONPATH: '' } });
     expect(refused.output).toMatch(/pip install "palestra\[reasoning-gym\]"/);
   });
+});
+
+test('the server bounds its sessions, refuses what it does not know, and gives a result again by its id', async () => {
+  writeFileSync(path.join(folder, 'one.jsonl'), '{"prompt":"Go"}\n');
+  const url = await listen('serve', 'skyrl-gym:rude_env:RudeEnv', '--data', 'train=one.jsonl', '--max-sessions', '2', '--workers', '1');
+  const post = async (route: string, sid: string, body: object | string = {}) => {
+    const headers = { 'x-session-id': sid, 'content-type': 'application/json' };
+    const answer = await fetch(url + route, { method: 'POST', headers, body: typeof body === 'string' ? body : JSON.stringify(body) });
+    return { status: answer.status, retry: answer.headers.get('retry-after'), text: await answer.text() };
+  };
+  const task = { split: 'train', index: -1 };
+  expect([(await post('/create', 'a', task)).status, (await post('/create', 'b', { task_spec: { ...task, index: 0 } })).status]).toEqual([
+    200, 200,
+  ]);
+  expect(await post('/create', 'c', task)).toMatchObject({ status: 429, retry: '2', text: expect.stringContaining('2 sessions are open') });
+  const refusals: [string, object | string, number, string][] = [
+    ['/create', { split: 'nowhere', index: 0 }, 400, 'Invalid split'],
+    ['/create', { split: 'train', index: 1 }, 400, 'Invalid index'],
+    ['/create', {}, 422, 'Provide either task_spec'],
+    ['/create', '{', 422, 'json_invalid'],
+    ['/create', { ...task, toolset_name: 'x' }, 400, 'toolset'],
+    ['/other/call', {}, 404, 'unknown environment'],
+    ['/ping', {}, 404, 'Active environment not found'],
+  ];
+  for (const [route, body, status, said] of refusals)
+    expect(await post(route, 'd', body)).toMatchObject({ status, text: expect.stringContaining(said) });
+  expect(await post('/create', 'a', task)).toMatchObject({ status: 400, text: expect.stringContaining('Session already exists') });
+
+  const call = { name: 'step', input: { action: 'dice' } };
+  const first = (await post('/call', 'a', call)).text;
+  const [, taskId] = /^event: task_id\r\ndata: (\S+)\r\n/.exec(first)!;
+  expect((await post('/call', 'a', { ...call, task_id: taskId })).text).toBe(first);
+  expect((await post('/call', 'a', { ...call, task_id: 'nobody' })).text).toBe('event: error\r\ndata: unknown task_id\r\n\r\n');
+  expect((await post('/call', 'a', { ...call, name: 'jump' })).text).toContain('"reason":"not_found"');
+  expect((await post('/delete', 'a')).status).toBe(200);
+  await expect.poll(async () => (await post('/create', 'c', task)).status).toBe(200);
 });
 
 test('env push serves and registers it with one command', async () => {
