@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertNoSession, assertRun, drive, failureOf, hostFragile, rolloutsOf } from './contract.ts';
+import { assertNoSession, assertRun, drive, failureOf, hostFragile, ordered, rolloutsOf } from './contract.ts';
 
 /** tinker-cookbook's rollouts, strategies, renderer and evaluator on a CPU; only the policy is scripted. */
 describe('groups of tinker-cookbook', () => {
@@ -69,16 +69,17 @@ describe('groups of tinker-cookbook', () => {
     expect(seen.gone).toBe('InfrastructureFailure');
     const stored = await rolloutsOf(palestra, 'tinker-fail', 2);
     // Which of the two finished first is open.
-    const told = stored.map((row) => `${row.reward} ${failureOf(row)}`).toSorted((a, b) => a.localeCompare(b));
-    expect(told).toEqual(['1.25 null', 'null infrastructure']);
+    expect(ordered(stored.map((row) => [row.reward, failureOf(row)]))).toEqual([
+      [1.25, null],
+      [null, 'infrastructure'],
+    ]);
   });
 
   test('a retried sample leaves no session of the first try', async () => {
     expect(seen.retry.rewards).toHaveLength(2);
     expect(seen.retry.errors).toEqual(['RuntimeError']);
     const stored = await rolloutsOf(palestra, 'tinker-retry', 3);
-    const stops = stored.map(({ stop }) => String(stop)).toSorted((a, b) => a.localeCompare(b));
-    expect(stops).toEqual(['aborted', 'finished', 'finished']);
+    expect(ordered(stored.map(({ stop }) => stop))).toEqual(['aborted', 'finished', 'finished']);
     await assertNoSession(palestra);
   });
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertNoSession, assertRun, drive, failureOf, hostFragile, rolloutsOf } from './contract.ts';
+import { assertNoSession, assertRun, drive, failureOf, hostFragile, ordered, rolloutsOf } from './contract.ts';
 
 /** verl's v1 worker, data set, building of tokens and advantages on a CPU; only its queue and its language model are replaced. */
 describe('an agent loop of verl', () => {
@@ -62,8 +62,8 @@ describe('an agent loop of verl', () => {
     expect(rows[masked!]).toMatchObject({ trained: 0, length: 1, versions: [4, 4] });
     expect(advantages[masked!]).toBe(0);
     const stored = await rolloutsOf(palestra, 'verl-fail', 4);
-    const told = stored.map((row) => `${row.reward} ${failureOf(row)}`).toSorted((a, b) => a.localeCompare(b));
-    expect(told).toEqual(['1.25 null', ...Array(3).fill('null infrastructure')]);
+    const told = ordered(stored.map((row) => [row.reward, failureOf(row)]));
+    expect(told).toEqual([[1.25, null], ...Array(3).fill([null, 'infrastructure'])]);
   });
 
   test('a language model that fails is a failure of the infrastructure', async () => {
