@@ -26,9 +26,7 @@ describe('openpipe-art 0.5.23: its models, trajectories and gatherer', () => {
     expect(played.groups.map(({ exceptions, metrics }) => [exceptions, metrics])).toEqual(Array(2).fill([[], [2, 2]]));
     // A history ends with the last reply: the prompt, a reply, its result, a reply.
     for (const { histories } of played.groups) expect(histories).toEqual(Array(2).fill([expect.any(Number)]));
-    // The policy plays each task alike, and episodes start in any order.
     const rewards = played.groups.flatMap((group) => group.rewards);
-    expect(new Set(rewards).size).toBe(1);
     await assertRun(palestra, 'art', { rewards, steps: [0, 0, 0, 0], samples: [0, 1, 0, 1], groups: 2, turns: 2 });
   });
 
