@@ -1,3 +1,4 @@
+import type { RolloutRow } from '@palestra/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
 import { assertRun, drive, failureOf, hostFragile, rolloutsOf } from './contract.ts';
@@ -32,9 +33,12 @@ describe('the generator of SkyRL', () => {
     expect(train.metrics).toMatchObject({ 'environment/turns': 2, 'environment/num_rewards': 2 });
     expect(train.metrics).not.toHaveProperty('environment/failed_episodes');
     const rows = await rolloutsOf(palestra, 'skyrl-generator', 6);
-    const places = rows.map((row) => [row.phase, row.step, row.group, row.sample, row.policy_step]);
-    const of = (phase: string, task: number) => [0, 1].map((sample) => [phase, 5, `${phase}-5-${task}`, sample, 7]);
+    const places = rows.map((row) => [row.phase, row.step, row.task_index, row.sample, row.policy_step]);
+    const of = (phase: string, task: number) => [0, 1].map((sample) => [phase, 5, task, sample, 7]);
     expect(places).toEqual(expect.arrayContaining([...of('train', 0), ...of('train', 1), ...of('eval', 0)]));
+    // A row of the data set is one group in each phase.
+    for (const key of [({ group }: RolloutRow) => group, (row: RolloutRow) => `${row.phase} ${row.task_index} ${row.group}`])
+      expect(new Set(rows.map(key)).size).toBe(3);
     const total = (list: (number | null)[]) => list.reduce<number>((sum, one) => sum + one!, 0);
     expect(total(rows.map(({ reward }) => reward))).toBeCloseTo(total([...train.rewards, ...evaluation.rewards]));
     expect(rows.map((row) => [row.turns, row.stop, failureOf(row)])).toEqual(Array(6).fill([2, 'finished', null]));
@@ -73,7 +77,7 @@ describe('the generator of SkyRL', () => {
     const batch = await play<Batch>('length', whodunit, 'skyrl-context');
     expect(batch).toMatchObject({ stops: ['length', 'length'], live: 0 });
     expect(batch.trained.every((tokens) => tokens > 0)).toBe(true);
-    const rows = await assertRun(palestra, 'skyrl-context', { rewards: [null, null], turns: 1, groups: 1 });
+    const rows = await assertRun(palestra, 'skyrl-context', { rewards: batch.rewards, turns: 1, groups: 1 });
     expect(rows.map(({ stop }) => stop)).toEqual(['context_length', 'context_length']);
   });
 
