@@ -144,6 +144,7 @@ async def main(whodunit: str, fragile: str) -> None:
         await play("length", one_group(whodunit, folder, 0, "length", FailFast()))
         await play("retry", one_group(whodunit, folder, 0, "retry", RetryOnFailure(max_retries=1)))
         await play("cancel", cancel(whodunit, folder))
+        palestra.client_of().transport._retry_for_s = 1.0  # Not the two minutes of a restart.
         await play("fail", one_group(fragile, folder, 1, "fail", MinViableGroup(min_successful=1, max_retries=0)))
         # The environment's server has died.
         dead, _ = await PalestraDatasetBuilder(tasks=broken, model_name="tiny", renderer_name="qwen3_instruct", group_size=2)()

@@ -183,6 +183,7 @@ async def play(mode: str, environment: str, config: Any, told: dict[str, Any]) -
     elif mode == "cancel":
         await cancelled_step(worker, batch(0), server)
     else:
+        palestra.client_of().transport._retry_for_s = 1.0  # Not the two minutes of a restart.
         first, second = batch(1), batch(0)
         await step(worker, first)
         await step(worker, second)
