@@ -1,7 +1,12 @@
 import type { ComparedRuns } from '@palestra/protocol';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { freePort } from '@palestra/hosting';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertNoSession, drive } from './contract.ts';
+import { addRemote, type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
+import { assertNoSession, drive, pythonOf } from './contract.ts';
 
 /** `examples/learn` learns: the same seeds give the same episodes on any machine, so that nothing here depends on its speed. */
 interface Learned {
@@ -84,4 +89,29 @@ describe('examples/learn on palestra/whodunit', () => {
     expect(reward.low).toBeGreaterThan(0);
     expect(reward.difference).toBeGreaterThan(0.3);
   });
+});
+
+test('examples/learn on chain_sum of reasoning-gym: the mean reward rises by at least 0.3, by more than noise', async () => {
+  const palestra = await sharedPalestra();
+  const port = await freePort();
+  const env = { ...process.env, PYTHONPATH: path.resolve(import.meta.dirname, '../../../integrations/python/src') };
+  const args = ['-m', 'palestra.serve', 'reasoning-gym:chain_sum', '--workers', '1', '--port', String(port)];
+  const served = spawn(pythonOf('serve'), args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  try {
+    // It prints one line when it is ready.
+    await once(createInterface(served.stdout), 'line');
+    const environment = await addRemote(palestra, 'chain-sum', `http://127.0.0.1:${port}`);
+    const { groups, uploaded } = await drive<Learned>(palestra, {
+      python: 'v167',
+      program: '../../../examples/learn/learn.py',
+      args: ['--environment', environment, '--run', 'learn-chain-sum', '--steps', String(STEPS)],
+      run: 'learn-chain-sum',
+    });
+    expect(uploaded).toBe(true);
+    const { low } = differenceOf(groups.slice(0, ENDS).flat(), groups.slice(-ENDS).flat());
+    expect(low).toBeGreaterThan(0.3);
+    await assertNoSession(palestra);
+  } finally {
+    served.kill();
+  }
 });
