@@ -138,7 +138,6 @@ async def main(whodunit: str, fragile: str) -> None:
         told[mode] = await work
 
     with tempfile.TemporaryDirectory() as folder:
-        broken = builder_of(fragile, folder, [0]).tasks
         await play("train", train(whodunit, folder))
         await play("text", one_group(whodunit, folder, 0, "train", FailFast(), parse="tool_call"))
         await play("length", one_group(whodunit, folder, 0, "length", FailFast()))
@@ -146,13 +145,6 @@ async def main(whodunit: str, fragile: str) -> None:
         await play("cancel", cancel(whodunit, folder))
         palestra.client_of().transport._retry_for_s = 1.0  # Not the two minutes of a restart.
         await play("fail", one_group(fragile, folder, 1, "fail", MinViableGroup(min_successful=1, max_retries=0)))
-        # The environment's server has died.
-        dead, _ = await PalestraDatasetBuilder(tasks=broken, model_name="tiny", renderer_name="qwen3_instruct", group_size=2)()
-        os.environ["PALESTRA_RUN"] = "tinker-gone"
-        try:
-            await do_group_rollout(dead.get_batch(0)[0], Policy(), FailFast())
-        except Exception as error:
-            told["gone"] = type(error).__name__
     told["example"] = example()
     print(json.dumps(told))
 

@@ -17,7 +17,6 @@ describe('groups of tinker-cookbook', () => {
     retry: Group;
     fail: Group;
     cancel: string;
-    gone: string;
     example: { model: string; tolerance: string };
   }
   let palestra: SharedPalestra;
@@ -66,7 +65,6 @@ describe('groups of tinker-cookbook', () => {
   test('a sample that loses its environment is an error of the group, never a reward', async () => {
     expect(seen.fail.rewards).toEqual([expect.closeTo(1.25, 5)]);
     expect(seen.fail.errors).toEqual(['InfrastructureFailure']);
-    expect(seen.gone).toBe('InfrastructureFailure');
     const stored = await rolloutsOf(palestra, 'tinker-fail', 2);
     // Which of the two finished first is open.
     expect(ordered(stored.map((row) => [row.reward, failureOf(row)]))).toEqual([
