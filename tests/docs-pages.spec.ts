@@ -9,6 +9,7 @@ describe('a document', () => {
   const pages = new Map([
     ['docs/query.md', { page: 'query', title: 'The query language' }],
     ['README.md', { page: 'overview', title: 'Palestra' }],
+    ['docs/reference/metrics.md', { page: 'reference/metrics', title: 'Metrics' }],
   ]);
   const stage = (text: string) => stagePage('docs/reference/metrics.md', text, pages);
 
@@ -19,6 +20,8 @@ describe('a document', () => {
   test.each([
     [`[${md('query')}](${query})`, '[The query language](/query)'],
     [`[keys](${query}#keys) and [start](${md('../../README')})`, '[keys](/query#keys) and [start](/overview)'],
+    ['![a curve](../trainers/images/x.jpg) ![an eye](images/y.jpg)', '![a curve](../trainers/images/x.jpg) ![an eye](./images/y.jpg)'],
+    ['[one](../../examples/trl)', 'one'],
     ['[here](#below) and [there](https://example.org/x)', '[here](#below) and [there](https://example.org/x)'],
     [`[one]: ${query}#keys`, '[one]: /query#keys'],
     [`\`[x](${md('nope')})\``, `\`[x](${md('nope')})\``],

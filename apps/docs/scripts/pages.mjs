@@ -2,6 +2,7 @@
 import path from 'node:path';
 
 const LINK = /(?<!!)\[([^[\]]+)\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)/g;
+const IMAGE = /!\[([^[\]]*)\]\((?!https?:)([^)\s]+)\)/g;
 const REFERENCE = /^(\[[^\]]+\]: )(?!https?:)(\S+?)(#\S*)?$/gm;
 
 /** The parts of a document outside of its code. */
@@ -26,8 +27,14 @@ export function stagePage(file, text, pages) {
     if (page === undefined) throw new Error(`${file} links to ${link}, which is no page of the site (apps/docs/scripts/build.mjs)`);
     return page;
   };
+  /** From the page to the copy of an image, which is staged at its place in docs/. */
+  const image = (link) => {
+    const place = path.posix.relative(path.posix.dirname(pages.get(file)?.page ?? ''), target(link).replace(/^docs\//, ''));
+    return place.startsWith('.') ? place : `./${place}`;
+  };
   return outsideOfCode(text, (part) =>
     part
+      .replaceAll(IMAGE, (_all, label, link) => `![${label}](${image(link)})`)
       .replaceAll(/\[([^\]]+)\]\((?:\.\.\/)?(?:docs\/)?openapi\.json\)/g, '<a href="/openapi.json" target="_self">$1</a>')
       .replaceAll(LINK, (_all, label, link, anchor = '') => {
         // Code that a reader has in the repository.
