@@ -16,6 +16,7 @@ export const PUBLIC: Record<string, number> = {
   'GET /health/ready': 200,
   'GET /version': 200,
   'GET /openenv/{owner}/{name}/health': 200,
+  'GET /nemo-gym/{owner}/{name}': 200,
   'GET /v1/environments': 200,
   // There is no such environment for whoever may not see it.
   'GET /v1/environments/{owner}/{name}': 404,
@@ -88,7 +89,20 @@ export const UNSCOPED = new Set([
   'GET /v1/environments/{owner}/{name}/tasks',
 ]);
 /** Say the same of a session that never was: ending is idempotent, and clients take a 404 of score_group for an old server. */
-export const ALIKE = new Set(['POST /delete', 'POST /delete_session', 'POST /score_group', 'POST /{env}/score_group']);
+export const ALIKE = new Set([
+  'POST /delete',
+  'POST /delete_session',
+  'POST /score_group',
+  'POST /{env}/score_group',
+  // Their session is in a cookie, or their task in the body; tests/integration/protocols/nemo-gym.spec.ts sends those of another tenant.
+  'GET /nemo-gym/{owner}/{name}',
+  'GET /nemo-gym/{owner}/{name}/reverify_mode',
+  'POST /nemo-gym/{owner}/{name}/seed_session',
+  'POST /nemo-gym/{owner}/{name}/{tool}',
+  'POST /nemo-gym/{owner}/{name}/verify',
+  'POST /nemo-gym/{owner}/{name}/close_session',
+  'POST /nemo-gym/{owner}/{name}/aggregate_metrics',
+]);
 
 /** Nothing that could be taken: 501 for whoever has a key. */
 export const isAbsent = ({ path }: Route): boolean => /^\/v1\/github\/(?!auth-status|environments\/\{id\}\/deployments)/.test(path);

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { defineEnvironment, type RunningServer, serve, tool, z } from '@palestra/environment-kit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createCaller } from '../../support/callers.ts';
+import { createOrganisation } from '../../support/organisation.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 import { gallery } from './mcp.world.ts';
 
@@ -243,6 +245,28 @@ describe('refusals', () => {
   ] as [string, number, string, unknown, Options][])('%s', async (_name, status, route, body, options) => {
     const answer = await send(route, body, options);
     expect(answer.status, answer.text).toBe(status);
+  });
+
+  test("a key of another organisation, with a private environment and its session's cookie", async () => {
+    const source = { kind: 'remote', url: upstream.url };
+    await server.request('POST', '/v1/environments', { body: { name: 'hidden', source, isPrivate: true } });
+    const cookie = await seeded({ name: 'hidden' });
+    const { apiKey } = await createOrganisation(server.url, server.apiKey);
+    const foreign = { name: 'hidden', headers: { authorization: `Bearer ${apiKey}` } };
+    expect((await send('seed_session', row(0), foreign)).status).toBe(404);
+    for (const name of ['hidden', 'gym']) {
+      for (const route of ['look', 'verify', 'close_session']) {
+        const answer = await send(route, { response: { output: [] } }, { ...foreign, name, cookie });
+        const missing = await send(route, { response: { output: [] } }, { ...foreign, name, cookie: `palestra_episode=${randomUUID()}` });
+        expect([route, answer.status, answer.text.replace(sidOf(cookie), '')]).toEqual([
+          route,
+          missing.status,
+          missing.text.replace(sidOf(cookie), ''),
+        ]);
+      }
+    }
+    expect(await send('look', { at: 1 }, { name: 'hidden', cookie })).toMatchObject({ status: 200, text: 'look 1 at 1\n[image]' });
+    await send('close_session', {}, { name: 'hidden', cookie });
   });
 
   test('a key in the path or in the user information, because NeMo Gym sends no headers', async () => {
