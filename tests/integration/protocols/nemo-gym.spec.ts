@@ -136,6 +136,8 @@ describe('an agent', () => {
         ['bye', 0],
       ] as const) {
         const { cookie } = await send('seed_session', row(0), { name: 'speech' });
+        // As if the store did not know yet that the session is ready.
+        await server.database.pool.query(`UPDATE sessions SET state = 'starting' WHERE sid = $1`, [sidOf(cookie!)]);
         const verified = await send('verify', { response: message(text) }, { name: 'speech', cookie });
         expect(verified.json).toMatchObject({ reward, mask_sample: false });
         await isOver(sidOf(cookie!));

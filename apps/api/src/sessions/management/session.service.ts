@@ -56,6 +56,8 @@ export class SessionService {
 
   async get(caller: Caller, id: string): Promise<SessionView> {
     const sid = await this.server.engine.sidOf(caller, id);
+    // A client that reads the total after its last call finds its reward in it.
+    await this.server.settled();
     const row = isStorable(sid) ? await selectSession(this.database.pool, caller.orgId, sid) : null;
     if (row === null) throw new PalestraError('session_not_found', { detail: 'No such session.' });
     return presentSessionDetail(row, await this.#isDeterministic(row.version_id));
@@ -82,6 +84,7 @@ export class SessionService {
 
   async calls(caller: Caller, id: string, { after, limit }: SessionCallListQuery): Promise<SessionCallList> {
     const sid = await this.requireSid(caller, id);
+    await this.server.settled();
     const rows = await selectCalls(this.database.pool, sid, after, limit + 1);
     const page = rows.slice(0, limit).map(presentCall);
     return { calls: page, next_after: rows.length > limit ? page.at(-1)!.seq : null };

@@ -189,7 +189,8 @@ async function judge(caller: Caller, sid: string, address: NemoGymAddress, row: 
   assertSame(await context.engine.environmentOf(caller, sid), unversioned(address));
   const session = await requireStored(caller, sid, context);
   const message = lastMessage(row['response']);
-  if (message === null || session.state !== 'ready') return verdictOf(session);
+  // A session that is ready may be stored as starting for a moment.
+  if (message === null || !session.isLive || session.state === 'finished') return verdictOf(session);
   try {
     await callTerminalTool(caller, sid, message, context);
   } catch (error) {

@@ -79,7 +79,7 @@ export class SessionServer {
     const { engine, routing } = this;
     const { directory, onBackgroundError } = this.#options;
     const storedSession: ProtocolContext['storedSession'] = async (caller, sid) => {
-      await this.#ledger.drain();
+      await this.settled();
       return readStoredSession(this.#options.pool, caller.orgId, sid);
     };
     const context: ProtocolContext = { ...http, engine, directory, routing, storedSession, onBackgroundError };
@@ -90,6 +90,11 @@ export class SessionServer {
       if (query.ask !== 'alive') await this.#ledger.drain();
       return { id: this.replicaId };
     });
+  }
+
+  /** Resolves when the ledger has every outcome that a client of this process knows. */
+  settled(): Promise<void> {
+    return this.#ledger.drain();
   }
 
   async start(): Promise<void> {
