@@ -63,17 +63,21 @@ sdist() {
   tar -xzf "$cache/sdist/download/$(basename "$unpacked").tar.gz" -C "$cache/sdist"
 }
 
-# trainer PACKAGE VERSION FOLDER: the unpacked wheel of a trainer, for its own metric functions (tests/conformance/metrics.spec.ts).
+# trainer PACKAGE VERSION FOLDER [OPTION...]: the unpacked wheel of a trainer, for its own metric functions
+# (tests/conformance/metrics.spec.ts). OPTION: of pip download.
 trainer() {
   local folder=$cache/trainers/$3
   [ -f "$folder/.version" ] && [ "$(cat "$folder/.version")" = "$2" ] && return 0
   rm -rf "$folder"
-  "$cache/uv/bin/pip" download -q --no-deps --only-binary :all: -d "$cache/trainers/download" "$1==$2" || return 1
+  "$cache/uv/bin/pip" download -q --no-deps --only-binary :all: -d "$cache/trainers/download" "${@:4}" "$1==$2" || return 1
   python3 -m zipfile -e "$(ls "$cache"/trainers/download/"${1//-/_}"-"$2"-*.whl)" "$folder" \
     && printf '%s' "$2" >"$folder/.version"
 }
 
 uv=$cache/uv/bin/uv
+# What its servers and agents import. Its wheel wants Python 3.13.14, but works with older ones.
+nemo_gym_needs=(openai==2.44.0 fastapi itsdangerous uvicorn uvloop hydra-core omegaconf rich aiohttp orjson pydantic 'mcp<2,>=1.28.1'
+  devtools yappi psutil requests httpx pandas scipy ray==2.58.0 wandb anthropic==0.109.2 gprof2dot pydot jinja2 httptools)
 tests_need=(pytest==9.2.0 pytest-asyncio==1.5.0 httpx openpyxl)
 # Every generation of OpenEnv and of the official MCP package that Palestra supports, each with the fastmcp it was released with.
 install_python_packages() {
@@ -103,6 +107,9 @@ install_python_packages() {
     && venv_of 3.12 agentlightning agentlightning==1.0.2 numpy==2.3.5 \
     && venv_of 3.12 art openpipe-art==0.5.23 \
     && venv_of 3.11 inspect inspect-ai==0.3.285 openai==3.57.0 \
+    && venv_of 3.11 verifiers verifiers==0.4.0 uv==0.13.9 \
+    && trainer nemo-gym 0.7.0 nemo_gym --python-version 3.13.14 \
+    && venv_of 3.13 nemo-gym "${nemo_gym_needs[@]}" \
     && venv types mypy==2.4.1 httpx==0.28.1
 }
 

@@ -40,6 +40,7 @@ const ELSEWHERE: [document: string, what: string, test: string][] = [
   ['integrations/python/README.md', 'python', 'tests/conformance/python/palestra_package.py'],
   ['docs/environments.md', 'ts', 'tests/environments-doc.spec.ts'],
   ['docs/trainers/art.md', 'python', 'tests/conformance/trainers/art.spec.ts'],
+  ['docs/trainers/verifiers.md', 'toml', 'tests/conformance/trainers/verifiers.spec.ts'],
   ['docs/lake.md', 'sql', 'tests/conformance/lake.spec.ts'],
   ['docs/mcp.md', 'python', 'tests/conformance/mcp.spec.ts'],
   ['docs/trainers/trl.md', 'python', 'tests/conformance/trainers/trl.torch.spec.ts'],

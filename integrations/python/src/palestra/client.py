@@ -65,6 +65,12 @@ class Client:
         task = {"split": split, "index": index} if by_index else {"task_spec": task_spec}
         return Session(self.transport, environment, task, variant, dict(secrets or {}), ping_s)
 
+    def attach(self, environment: str, sid: str, *, variant: str | None = None) -> Session:
+        """A session that another process opened and keeps alive, for calls. `close` ends it for both."""
+        session = Session(self.transport, environment, {}, variant, {}, 0)
+        session._sid = sid
+        return session
+
     async def get(self, path: str, **query: Any) -> Any:
         """The JSON of a route of the API. Raises `Failure`."""
         present = {name: value for name, value in query.items() if value is not None}
