@@ -65,7 +65,7 @@ def endpoint() -> Iterator[str]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             if self.path.endswith("/chat/completions"):
-                self._answer(completion(body))
+                self._stream(completion(body)) if body.get("stream") else self._answer(completion(body))
             else:
                 self._answer({"error": {"message": f"no route {self.path}"}}, 404)
 
@@ -76,6 +76,18 @@ def endpoint() -> Iterator[str]:
             self.send_header("content-length", str(len(text)))
             self.end_headers()
             self.wfile.write(text)
+
+        def _stream(self, value: dict[str, Any]) -> None:
+            """The whole completion as one server-sent event, then the end."""
+            message = dict(value["choices"][0]["message"])
+            message["tool_calls"] = [{"index": at, **call} for at, call in enumerate(message.get("tool_calls") or [])]
+            chunk = {**value, "object": "chat.completion.chunk", "choices": [{**value["choices"][0], "delta": message}]}
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.send_header("connection", "close")
+            self.end_headers()
+            self.wfile.write(f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode())
+            self.close_connection = True
 
         def log_message(self, *_arguments: Any) -> None:
             pass
