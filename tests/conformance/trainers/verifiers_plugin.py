@@ -1,5 +1,5 @@
-"""vf-eval and vf-validate with the taskset plugin: `eval ENVIRONMENT SAMPLES [ENDPOINT]`, `validate ENVIRONMENT`,
-`load ENVIRONMENT`, or `config FILE`."""
+"""vf-eval and vf-validate with the taskset plugin: `eval ENVIRONMENT TASKS SAMPLES [ENDPOINT]`, `validate ENVIRONMENT`, or
+`load ENVIRONMENT FILE...`. Each start of verifiers takes ten seconds of a core, so one program does what it can."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def lines(folder: str, pattern: str) -> list[dict[str, Any]]:
     return [json.loads(line) for file in Path(folder).glob(pattern) for line in file.read_text().splitlines()]
 
 
-def evaluate(environment: str, samples: str, endpoint: str | None = None) -> list[dict[str, Any]]:
+def evaluate(environment: str, tasks: str, samples: str, endpoint: str | None = None) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder, policy.endpoint() as url:
-        arguments = ["--env.taskset.environment", environment, "--env.taskset.stop", "2", "-r", samples, "-m", "scripted", "-c", "1"]
+        arguments = ["--env.taskset.environment", environment, "--env.taskset.stop", tasks, "-r", samples, "-m", "scripted", "-c", "1"]
         client = ["--client.base-url", endpoint or url, "--client.api-key-var", "POLICY_API_KEY"]
         output = ["--env.agent.max-turns", "6", "--no-push", "--no-rich", "-o", folder]
         command("vf-eval", "palestra-verifiers", *arguments, *client, *output)
@@ -67,23 +67,21 @@ def evaluate(environment: str, samples: str, endpoint: str | None = None) -> lis
 
 
 def validate(environment: str) -> list[dict[str, Any]]:
-    rows = []
-    for mode in ("--only-setup", "--only-noop"):
-        with tempfile.TemporaryDirectory() as folder:
-            arguments = ["--taskset.environment", environment, "--taskset.stop", "2", "--runtime.type", "subprocess", mode, "--no-rich", "-o", folder]
-            command("vf-validate", "palestra-verifiers", *arguments)
-            rows += [{"mode": row["mode"], "reason": row["reason"]} for row in lines(folder, "**/results.jsonl")]
-    return rows
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = ["--taskset.environment", environment, "--taskset.stop", "2", "--runtime.type", "subprocess", "--only-setup"]
+        command("vf-validate", "palestra-verifiers", *arguments, "--no-rich", "-o", folder)
+        return [{"mode": row["mode"], "reason": row["reason"]} for row in lines(folder, "**/results.jsonl")]
 
 
-def load(environment: str) -> dict[str, Any]:
+def load(environment: str, *files: str) -> dict[str, Any]:
     import palestra_verifiers  # noqa: F401
     import verifiers.v1 as vf
 
     cls = vf.taskset_config_type("palestra-verifiers")
     taskset = vf.load_taskset(cls(id="palestra-verifiers", environment=environment))
     tasks = list(taskset.take(3))
-    return {"keys": [task.key for task in tasks], "harness": vf.default_harness_id("palestra-verifiers")}
+    harness = vf.default_harness_id("palestra-verifiers")
+    return {"keys": [task.key for task in tasks], "harness": harness, "configurations": [config(file) for file in files]}
 
 
 def config(file: str) -> list[dict[str, Any]]:
@@ -100,4 +98,4 @@ def config(file: str) -> list[dict[str, Any]]:
     return [{"class": type(one.taskset).__name__, **one.taskset.model_dump(mode="json")} for one in resolved]
 
 
-print(json.dumps({"eval": evaluate, "validate": validate, "load": load, "config": config}[sys.argv[1]](*sys.argv[2:])))
+print(json.dumps({"eval": evaluate, "validate": validate, "load": load}[sys.argv[1]](*sys.argv[2:])))
