@@ -41,6 +41,8 @@ async function rollouts(run: string): Promise<RolloutRow[]> {
 }
 
 test(`training goes on after the service was away for ${OUTAGE_S} s, and no failed episode counts as 0`, { timeout: 600_000 }, async () => {
+  // Bundled environments are registered after the service answers.
+  await expect.poll(() => read('/v1/environments/palestra/whodunit').then(Boolean, () => false)).toBe(true);
   const name = `outage-${randomBytes(4).toString('hex')}`;
   const learning = drive<{ means: number[]; uploaded: boolean }>(palestra, {
     python: 'v167',
