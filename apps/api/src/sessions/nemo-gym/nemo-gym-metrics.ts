@@ -26,7 +26,9 @@ const taskOf = (sample: JsonObject): number => toFiniteNumber(sample[TASK]) ?? 0
 function byTask(samples: JsonObject[]): Map<number, JsonObject[]> {
   const tasks = new Map<number, JsonObject[]>();
   for (const sample of samples.toSorted((a, b) => taskOf(a) - taskOf(b))) {
-    tasks.set(taskOf(sample), [...(tasks.get(taskOf(sample)) ?? []), sample]);
+    const known = tasks.get(taskOf(sample));
+    if (known === undefined) tasks.set(taskOf(sample), [sample]);
+    else known.push(sample);
   }
   return tasks;
 }
