@@ -37,6 +37,23 @@ export const errorCatalogue = {
     retryable: false,
     text: 'This server does not start programs for its users. Its operator can allow this with PALESTRA_ALLOW_COMMANDS=1.',
   },
+  deploy_not_found: { status: 404, retryable: false, text: 'The environment has no such deploy.' },
+  instance_not_found: { status: 404, retryable: false, text: 'The environment has no such instance.' },
+  channel_not_found: { status: 404, retryable: false, text: 'The environment has no such channel.' },
+  deploy_conflict: { status: 409, retryable: true, text: 'Another deploy of this environment is running. Wait for it, or cancel it.' },
+  hosting_off: {
+    status: 501,
+    retryable: false,
+    text: 'This server does not run environments. Its operator can allow this with PALESTRA_HOSTING. Or add a running server by its URL.',
+  },
+  hosting_unsupported: {
+    status: 422,
+    retryable: false,
+    text: 'The engine of this server cannot enforce a setting of the environment. Change the setting, or choose another provider.',
+  },
+  source_invalid: { status: 422, retryable: false, text: 'The source cannot be deployed.' },
+  source_too_large: { status: 413, retryable: false, text: 'The source is larger than this server accepts. Leave files out with .dockerignore.' },
+  webhook_signature_invalid: { status: 401, retryable: false, text: 'The signature of the webhook is missing or wrong.' },
   environment_exists: { status: 409, retryable: false, text: 'An environment with this name already exists. Choose another name.' },
   task_set_not_found: { status: 404, retryable: false, text: 'The environment has no such task set.' },
   task_set_published: {
@@ -105,6 +122,11 @@ export const errorCatalogue = {
     text: 'This server cannot isolate programs well enough to run them.',
   },
   environment_starting: { status: 503, retryable: true, text: 'Environment still starting.' },
+  instance_failed: {
+    status: 503,
+    retryable: true,
+    text: 'The instances of this environment do not start. Its log has the reason: palestra env logs.',
+  },
   capacity_exhausted: { status: 429, retryable: true, text: 'The environment is at maximum capacity.' },
   turn_conflict: {
     status: 409,

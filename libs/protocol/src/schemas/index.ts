@@ -57,6 +57,23 @@ export {
   environmentRunsSchema,
 } from './environments/environment.schema.ts';
 export { environmentReportQuerySchema, environmentReportSchema } from './environments/environment-report.schema.ts';
+export {
+  hostingSettingsSchema,
+  deployOptionsSchema,
+  createDeploySchema,
+  deploySchema,
+  deployListSchema,
+  hostingLogQuerySchema,
+  hostingLogLineSchema,
+  instanceListSchema,
+  channelListSchema,
+  channelSchema,
+  promoteSchema,
+  rollbackSchema,
+  versionDiffSchema,
+  secretValueSchema,
+  secretListSchema,
+} from './environments/hosting.schema.ts';
 export { uploadUrlsBodySchema, uploadUrlsSchema, fileListQuerySchema, fileListSchema, deletedFilesSchema } from './file.schema.ts';
 export { healthSchema } from './health.schema.ts';
 export {

@@ -1,0 +1,158 @@
+import type { JsonObject } from '@palestra/protocol';
+
+/** Where instances run. */
+export type ProviderName = 'process' | 'docker' | 'kubernetes' | 'remote';
+
+/** How strongly the code of an environment is separated from the machine, weakest first. `sandbox`: gVisor; `vm`: Kata or similar. */
+export const ISOLATION_LEVELS = ['none', 'container', 'sandbox', 'vm'] as const;
+export type Isolation = (typeof ISOLATION_LEVELS)[number];
+
+/** Which addresses an instance may connect to. `hosts`: names, of which the first label may be `*`. */
+export type Egress = { kind: 'open' } | { kind: 'none' } | { kind: 'hosts'; hosts: readonly string[] };
+
+/** What a provider enforces. A deploy that needs more is refused. */
+export interface Capabilities {
+  isolation: readonly Isolation[];
+  egress: readonly Egress['kind'][];
+  gpus: boolean;
+  /** Limits of processors, memory and processes are enforced. */
+  limits: boolean;
+  /** Megabytes that one instance may have; null: unknown. */
+  maxMemoryMb: number | null;
+  /** It builds images or folders itself. */
+  builds: boolean;
+}
+
+/** Limits of one instance. `diskMb`: of its writable temporary files. */
+export interface Resources {
+  cpus: number;
+  memoryMb: number;
+  pids: number;
+  diskMb: number;
+  gpus: number;
+}
+
+/** A program and its arguments. `{port}` in an argument or variable is replaced by the port on which it must listen. */
+export interface ServerCommand {
+  command: string;
+  args: readonly string[];
+  /** Relative to the artifact's folder. */
+  cwd: string;
+  variables: Readonly<Record<string, string>>;
+}
+
+/** The result of a build: immutable, and named by its digest (`sha256:...`). */
+export type Artifact =
+  | { kind: 'image'; digest: string; image: string; port: number; command?: readonly string[] }
+  | { kind: 'folder'; digest: string; folder: string; server: ServerCommand }
+  | { kind: 'urls'; digest: string; urls: readonly string[] };
+
+/** One instance that should run. */
+export interface InstanceSpec {
+  id: string;
+  versionId: string;
+  /** `owner/name`, for people who look at the engine. */
+  environment: string;
+  artifact: Artifact;
+  resources: Resources;
+  egress: Egress;
+  isolation: Isolation;
+  variables: Readonly<Record<string, string>>;
+  /** Mounted as files, never as variables. */
+  secrets: Readonly<Record<string, string>>;
+}
+
+/** `running`: its process runs, and may not listen yet. */
+export type InstanceState = 'starting' | 'running' | 'exited';
+
+/** An instance as its engine shows it. */
+export interface RunningInstance {
+  id: string;
+  versionId: string;
+  state: InstanceState;
+  /** Base URL, reachable from this service; null until it is known. */
+  endpoint: string | null;
+  /** How it ended, for people; null while it runs. */
+  exit: { code: number | null; reason: string } | null;
+  startedAt: Date | null;
+  /** How often the engine started it again. */
+  restarts: number;
+}
+
+export interface LogLine {
+  at: Date;
+  stream: 'stdout' | 'stderr';
+  /** Without line end, at most `MAX_LINE_CHARS` characters. */
+  text: string;
+}
+export const MAX_LINE_CHARS = 8_192;
+
+/** Processors (1 = one core), megabytes and processes that an instance uses now. */
+export interface InstanceStats {
+  cpus: number;
+  memoryMb: number;
+  pids: number | null;
+}
+
+/** What a builder is given: a folder of checked, unpacked source, or an image by name. */
+export interface BuildRequest {
+  /** Names what is built, for labels and temporary names. */
+  deployId: string;
+  /** Digest of the source; equal sources give equal artifacts, which may come from a cache. */
+  sourceDigest: string;
+  source: { kind: 'folder'; folder: string; plan: BuildPlan } | { kind: 'image'; image: string; port: number | null };
+  /** Build arguments of a Dockerfile. */
+  buildArguments: Readonly<Record<string, string>>;
+  limits: BuildLimits;
+}
+
+export interface BuildLimits {
+  seconds: number;
+  memoryMb: number;
+  /** Bytes of the finished artifact. */
+  maxBytes: number;
+  network: boolean;
+}
+
+/** How a folder becomes a server; `detectPlan` finds it. Paths are relative to the folder, and inside it. */
+export type BuildPlan =
+  | { kind: 'dockerfile'; dockerfile: string; port: number | null; variables: Readonly<Record<string, string>> }
+  | {
+      kind: 'python';
+      /** Files that `uv`/`pip` installs from, in this order. */
+      install: readonly ('requirements.txt' | 'pyproject.toml' | string)[];
+      /** Packages beside those of the author, for example `uvicorn`. */
+      packages: readonly string[];
+      server: ServerCommand;
+    }
+  | { kind: 'node'; install: boolean; server: ServerCommand };
+
+/**
+ * An engine that runs instances. Every method is safe to repeat, also by another process after a crash: instances are found by their id.
+ * Errors are `HostingError`s; `engine_unavailable` means that nothing is known and nothing was changed.
+ */
+export interface Provider {
+  readonly name: ProviderName;
+  capabilities(signal: AbortSignal): Promise<Capabilities>;
+  /** Builds, or finds the equal artifact of an earlier build. `onLine` gets the log as it is written. Rejects with `build_failed`. */
+  build(request: BuildRequest, onLine: (line: LogLine) => void, signal: AbortSignal): Promise<Artifact>;
+  /** Starts the instance unless it exists. Resolves when the engine accepted it; it may not listen yet. */
+  ensure(spec: InstanceSpec, signal: AbortSignal): Promise<RunningInstance>;
+  /** All instances of this installation, also ended ones. */
+  list(signal: AbortSignal): Promise<RunningInstance[]>;
+  /** SIGTERM, after the grace period SIGKILL; removes everything that belongs to it. Resolves when it is gone. */
+  remove(id: string, graceMs: number, signal: AbortSignal): Promise<void>;
+  /** Its log from `since`, then as it is written until the signal aborts or the instance is gone. */
+  logs(id: string, since: Date | null, signal: AbortSignal): AsyncIterable<LogLine>;
+  /** Null when it does not run. */
+  stats(id: string, signal: AbortSignal): Promise<InstanceStats | null>;
+  /** Deletes artifacts that no version of `keep` (digests) names. */
+  prune(keep: ReadonlySet<string>, signal: AbortSignal): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Replaces `{port}`. */
+export const withPort = (text: string, port: number): string => text.replaceAll('{port}', String(port));
+
+/** A JSON view of an artifact for the database. */
+export const artifactJson = (artifact: Artifact): JsonObject => structuredClone(artifact) as unknown as JsonObject;

@@ -1,0 +1,163 @@
+import { z } from 'zod';
+
+/** Bodies of the routes by which environments are deployed, scaled and rolled back. */
+
+const storable = (text: string) => !text.includes('\0');
+const NUL = { error: 'must not hold NUL characters' };
+const text = (max: number) => z.string().min(1).max(max).refine(storable, NUL);
+
+/** `https`, `http`, `ssh` or `git`, without credentials. */
+const gitUrl = text(2_000).refine(
+  (url) => URL.canParse(url) && /^(?:https?|ssh|git):$/.test(new URL(url).protocol) && new URL(url).password === '',
+  { error: 'url must be an https, http, ssh or git URL without a password' },
+);
+const gitRef = text(250).refine((ref) => !ref.startsWith('-') && !ref.includes('..'), { error: 'ref must be a branch, a tag or a commit' });
+const subdirectory = text(1_000).refine((folder) => !folder.startsWith('/') && !folder.split('/').includes('..'), {
+  error: 'subdirectory must be a folder inside the repository',
+});
+const image = text(500).regex(/^[\w.][\w.:/@-]*$/, { error: 'image must be a reference like registry.example/team/name:tag' });
+const serverUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).max(2_000);
+
+const channel = z.string().regex(/^[a-z][a-z0-9-]{0,31}$/, { error: 'channel must be 1 to 32 lower-case letters, digits or "-"' });
+const host = z.string().regex(/^(?:\*\.)?[a-z0-9-]+(?:\.[a-z0-9-]+)*$/i, { error: 'must be a host name, or *.domain' });
+
+export const hostingSettingsSchema = z.strictObject({
+  provider: z.enum(['process', 'docker', 'kubernetes']).nullish().describe('Null: what the operator chose.'),
+  min_warm: z.int().min(0).max(100).default(0).describe('Instances that also run without sessions.'),
+  max: z.int().min(1).max(1_000).default(4).describe('Most instances of a version.'),
+  concurrency: z.int().min(1).max(10_000).default(64).describe('Sessions of one instance.'),
+  idle_s: z.int().min(0).max(86_400).default(300).describe('An instance without sessions ends after this time.'),
+  drain_s: z.int().min(0).max(86_400).default(3_600).describe('A draining instance with sessions ends after this time.'),
+  start_timeout_s: z.int().min(1).max(3_600).default(120).describe('An instance that does not answer within this time has failed.'),
+  cpus: z.number().min(0.1).max(256).default(1),
+  memory_mb: z.int().min(64).max(4_194_304).default(1_024),
+  pids: z.int().min(16).max(100_000).default(512),
+  disk_mb: z.int().min(16).max(1_048_576).default(512).describe('Of writable temporary files.'),
+  gpus: z.int().min(0).max(16).default(0),
+  isolation: z.enum(['none', 'container', 'sandbox', 'vm']).nullish().describe('Least isolation; null: what the provider has.'),
+  egress: z
+    .union([z.enum(['none', 'open']), z.array(host).max(100)])
+    .default('none')
+    .describe('Addresses that its instances may connect to: none, all public ones, or these hosts.'),
+  variables: z.record(z.string().regex(/^[A-Za-z_]\w{0,127}$/), z.string().max(10_000).refine(storable, NUL)).default({}),
+});
+export type HostingSettings = z.output<typeof hostingSettingsSchema>;
+export type HostingSettingsInput = z.input<typeof hostingSettingsSchema>;
+
+export const deploySourceSchema = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('git'), url: gitUrl, ref: gitRef.nullish(), subdirectory: subdirectory.nullish() }),
+  z.strictObject({ kind: z.literal('image'), image, port: z.int().min(1).max(65_535).nullish() }),
+  z.strictObject({ kind: z.literal('url'), urls: z.array(serverUrl).min(1).max(64) }),
+]);
+export type DeploySource = z.output<typeof deploySourceSchema> | { kind: 'folder' };
+
+/** Options of every deploy: in the body of a JSON request, in the query of an upload. */
+export const deployOptionsSchema = z.strictObject({
+  channel: channel.nullish().describe('Promoted when the version is ready. Default `stable`; null: none.'),
+  create: z.stringbool().or(z.boolean()).default(false).describe('Create the environment if it does not exist.'),
+  private: z.stringbool().or(z.boolean()).default(true).describe('Of an environment that is created.'),
+  dockerfile: text(500).optional().describe('Path in the folder. Default `Dockerfile`, then `server/Dockerfile`.'),
+});
+export type DeployOptions = z.output<typeof deployOptionsSchema>;
+
+export const createDeploySchema = deployOptionsSchema.extend({ source: deploySourceSchema, settings: hostingSettingsSchema.optional() });
+export type CreateDeploy = z.output<typeof createDeploySchema>;
+
+export const DEPLOY_STATES = ['queued', 'building', 'verifying', 'ready', 'failed', 'cancelled'] as const;
+export const deploySchema = z.object({
+  id: z.string(),
+  environment: z.string().describe('`owner/name`'),
+  state: z.enum(DEPLOY_STATES),
+  source: z.looseObject({ kind: z.enum(['folder', 'git', 'image', 'url']) }),
+  source_digest: z.string().nullable(),
+  commit: z.string().nullable(),
+  channel: z.string().nullable(),
+  version: z.number().nullable().describe('Number of the version that it made.'),
+  error: z.object({ code: z.string(), detail: z.string(), line: z.number().nullable() }).nullable(),
+  author: z.string(),
+  created_at: z.string(),
+  started_at: z.string().nullable(),
+  ended_at: z.string().nullable(),
+});
+export type DeployView = z.output<typeof deploySchema>;
+export const deployListSchema = z.object({ deploys: z.array(deploySchema) });
+
+export const LOG_SEVERITIES = ['debug', 'info', 'warning', 'error'] as const;
+export const hostingLogQuerySchema = z.object({
+  after: z.coerce.number().int().min(0).default(0).describe('Only lines after this `seq`.'),
+  limit: z.coerce.number().int().min(1).max(10_000).default(1_000),
+  follow: z.stringbool().default(false).describe('Keep the response open, and send lines as they are written.'),
+  severity: z.enum(LOG_SEVERITIES).optional().describe('Least severity.'),
+  q: z.string().min(1).max(200).optional().describe('Only lines with this text, in any case.'),
+  instance: z.uuid().optional(),
+  version: z.coerce.number().int().min(1).optional(),
+});
+export type HostingLogQuery = z.output<typeof hostingLogQuerySchema>;
+/** One line of an NDJSON answer. */
+export const hostingLogLineSchema = z.object({
+  seq: z.number(),
+  source: z.string().describe('Id of the deploy or the instance.'),
+  at: z.string(),
+  stream: z.enum(['stdout', 'stderr', 'palestra']),
+  severity: z.enum(LOG_SEVERITIES),
+  text: z.string(),
+});
+export type HostingLogLine = z.output<typeof hostingLogLineSchema>;
+
+export const INSTANCE_STATES = ['starting', 'ready', 'draining', 'failed', 'stopped'] as const;
+export const instanceSchema = z.object({
+  id: z.string(),
+  version: z.number().nullable().describe('Null: the version was deleted.'),
+  provider: z.string(),
+  state: z.enum(INSTANCE_STATES),
+  detail: z.string().nullable(),
+  sessions: z.number(),
+  restarts: z.number(),
+  cpus: z.number().nullable(),
+  memory_mb: z.number().nullable(),
+  cold_start_ms: z.number().nullable().describe('From the start to the first answer.'),
+  created_at: z.string(),
+  ready_at: z.string().nullable(),
+  stopped_at: z.string().nullable(),
+});
+export type InstanceView = z.output<typeof instanceSchema>;
+export const instanceListSchema = z.object({
+  instances: z.array(instanceSchema),
+  waiting: z.number().describe('Sessions that wait for a place.'),
+  queue_ms: z.number().nullable().describe('Median time in the queue of the last hour.'),
+});
+
+export const channelSchema = z.object({
+  name: z.string(),
+  version: z.number(),
+  previous_version: z.number().nullable(),
+  canary_version: z.number().nullable(),
+  canary_percent: z.number(),
+  reason: z.string(),
+  updated_at: z.string(),
+});
+export type ChannelView = z.output<typeof channelSchema>;
+export const channelListSchema = z.object({ channels: z.array(channelSchema) });
+export const promoteSchema = z.strictObject({
+  version: z.int().min(1),
+  channel: channel.default('stable'),
+  percent: z.int().min(1).max(100).default(100).describe('Share of new sessions; under 100 the version is a canary.'),
+});
+export type Promote = z.output<typeof promoteSchema>;
+export const rollbackSchema = z.strictObject({ channel: channel.default('stable') });
+export type Rollback = z.output<typeof rollbackSchema>;
+
+const change = z.object({ name: z.string(), change: z.enum(['added', 'removed', 'changed']), detail: z.string() });
+export const versionDiffSchema = z.object({
+  from: z.number(),
+  to: z.number(),
+  tools: z.array(change),
+  tasks: z.array(change).describe('Per split.'),
+  prompt: z.object({ from: z.string(), to: z.string() }).nullable().describe('Of the probe; null: equal.'),
+  rewards: z.object({ from: z.array(z.number().nullable()), to: z.array(z.number().nullable()) }).nullable().describe('Of the probe; null: equal.'),
+  breaking: z.array(z.string()).describe('What fails for clients that were written for `from`.'),
+});
+export type VersionDiff = z.output<typeof versionDiffSchema>;
+
+export const secretValueSchema = z.strictObject({ value: z.string().max(100_000).refine(storable, NUL) });
+export const secretListSchema = z.object({ secrets: z.array(z.object({ name: z.string(), updated_at: z.string() })) });
