@@ -1,6 +1,7 @@
 import type { ApiKeyView, CreatedKey, MeView, RotatedSecret, SignInLink } from '@palestra/protocol';
 import { Connection, type ConnectionOptions } from './connection.ts';
 import { Environments } from './environments.ts';
+import { Hosting } from './hosting.ts';
 import { TaskExports } from './task-exports.ts';
 import { TaskSets } from './task-sets.ts';
 import { noRetry } from './retry.ts';
@@ -18,6 +19,7 @@ export interface ClientOptions extends ConnectionOptions {
 /** A typed client of a Palestra server. One instance per process is enough. */
 export class PalestraClient {
   readonly environments: Environments;
+  readonly hosting: Hosting;
   readonly rollouts: Rollouts;
   readonly runs: Runs;
   readonly exports: TaskExports;
@@ -30,6 +32,7 @@ export class PalestraClient {
   constructor(options: ClientOptions) {
     this.#connection = new Connection(options);
     this.environments = new Environments(this.#connection);
+    this.hosting = new Hosting(this.#connection);
     this.rollouts = new Rollouts(this.#connection, options.uploads);
     this.runs = new Runs(this.#connection);
     this.exports = new TaskExports(this.#connection);

@@ -93,7 +93,7 @@ export class Connection {
       const body = open();
       const timer = this.#timer(call, UPLOAD_STALL_MS);
       try {
-        const headers = { ...call.headers, 'content-type': 'application/octet-stream' };
+        const headers = { 'content-type': 'application/octet-stream', ...call.headers };
         const answer = await this.#send({ ...call, headers }, timer, isBlob(body) ? body : touching(body, timer));
         return parseJson(await answer.text());
       } catch (error) {

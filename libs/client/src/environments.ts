@@ -3,6 +3,7 @@ import type {
   EnvironmentDetails,
   EnvironmentList,
   EnvironmentReport,
+  EnvironmentVersionList,
   EnvironmentVersionView,
   EnvironmentView,
   SessionPolicyView,
@@ -75,6 +76,11 @@ export class Environments {
   async addVersion(environment: string, server: EnvironmentServer): Promise<EnvironmentVersionView> {
     const path = `${environmentPath(environment)}/versions`;
     return (await this.#connection.json({ method: 'POST', path, body: { source: server }, retry: noRetry })) as EnvironmentVersionView;
+  }
+
+  /** Its immutable versions, newest first. */
+  async versions(environment: string): Promise<EnvironmentVersionList['versions']> {
+    return ((await this.#connection.json({ path: `${environmentPath(environment)}/versions` })) as EnvironmentVersionList).versions;
   }
 
   /** Changes the description or README. */

@@ -13,6 +13,7 @@ export {
   type PolicyTurn,
   type SampleResult,
 } from './play-group.ts';
+export type { Hosting, LogOptions, RuntimeLogOptions, UploadDeployOptions } from './hosting.ts';
 export type { UploadReport } from './rollout-uploader.ts';
 export type { Rollout, RolloutMessage, RolloutStart } from './rollouts.ts';
 export type { AttachOptions, QueuePosition, Session, SessionOptions } from './session.ts';

@@ -52,7 +52,11 @@ export const errorCatalogue = {
     text: 'The engine of this server cannot enforce a setting of the environment. Change the setting, or choose another provider.',
   },
   source_invalid: { status: 422, retryable: false, text: 'The source cannot be deployed.' },
-  source_too_large: { status: 413, retryable: false, text: 'The source is larger than this server accepts. Leave files out with .dockerignore.' },
+  source_too_large: {
+    status: 413,
+    retryable: false,
+    text: 'The source is larger than this server accepts. Leave files out with .dockerignore.',
+  },
   webhook_signature_invalid: { status: 401, retryable: false, text: 'The signature of the webhook is missing or wrong.' },
   environment_exists: { status: 409, retryable: false, text: 'An environment with this name already exists. Choose another name.' },
   task_set_not_found: { status: 404, retryable: false, text: 'The environment has no such task set.' },

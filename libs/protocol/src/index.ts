@@ -199,6 +199,40 @@ export type {
   EnvironmentRuns,
 } from './schemas/environments/environment.schema.ts';
 export type { EnvironmentReport, EnvironmentReportQuery, EnvironmentReportView } from './schemas/environments/environment-report.schema.ts';
+export {
+  DEPLOY_STATES,
+  type DeployState,
+  FINAL_DEPLOY_STATES,
+  HOSTING_PROVIDERS,
+  type HostingProvider,
+  INSTANCE_STATES,
+  type InstanceState,
+  ISOLATIONS,
+  type IsolationLevel,
+  LOG_SEVERITIES,
+  type LogSeverity,
+} from './hosting-vocabulary.ts';
+export type {
+  HostingSettings,
+  HostingSettingsInput,
+  DeploySource,
+  DeployOptions,
+  DeployOptionsInput,
+  CreateDeploy,
+  CreateDeployInput,
+  DeployView,
+  DeployList,
+  HostingLogQuery,
+  HostingLogLine,
+  InstanceView,
+  InstanceList,
+  ChannelView,
+  ChannelList,
+  Promote,
+  Rollback,
+  VersionDiff,
+  SecretList,
+} from './schemas/environments/hosting.schema.ts';
 export type { UploadUrlsBody, FileListQuery } from './schemas/file.schema.ts';
 export type { Health } from './schemas/health.schema.ts';
 export type { CreateKeyBody, ApiKeyView, CreatedKey, RotateSecret, RotatedSecret, NewKey } from './schemas/key.schema.ts';

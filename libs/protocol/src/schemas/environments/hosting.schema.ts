@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DEPLOY_STATES, HOSTING_PROVIDERS, INSTANCE_STATES, ISOLATIONS, LOG_SEVERITIES } from '../../hosting-vocabulary.ts';
 
 /** Bodies of the routes by which environments are deployed, scaled and rolled back. */
 
@@ -22,7 +23,7 @@ const channel = z.string().regex(/^[a-z][a-z0-9-]{0,31}$/, { error: 'channel mus
 const host = z.string().regex(/^(?:\*\.)?[a-z0-9-]+(?:\.[a-z0-9-]+)*$/i, { error: 'must be a host name, or *.domain' });
 
 export const hostingSettingsSchema = z.strictObject({
-  provider: z.enum(['process', 'docker', 'kubernetes']).nullish().describe('Null: what the operator chose.'),
+  provider: z.enum(HOSTING_PROVIDERS).nullish().describe('Null: what the operator chose.'),
   min_warm: z.int().min(0).max(100).default(0).describe('Instances that also run without sessions.'),
   max: z.int().min(1).max(1_000).default(4).describe('Most instances of a version.'),
   concurrency: z.int().min(1).max(10_000).default(64).describe('Sessions of one instance.'),
@@ -34,7 +35,7 @@ export const hostingSettingsSchema = z.strictObject({
   pids: z.int().min(16).max(100_000).default(512),
   disk_mb: z.int().min(16).max(1_048_576).default(512).describe('Of writable temporary files.'),
   gpus: z.int().min(0).max(16).default(0),
-  isolation: z.enum(['none', 'container', 'sandbox', 'vm']).nullish().describe('Least isolation; null: what the provider has.'),
+  isolation: z.enum(ISOLATIONS).nullish().describe('Least isolation; null: what the provider has.'),
   egress: z
     .union([z.enum(['none', 'open']), z.array(host).max(100)])
     .default('none')
@@ -53,17 +54,21 @@ export type DeploySource = z.output<typeof deploySourceSchema> | { kind: 'folder
 
 /** Options of every deploy: in the body of a JSON request, in the query of an upload. */
 export const deployOptionsSchema = z.strictObject({
-  channel: channel.nullish().describe('Promoted when the version is ready. Default `stable`; null: none.'),
+  channel: channel
+    .or(z.literal(''))
+    .nullish()
+    .describe('Promoted when the version is ready. Default `stable`; null, or empty in a query: none.'),
   create: z.stringbool().or(z.boolean()).default(false).describe('Create the environment if it does not exist.'),
   private: z.stringbool().or(z.boolean()).default(true).describe('Of an environment that is created.'),
   dockerfile: text(500).optional().describe('Path in the folder. Default `Dockerfile`, then `server/Dockerfile`.'),
 });
+export type DeployOptionsInput = z.input<typeof deployOptionsSchema>;
 export type DeployOptions = z.output<typeof deployOptionsSchema>;
 
 export const createDeploySchema = deployOptionsSchema.extend({ source: deploySourceSchema, settings: hostingSettingsSchema.optional() });
+export type CreateDeployInput = z.input<typeof createDeploySchema>;
 export type CreateDeploy = z.output<typeof createDeploySchema>;
 
-export const DEPLOY_STATES = ['queued', 'building', 'verifying', 'ready', 'failed', 'cancelled'] as const;
 export const deploySchema = z.object({
   id: z.string(),
   environment: z.string().describe('`owner/name`'),
@@ -81,11 +86,12 @@ export const deploySchema = z.object({
 });
 export type DeployView = z.output<typeof deploySchema>;
 export const deployListSchema = z.object({ deploys: z.array(deploySchema) });
+export type DeployList = z.output<typeof deployListSchema>;
 
-export const LOG_SEVERITIES = ['debug', 'info', 'warning', 'error'] as const;
 export const hostingLogQuerySchema = z.object({
   after: z.coerce.number().int().min(0).default(0).describe('Only lines after this `seq`.'),
   limit: z.coerce.number().int().min(1).max(10_000).default(1_000),
+  tail: z.coerce.number().int().min(1).max(10_000).optional().describe('Begin with the last so many of these lines.'),
   follow: z.stringbool().default(false).describe('Keep the response open, and send lines as they are written.'),
   severity: z.enum(LOG_SEVERITIES).optional().describe('Least severity.'),
   q: z.string().min(1).max(200).optional().describe('Only lines with this text, in any case.'),
@@ -104,7 +110,6 @@ export const hostingLogLineSchema = z.object({
 });
 export type HostingLogLine = z.output<typeof hostingLogLineSchema>;
 
-export const INSTANCE_STATES = ['starting', 'ready', 'draining', 'failed', 'stopped'] as const;
 export const instanceSchema = z.object({
   id: z.string(),
   version: z.number().nullable().describe('Null: the version was deleted.'),
@@ -126,6 +131,7 @@ export const instanceListSchema = z.object({
   waiting: z.number().describe('Sessions that wait for a place.'),
   queue_ms: z.number().nullable().describe('Median time in the queue of the last hour.'),
 });
+export type InstanceList = z.output<typeof instanceListSchema>;
 
 export const channelSchema = z.object({
   name: z.string(),
@@ -138,6 +144,7 @@ export const channelSchema = z.object({
 });
 export type ChannelView = z.output<typeof channelSchema>;
 export const channelListSchema = z.object({ channels: z.array(channelSchema) });
+export type ChannelList = z.output<typeof channelListSchema>;
 export const promoteSchema = z.strictObject({
   version: z.int().min(1),
   channel: channel.default('stable'),
@@ -154,10 +161,14 @@ export const versionDiffSchema = z.object({
   tools: z.array(change),
   tasks: z.array(change).describe('Per split.'),
   prompt: z.object({ from: z.string(), to: z.string() }).nullable().describe('Of the probe; null: equal.'),
-  rewards: z.object({ from: z.array(z.number().nullable()), to: z.array(z.number().nullable()) }).nullable().describe('Of the probe; null: equal.'),
+  rewards: z
+    .object({ from: z.array(z.number().nullable()), to: z.array(z.number().nullable()) })
+    .nullable()
+    .describe('Of the probe; null: equal.'),
   breaking: z.array(z.string()).describe('What fails for clients that were written for `from`.'),
 });
 export type VersionDiff = z.output<typeof versionDiffSchema>;
 
-export const secretValueSchema = z.strictObject({ value: z.string().max(100_000).refine(storable, NUL) });
 export const secretListSchema = z.object({ secrets: z.array(z.object({ name: z.string(), updated_at: z.string() })) });
+export type SecretList = z.output<typeof secretListSchema>;
+export const secretValueSchema = z.strictObject({ value: z.string().max(100_000).refine(storable, NUL) });
