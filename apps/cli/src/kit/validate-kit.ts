@@ -3,8 +3,8 @@
  * hangs, exits or crashes does not affect the parent.
  */
 import { validateEnvironment, type ValidateOptions } from '@palestra/environment-kit';
+import { loadEnvironments } from '@palestra/hosting';
 import type { EnvironmentReport } from '@palestra/protocol';
-import { loadEnvironments } from './load.ts';
 
 export interface NamedReport {
   name: string;

@@ -32,7 +32,10 @@ export interface Resources {
   gpus: number;
 }
 
-/** A program and its arguments. `{port}` in an argument or variable is replaced by the port on which it must listen. */
+/**
+ * A program and its arguments, in which `fillIn` replaces `{host}`, `{port}` and `{kit}`. The commands `python` and `node` are the interpreters
+ * for which the artifact was built.
+ */
 export interface ServerCommand {
   command: string;
   args: readonly string[];
@@ -119,8 +122,8 @@ export type BuildPlan =
   | { kind: 'dockerfile'; dockerfile: string; port: number | null; variables: Readonly<Record<string, string>> }
   | {
       kind: 'python';
-      /** Files that `uv`/`pip` installs from, in this order. */
-      install: readonly ('requirements.txt' | 'pyproject.toml' | string)[];
+      /** Files that `uv` or `pip` installs from, in this order: `pyproject.toml` for the folder itself, else lists of requirements. */
+      install: readonly string[];
       /** Packages beside those of the author, for example `uvicorn`. */
       packages: readonly string[];
       server: ServerCommand;
@@ -151,8 +154,17 @@ export interface Provider {
   close(): Promise<void>;
 }
 
-/** Replaces `{port}`. */
-export const withPort = (text: string, port: number): string => text.replaceAll('{port}', String(port));
+/** Where a server must listen. */
+export interface ServerAddress {
+  host: string;
+  port: number;
+  /** Path of the program that serves modules of the kit, `kitServerFile()`. An image that serves such a module has a copy. */
+  kit: string;
+}
+
+/** Replaces `{host}`, `{port}` and `{kit}` in an argument or variable. */
+export const fillIn = (text: string, address: ServerAddress): string =>
+  text.replaceAll(/\{(host|port|kit)\}/g, (_, name: keyof ServerAddress) => String(address[name]));
 
 /** A JSON view of an artifact for the database. */
 export const artifactJson = (artifact: Artifact): JsonObject => structuredClone(artifact) as unknown as JsonObject;

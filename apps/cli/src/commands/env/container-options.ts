@@ -1,11 +1,11 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Target } from '@palestra/hosting';
 import { Container } from '../../containers/container.ts';
 import { ContainerEngine } from '../../containers/engine.ts';
 import { buildImage, ensureImage, exposedPort } from '../../containers/image.ts';
 import { printableLines } from '../../output.ts';
 import { UsageError } from '../../settings.ts';
-import type { Target } from './target.ts';
 
 /** The options of `serve` and `push` for images, which `addContainerOptions` (apps/cli/src/program/container-options.ts) adds. */
 export interface ContainerFlags {

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { watch } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import type { Target } from '@palestra/hosting';
 import { commandOf, type RunOptions } from './run.ts';
-import type { Target } from './target.ts';
 
 /** Editors write several files at once, or a file in several steps. */
 const SETTLE_MS = 150;
@@ -34,7 +34,7 @@ export class DevServer {
     const { command, args, cwd, env } = await commandOf(this.#target, this.#options, this.#options.port);
     const isKit = this.#target.kind === 'kit';
     const child = spawn(command, args, {
-      cwd: cwd ?? this.#target.folder,
+      cwd,
       env: { ...process.env, ...env },
       // A terminal's Ctrl-C is for this process, which then stops the child.
       detached: true,

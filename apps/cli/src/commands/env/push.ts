@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, openSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '@palestra/hosting';
+import { type Card, cardOf, freePort, type LibraryFlags, librarySpec, type LibrarySpec, nameFrom, type Target } from '@palestra/hosting';
 import type { PalestraClient } from '@palestra/client';
 import type { EnvironmentReport } from '@palestra/protocol';
 import { looksLikeImage, nameOfImage } from '../../containers/image.ts';
@@ -14,11 +14,10 @@ import { UsageError, withClient } from '../../settings.ts';
 import { detectServer, type ServerKind } from './detect.ts';
 import { applyGuarantees, declaredGuarantees } from './guarantees.ts';
 import { type ContainerFlags, type ImageSource, folderSource, startContainer, watchContainer } from './container-options.ts';
-import { type Card, cardOf, nameFrom, parseName, register, type Registered } from './register.ts';
-import { type LibraryFlags, libraryFlags, librarySpec, type LibrarySpec } from './library.ts';
+import { parseName, register, type Registered } from './register.ts';
 import { serverCard } from './server-card.ts';
 import { runTarget, untilStopped } from './run.ts';
-import { type Target, targetAt } from './target.ts';
+import { libraryFlags, targetAt } from './target.ts';
 import { baseUrl } from './validate-url.ts';
 
 interface PushOptions extends ContainerFlags, LibraryFlags, Printed {

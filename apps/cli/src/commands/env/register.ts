@@ -1,14 +1,6 @@
-import { readFile } from 'node:fs/promises';
-import path from 'node:path';
 import { type EnvironmentServer, PalestraApiError, type PalestraClient } from '@palestra/client';
-import type { OpenEnvManifest } from '../../openenv-manifest.ts';
+import type { Card } from '@palestra/hosting';
 import { UsageError } from '../../settings.ts';
-
-/** Description and README of a folder. */
-export interface Card {
-  description: string;
-  readme: string | null;
-}
 
 export interface Registered {
   name: string;
@@ -26,30 +18,6 @@ export function parseName(target: string): { namespace?: string; name: string } 
   if (rest.length > 0 || parsed.namespace === '' || !NAME.test(parsed.name))
     throw new UsageError(`Invalid environment name "${target}". Expected owner/name, with a name of 3 to 64 letters, digits, "-" or "_".`);
   return parsed;
-}
-
-/** A valid environment name from the name of a folder or an image. */
-export const nameFrom = (text: string): string =>
-  text
-    .replaceAll(/[^A-Za-z0-9_-]+/g, '-')
-    .replaceAll(/^-+|-+$/g, '')
-    .slice(0, 64);
-
-export async function cardOf(folder: string, manifest: OpenEnvManifest | null): Promise<Card> {
-  const text = await readFile(path.join(folder, 'README.md'), 'utf8').catch(() => null);
-  const readme = text === null ? null : withoutFrontMatter(text);
-  const summary = manifest?.description ?? firstSentence(readme ?? '');
-  const version = manifest?.version == null ? '' : `version ${manifest.version}`;
-  return { description: [summary, version].filter(Boolean).join(' · '), readme };
-}
-
-/** Removes the front matter, in which Hugging Face Spaces keep their settings. */
-const withoutFrontMatter = (text: string): string => text.replace(/^\uFEFF?---\r?\n.*?\r?\n---\r?\n/s, '').trimStart();
-
-/** The first paragraph that is not a heading, image, list or code. */
-function firstSentence(markdown: string): string {
-  const paragraph = markdown.split(/\r?\n\s*\r?\n/).find((part) => /^[A-Za-z*_`[]/.test(part.trim()) && !part.trim().startsWith('```'));
-  return (paragraph ?? '').trim().replaceAll(/\s+/g, ' ').slice(0, 300);
 }
 
 /** Creates the environment, or adds a version to an existing one if it uses another server. */

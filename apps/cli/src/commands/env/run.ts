@@ -2,12 +2,20 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { once } from 'node:events';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { freePort, SupervisedProcess } from '@palestra/hosting';
+import {
+  freePort,
+  kitCommand,
+  libraryCommand,
+  libraryRequirement,
+  type LibrarySpec,
+  openenvCommand,
+  orsCommand,
+  type ServeCommand,
+  SupervisedProcess,
+  type Target,
+} from '@palestra/hosting';
 import { UsageError } from '../../settings.ts';
-import { assertLibraryServer, type LibrarySpec } from './library.ts';
-import type { Target } from './target.ts';
 
 export interface RunOptions {
   host: string;
@@ -22,40 +30,9 @@ export interface RunningTarget {
   process: SupervisedProcess;
 }
 
-const KIT_MAIN = fileURLToPath(new URL('../../kit/serve-kit.js', import.meta.url));
 /** Importing a Python server can take long. */
 const READY_TIMEOUT_MS = 120_000;
 const POLL_MS = 100;
-
-/** A server of uvicorn that prints a line when it listens. The process ends with this one, which holds its standard input. */
-const LISTENING = `
-import json, os, runpy, sys, threading, uvicorn
-class Listening(uvicorn.Server):
-    async def startup(self, sockets=None):
-        await super().startup(sockets=sockets)
-        if self.started:
-            print(json.dumps({"ready": True}), flush=True)
-def end_with_parent():
-    sys.stdin.buffer.read()
-    os._exit(0)
-threading.Thread(target=end_with_parent, daemon=True).start()
-target, host, port = sys.argv[1:4]
-`;
-
-/** Runs the application that uvicorn names. `sys.path` begins with the working directory, as with `python -m uvicorn`. */
-const UVICORN = `${LISTENING}
-Listening(uvicorn.Config(target, host=host, port=int(port), log_level="warning")).run()
-`;
-
-/** Runs a server of the package `openreward` or `ors`, which starts uvicorn with an address of its choice, on our address. */
-const ORS_SERVER = `${LISTENING}
-def run(app, **options):
-    Listening(uvicorn.Config(app, **{**options, "host": host, "port": int(port), "log_level": "warning"})).run()
-uvicorn.run = run
-sys.argv = [target]
-sys.path.insert(0, os.path.dirname(os.path.abspath(target)))
-runpy.run_path(target, run_name="__main__")
-`;
 
 /** Serves the target and restarts its process when it exits. Rejects with its last log lines if it cannot start. */
 export async function runTarget(target: Target, options: RunOptions, signal: AbortSignal): Promise<RunningTarget> {
@@ -65,7 +42,7 @@ export async function runTarget(target: Target, options: RunOptions, signal: Abo
     name: target.kind === 'library' ? target.library.spec : path.basename(target.folder),
     command,
     args,
-    cwd: cwd ?? target.folder,
+    cwd,
     env: { ...process.env, ...env },
     readyTimeoutMs: READY_TIMEOUT_MS,
     onLost: () => process.stderr.write(`The environment exited. Restarting it.\n${child.logs().slice(-20).join('\n')}\n`),
@@ -82,66 +59,50 @@ export async function runTarget(target: Target, options: RunOptions, signal: Abo
 
 /** The command that serves the target, and prints `{"ready":true}` when it listens. Throws `UsageError` without uvicorn. */
 export async function commandOf(target: Target, options: Omit<RunOptions, 'port'>, port: number): Promise<ChildCommand> {
+  const serving = { host: options.host, port, endsWithInput: true };
+  const { folder } = target;
+  if (target.kind === 'kit') return { ...kitCommand(target.file, serving), cwd: folder };
+  const python = options.python ?? pythonOf(folder);
   switch (target.kind) {
-    case 'kit':
-      return kitCommand(target.file, options.host, port);
-    case 'openenv':
-      return openenvCommand(target, options, port);
-    case 'library':
-      return libraryCommand(target.library, target.folder, options, port);
-    case 'ors': {
-      const args = ['-c', ORS_SERVER, target.file, options.host, String(port)];
-      return { command: await pythonWithUvicorn(options.python ?? pythonOf(target.folder), target.folder), args, env: PYTHON_VARIABLES };
+    case 'openenv': {
+      const { manifest, server } = target;
+      if (server === null)
+        throw new UsageError(`${folder}: the server module ${manifest.app ?? 'server.app:app'} does not exist. Set app in openenv.yaml.`);
+      await assertUvicorn(python, server.cwd);
+      const command = openenvCommand(server, serving, python);
+      return { ...command, cwd: server.cwd, env: { ...command.env, ...manifest.variables } };
     }
+    case 'library':
+      await assertLibraryServer(python, target.library, folder);
+      return { ...libraryCommand(target.library, serving, python), cwd: folder };
+    case 'ors':
+      await assertUvicorn(python, folder);
+      return { ...orsCommand(target.file, serving, python), cwd: folder };
   }
 }
 
-export interface ChildCommand {
-  command: string;
-  args: string[];
-  cwd?: string;
-  env?: NodeJS.ProcessEnv;
+export interface ChildCommand extends ServeCommand {
+  cwd: string;
 }
 
-const kitCommand = (file: string, host: string, port: number): ChildCommand => ({
-  command: process.execPath,
-  args: [KIT_MAIN, file, host, String(port)],
-});
-
-const PYTHON_VARIABLES = { PYTHONUNBUFFERED: '1', PYTHONDONTWRITEBYTECODE: '1' };
-
-async function openenvCommand(
-  target: Extract<Target, { kind: 'openenv' }>,
-  options: Omit<RunOptions, 'port'>,
-  port: number,
-): Promise<ChildCommand> {
-  const { folder, manifest, server } = target;
-  if (server === null)
-    throw new UsageError(`${folder}: the server module ${manifest.app ?? 'server.app:app'} does not exist. Set app in openenv.yaml.`);
-  const command = await pythonWithUvicorn(options.python ?? pythonOf(folder), server.cwd);
-  const env = { ...PYTHON_VARIABLES, ...manifest.variables };
-  return { command, args: ['-c', UVICORN, server.app, options.host, String(port)], cwd: server.cwd, env };
-}
-
-async function libraryCommand(
-  library: LibrarySpec,
-  folder: string,
-  options: Omit<RunOptions, 'port'>,
-  port: number,
-): Promise<ChildCommand> {
-  const command = options.python ?? pythonOf(folder);
-  await assertLibraryServer(command, library, folder);
-  const address = ['--host', options.host, '--port', String(port), '--end-with-input'];
-  return { command, args: ['-m', 'palestra.serve', library.spec, ...library.args, ...address], env: PYTHON_VARIABLES };
-}
-
-async function pythonWithUvicorn(command: string, cwd: string): Promise<string> {
+async function assertUvicorn(command: string, cwd: string): Promise<void> {
   await promisify(execFile)(command, ['-c', 'import uvicorn'], { cwd }).catch((error: unknown) => {
     const missing = (error as { code?: unknown }).code === 'ENOENT';
     const how = missing ? 'it does not exist' : 'it has no uvicorn. Install the environment into it, for example with "pip install -e ."';
     throw new UsageError(`Cannot serve with the Python ${command}: ${how}. Choose another one with --python.`);
   });
-  return command;
+}
+
+/** Throws `UsageError` with the pip command if the Python does not have the server; the server itself says it for the library. */
+async function assertLibraryServer(python: string, { library }: LibrarySpec, cwd: string): Promise<void> {
+  await promisify(execFile)(python, ['-c', 'import palestra.serve'], { cwd }).catch((error: unknown) => {
+    if ((error as { code?: unknown }).code === 'ENOENT')
+      throw new UsageError(`Cannot serve with the Python ${python}: it does not exist. Choose another one with --python.`);
+    throw new UsageError(
+      `The Python ${python} has no package palestra. Run: ${python} -m pip install "${libraryRequirement(library)}"\n` +
+        'Choose another Python with --python.',
+    );
+  });
 }
 
 function pythonOf(folder: string): string {

@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs';
-import { freePort } from '@palestra/hosting';
+import { freePort, LIBRARIES, type LibraryFlags, librarySpec, type Target } from '@palestra/hosting';
 import { looksLikeImage, nameOfImage } from '../../containers/image.ts';
 import { type Printed, printOne } from '../../output.ts';
 import { UsageError, withInterrupt } from '../../settings.ts';
 import { type ContainerFlags, type ImageSource, folderSource, startContainer, watchContainer } from './container-options.ts';
-import { LIBRARIES, type LibraryFlags, libraryFlags, librarySpec } from './library.ts';
 import { runTarget, untilStopped } from './run.ts';
-import { type Target, targetAt } from './target.ts';
+import { libraryFlags, targetAt } from './target.ts';
 
 interface ServeOptions extends ContainerFlags, Printed {
   port?: number;

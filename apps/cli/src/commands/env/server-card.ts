@@ -1,6 +1,6 @@
+import type { Card } from '@palestra/hosting';
 import { readBoundedText } from '@palestra/kit';
 import { z } from 'zod';
-import type { Card } from './register.ts';
 import { MAX_ANSWER_BYTES, splitCredentials } from './validate-url.ts';
 
 const TIMEOUT_MS = 10_000;

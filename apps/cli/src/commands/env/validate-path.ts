@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { isDeclared, ManifestError, type Target } from '@palestra/hosting';
 import { validateModule } from '../../kit/validate-module.ts';
-import { isDeclared, ManifestError } from '../../openenv-manifest.ts';
 import { type Criterion, reportOf } from './criteria.ts';
 import { runTarget } from './run.ts';
-import { type Target, targetAt } from './target.ts';
+import { targetAt } from './target.ts';
 import { type Level, playBackend, type PlayOptions, type Validation } from './validate-play.ts';
 
 const DOCKERFILES = ['server/Dockerfile', 'Dockerfile'];

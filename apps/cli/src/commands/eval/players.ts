@@ -28,7 +28,7 @@ export async function findPlayer(name: string, environment: string, module: stri
 async function definitionOf(environment: string, module: string | undefined): Promise<Environment | undefined> {
   const [owner, name] = environment.split('/');
   if (module !== undefined) {
-    const { loadEnvironments } = await import('../../kit/load.ts');
+    const { loadEnvironments } = await import('@palestra/hosting');
     const found = await loadEnvironments(module);
     return found.find((one) => one.name === name) ?? (found.length === 1 ? found[0] : undefined);
   }

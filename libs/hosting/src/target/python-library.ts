@@ -1,7 +1,3 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
-import { UsageError } from '../../settings.ts';
-
 /** Options of a Python library, as `python -m palestra.serve` takes them. */
 export interface LibraryFlags {
   splitSize?: number;
@@ -35,6 +31,9 @@ const EXTRAS: Record<string, string> = {
 
 export const LIBRARIES = Object.keys(EXTRAS);
 
+/** What pip installs for the server of a library, such as `palestra[serve-verifiers]`. */
+export const libraryRequirement = (library: string): string => `palestra[${EXTRAS[library]}]`;
+
 /** Null for anything else, such as a folder or an image with the tag of an unknown library. */
 export function librarySpec(argument: string, flags: LibraryFlags = {}): LibrarySpec | null {
   const colon = argument.indexOf(':');
@@ -44,26 +43,8 @@ export function librarySpec(argument: string, flags: LibraryFlags = {}): Library
   return { spec: argument, library, id, args: argsOf(flags) };
 }
 
-const FLAGS = ['splitSize', 'seed', 'set', 'data', 'workers', 'maxSessions', 'deadline'] as const;
-
-/** The flags among the options of a command that were passed. */
-export const libraryFlags = (options: LibraryFlags): LibraryFlags =>
-  Object.fromEntries(FLAGS.flatMap((name) => (options[name] === undefined ? [] : [[name, options[name]]])));
-
 function argsOf({ splitSize, seed, set = [], data = [], workers, maxSessions, deadline }: LibraryFlags): string[] {
   const single = { '--split-size': splitSize, '--seed': seed, '--workers': workers, '--max-sessions': maxSessions, '--deadline': deadline };
   const flags = Object.entries(single).flatMap(([flag, value]) => (value === undefined ? [] : [flag, String(value)]));
   return [...flags, ...set.flatMap((pair) => ['--set', pair]), ...data.flatMap((pair) => ['--data', pair])];
-}
-
-/** Throws `UsageError` with the pip command if the Python does not have the server; the server itself says it for the library. */
-export async function assertLibraryServer(python: string, { library }: LibrarySpec, cwd: string): Promise<void> {
-  await promisify(execFile)(python, ['-c', 'import palestra.serve'], { cwd }).catch((error: unknown) => {
-    if ((error as { code?: unknown }).code === 'ENOENT')
-      throw new UsageError(`Cannot serve with the Python ${python}: it does not exist. Choose another one with --python.`);
-    throw new UsageError(
-      `The Python ${python} has no package palestra. Run: ${python} -m pip install "palestra[${EXTRAS[library]}]"\n` +
-        'Choose another Python with --python.',
-    );
-  });
 }

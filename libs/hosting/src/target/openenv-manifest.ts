@@ -1,7 +1,7 @@
-import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { isMap, isScalar, parseDocument } from 'yaml';
 import { z } from 'zod';
+import { readText } from './read-text.ts';
 
 export const MANIFEST = 'openenv.yaml';
 
@@ -79,9 +79,6 @@ export const isDeclared = ({ raw }: OpenEnvManifest): boolean => Object.keys(raw
 
 /** Returns null if the folder has no manifest. */
 export async function readManifest(folder: string): Promise<OpenEnvManifest | null> {
-  const source = await readFile(path.join(folder, MANIFEST), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
-    throw error;
-  });
+  const source = await readText(path.join(folder, MANIFEST));
   return source === null ? null : parseManifest(source);
 }

@@ -1,7 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import path from 'node:path';
 import type { Environment } from '@palestra/environment-kit';
-import { createJiti } from 'jiti';
 
 const KIT = '@palestra/environment-kit';
 
@@ -17,6 +16,8 @@ const isEnvironment = (value: unknown): value is Environment => {
  */
 export async function loadEnvironments(file: string): Promise<Environment[]> {
   const alias = { [KIT]: fileURLToPath(import.meta.resolve(KIT)) };
+  // Loaded when it is needed: the API imports this package without loading modules of authors.
+  const { createJiti } = await import('jiti');
   const jiti = createJiti(import.meta.url, { alias, fsCache: false, moduleCache: false });
   const exported = await jiti.import<Record<string, unknown>>(path.resolve(file));
   const found = [exported['default']].flat().filter(isEnvironment);
