@@ -70,11 +70,12 @@ const adapter = bindMigrationAwareSqlAdapterFactory(
   new PrismaPg({ connectionString: `postgresql://postgres:scratch@127.0.0.1:${port}/postgres`, Client }),
 );
 const engine = await engineModule.SchemaEngine.new({ datamodels }, () => {}, adapter);
-// The engine splits statements at every semicolon, also in comments and function bodies.
+// The engine splits statements at every semicolon, also in comments and function bodies, and runs them without a transaction: no lock lasts.
 const inQuotes = (_, _tag, body) => `E'${body.replaceAll('\\', '\\\\').replaceAll("'", "''").replaceAll(';', '\\x3B')}'`;
 const sqlOf = (entry) =>
   readFileSync(path.join(folder, entry, 'migration.sql'), 'utf8')
     .replaceAll(/^\s*--.*$/gm, '')
+    .replaceAll(/^\s*LOCK TABLE [^;]*;/gm, '')
     .replaceAll(/\$(\w*)\$(.*?)\$\1\$/gs, inQuotes);
 const migrationDirectories = existing.map((entry) => ({
   path: entry,

@@ -76,7 +76,7 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
       reviews: ['platform', 'accounts', 'annotations', 'store', 'rollouts', 'runs'],
       exports: ['platform', 'accounts', 'jobs', 'environments', 'store', 'rollouts', 'runs', 'reviews'],
       demo: ['platform', 'accounts', 'environments', 'store', 'runs', 'sessions'],
-      alerts: ['platform', 'accounts', 'jobs', 'store', 'sessions', 'rollouts', 'runs'],
+      alerts: ['platform', 'accounts', 'jobs', 'store', 'rollouts', 'runs'],
       health: ['platform', 'accounts', 'jobs', 'environments'],
     },
   },

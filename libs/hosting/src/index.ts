@@ -8,3 +8,5 @@ export { isDeclared, ManifestError } from './target/openenv-manifest.ts';
 export { LIBRARIES, type LibraryFlags, libraryRequirement, librarySpec, type LibrarySpec } from './target/python-library.ts';
 export { kitCommand, libraryCommand, openenvCommand, orsCommand, type ServeCommand } from './target/serve-command.ts';
 export { type Target, targetAt, TargetError } from './target/target.ts';
+export { HostingError, type HostingErrorCode } from './provider/hosting-error.ts';
+export * from './provider/provider.port.ts';

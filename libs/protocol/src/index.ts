@@ -220,6 +220,7 @@ export type {
   DeployOptionsInput,
   CreateDeploy,
   CreateDeployInput,
+  UploadDeployQuery,
   DeployView,
   DeployList,
   HostingLogQuery,
@@ -233,6 +234,7 @@ export type {
   VersionDiff,
   SecretList,
 } from './schemas/environments/hosting.schema.ts';
+export type { GitHookAnswer, GitLinkBody, GitLinkView, LinkedGit } from './schemas/environments/git-link.schema.ts';
 export type { UploadUrlsBody, FileListQuery } from './schemas/file.schema.ts';
 export type { Health } from './schemas/health.schema.ts';
 export type { CreateKeyBody, ApiKeyView, CreatedKey, RotateSecret, RotatedSecret, NewKey } from './schemas/key.schema.ts';

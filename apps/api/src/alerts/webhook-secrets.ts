@@ -1,5 +1,5 @@
 import type { SecretKeys } from '../platform/secret-keys.ts';
-import { AesSecretBox } from '../sessions/persistence/secret-box.ts';
+import { AesSecretBox } from '../platform/secret-box.ts';
 import { newWebhookSecret } from './webhook-signature.ts';
 
 /** How long the replaced secret signs too, so that a receiver can change its own in between. */

@@ -3,6 +3,7 @@ import { McpBackend } from '@palestra/mcp/client';
 import { OpenEnvBackend } from '@palestra/openenv/client';
 import { OrsBackend } from '@palestra/ors/client';
 import { outboundAgent, outboundFetch, OutboundPolicy } from '@palestra/outbound';
+import { PalestraError } from '@palestra/protocol';
 import { TaskSetBackend, type Backend, type SessionPolicy } from '@palestra/session';
 import { HealthCheck } from '@palestra/hosting';
 import { CONFIG, type Config } from '../platform/config.ts';
@@ -103,6 +104,7 @@ export class BackendPool implements OnApplicationShutdown {
     if (version === undefined) return { status: 'unlinked', detail: 'No server runs this environment yet. Add one by URL.' };
     const source = sourceOf(version);
     if (source.kind === 'bundled') return this.bundled.status(source.name);
+    if (source.kind === 'hosted') return { status: 'ready', detail: null };
     const { health } = this.#get(environment, version);
     // An MCP server has no health route; the first session shows its state.
     if (health === null) return { status: 'ready', detail: null };
@@ -139,6 +141,7 @@ export class BackendPool implements OnApplicationShutdown {
     }
     const settings = { silenceMs };
     const source = sourceOf(version);
+    if (source.kind === 'hosted') throw new PalestraError('hosting_off');
     const pooled: Pooled =
       source.kind === 'bundled'
         ? { backend: this.bundled.backend(source.name), health: null, closable: false, settings }

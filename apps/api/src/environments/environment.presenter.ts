@@ -50,7 +50,7 @@ function presentSource(record: EnvironmentRecord, detailed: boolean): Environmen
 
 function sourceView(source: EnvironmentSource, detailed: boolean): { kind: EnvironmentSource['kind']; url?: string; command?: string[] } {
   const { kind } = source;
-  if (kind === 'bundled' || !detailed) return { kind };
+  if (kind === 'bundled' || kind === 'hosted' || !detailed) return { kind };
   return source.url === undefined ? { kind, command: source.command } : { kind, url: source.url };
 }
 

@@ -1,3 +1,4 @@
+import type { Artifact, ProviderName } from '@palestra/hosting';
 import type { EnvironmentDiscoveryView } from '@palestra/protocol';
 import type { Prisma } from '../platform/generated/prisma/client.ts';
 
@@ -5,7 +6,10 @@ import type { Prisma } from '../platform/generated/prisma/client.ts';
 export type EnvironmentRecord = Prisma.EnvironmentGetPayload<{ include: typeof newestVersion }>;
 export type VersionRecord = EnvironmentRecord['versions'][number];
 
-export const newestVersion = { versions: { orderBy: { number: 'desc' }, take: 1 } } satisfies Prisma.EnvironmentInclude;
+/** A version that its deploy still verifies does not count. */
+export const newestVersion = {
+  versions: { where: { state: 'ready' }, orderBy: { number: 'desc' }, take: 1 },
+} satisfies Prisma.EnvironmentInclude;
 
 /** A server that the owner of the environment runs. */
 export type ServerSource =
@@ -13,7 +17,21 @@ export type ServerSource =
   | { kind: 'openenv'; url: string }
   | { kind: 'mcp'; url: string; command?: undefined }
   | { kind: 'mcp'; url?: undefined; command: string[] };
-export type EnvironmentSource = { kind: 'bundled'; name: string } | ServerSource;
+/** Protocol of a server. */
+export type ServerKind = ServerSource['kind'];
+
+/** What a deploy built. This service runs it. */
+export interface HostedSource {
+  kind: 'hosted';
+  /** Null until the probe of its deploy detected it. */
+  protocol: ServerKind | null;
+  provider: ProviderName;
+  artifact: Artifact;
+  deployId: string | null;
+  sourceDigest: string | null;
+  commit: string | null;
+}
+export type EnvironmentSource = { kind: 'bundled'; name: string } | ServerSource | HostedSource;
 
 export function sourceOf(version: VersionRecord): EnvironmentSource {
   const { sourceKind, sourceName, sourceUrl, sourceCommand } = version;
@@ -22,6 +40,8 @@ export function sourceOf(version: VersionRecord): EnvironmentSource {
       return { kind: 'bundled', name: sourceName ?? '' };
     case 'openenv':
       return { kind: 'openenv', url: sourceUrl ?? '' };
+    case 'hosted':
+      return hostedSourceOf(version);
     case 'mcp':
       return sourceUrl === null ? { kind: 'mcp', command: sourceCommand } : { kind: 'mcp', url: sourceUrl };
     default:
@@ -29,15 +49,39 @@ export function sourceOf(version: VersionRecord): EnvironmentSource {
   }
 }
 
+function hostedSourceOf({ protocol, provider, artifact, deployId, sourceDigest, commit }: VersionRecord): HostedSource {
+  return {
+    kind: 'hosted',
+    protocol: protocol as ServerKind | null,
+    provider: provider as ProviderName,
+    artifact: artifact as unknown as Artifact,
+    deployId,
+    sourceDigest,
+    commit,
+  };
+}
+
 /** The columns that `sourceOf` reads. */
 export function sourceColumns(source: EnvironmentSource) {
-  return source.kind === 'bundled'
-    ? { sourceKind: 'bundled', sourceName: source.name }
-    : {
+  switch (source.kind) {
+    case 'bundled':
+      return { sourceKind: 'bundled', sourceName: source.name };
+    case 'hosted': {
+      const { kind, artifact, ...columns } = source;
+      return {
+        ...columns,
+        sourceKind: kind,
+        artifact: artifact as unknown as Prisma.InputJsonObject,
+        artifactDigest: artifact.digest,
+      };
+    }
+    default:
+      return {
         sourceKind: source.kind,
         sourceUrl: source.url ?? null,
         sourceCommand: source.kind === 'mcp' ? (source.command ?? []) : [],
       };
+  }
 }
 
 /** The stored discovery; null if the server was never reached. */

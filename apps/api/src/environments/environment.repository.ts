@@ -141,11 +141,11 @@ export class EnvironmentRepository {
     });
   }
 
-  /** The environment with exactly that version. */
+  /** The environment with exactly that version; without a version if that is not verified. */
   async findVersion(owner: string, name: string, number: number): Promise<EnvironmentRecord | null> {
     return this.database.prisma.environment.findUnique({
       where: { owner_name: { owner, name } },
-      include: { versions: { where: { number } } },
+      include: { versions: { where: { number, state: 'ready' } } },
     });
   }
 

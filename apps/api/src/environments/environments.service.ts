@@ -27,7 +27,13 @@ import { discover, DiscoveryService, withDeadline } from './discovery.service.ts
 import { EnvironmentAccess, mayManage } from './environment.access.ts';
 import { RegistryDirectory } from './environment-directory.ts';
 import { presentEnvironment, presentVersion } from './environment.presenter.ts';
-import { type EnvironmentRecord, type EnvironmentSource, storedDiscovery, type VersionRecord } from './environment.record.ts';
+import {
+  type EnvironmentRecord,
+  type EnvironmentSource,
+  type HostedSource,
+  storedDiscovery,
+  type VersionRecord,
+} from './environment.record.ts';
 import { EnvironmentRepository } from './environment.repository.ts';
 import { TaskSetRepository, withTaskSet } from './task-sets/task-set.repository.ts';
 
@@ -225,7 +231,7 @@ export class EnvironmentsService {
   }
 
   /** Runs the discovery of a new server. Throws the reason if it fails. */
-  async #validate(source: EnvironmentSource): Promise<EnvironmentDiscoveryView> {
+  async #validate(source: Exclude<EnvironmentSource, HostedSource>): Promise<EnvironmentDiscoveryView> {
     if (source.kind === 'bundled') return this.#discoverBundled(source.name);
     const backend = this.backends.probe(source);
     try {

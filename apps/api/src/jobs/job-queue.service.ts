@@ -12,8 +12,12 @@ import { addJob, countDueJobs, deleteFailedJobs } from './job-queue.sql.ts';
 import { JOB_SCHEMA } from './job-schema.ts';
 import { RunnerMonitor } from './runner-monitor.ts';
 
-/** Concurrent jobs of one process. */
-const CONCURRENCY = 3;
+/** Concurrent jobs of one process, by lane. */
+const CONCURRENCY = { short: 3, long: 2 } as const;
+type Lane = keyof typeof CONCURRENCY;
+const LANES = Object.keys(CONCURRENCY) as Lane[];
+/** The library listens on one connection for each lane, and reports ends on another. */
+const POOL_SIZE = CONCURRENCY.short + CONCURRENCY.long + 2 * LANES.length;
 /** A job that is added is announced, also a later one: polling finds what waits for a time when nothing is added. */
 const POLL_MS = 5_000;
 /** A shutdown aborts the signal of running handlers after this time, milliseconds. */
@@ -42,6 +46,8 @@ export interface HandlerOptions {
   deadlineMs: number;
   /** Interval at which the job runs, once in all processes, and not while the previous run continues. */
   everyMs?: number;
+  /** `long`: a job of minutes, which must not delay the others. Default `short`. */
+  lane?: Lane;
 }
 
 interface Registered extends HandlerOptions {
@@ -60,8 +66,8 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
   readonly #durations;
   readonly #monitor: RunnerMonitor;
   #pool: pg.Pool | null = null;
-  #runner: Runner | null = null;
-  #supervising: Promise<void> = Promise.resolve();
+  readonly #runners = new Map<Lane, Runner>();
+  #supervising: Promise<unknown> = Promise.resolve();
   readonly #stopping = new AbortController();
 
   constructor(
@@ -103,7 +109,8 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
       deleteFailedJobs(this.database.pool, KEEP_FAILED_DAYS),
     );
     if (this.config.jobs !== 'here') return;
-    this.#supervising = this.#supervise();
+    this.#pool = openPool({ connectionString: this.database.connectionString, max: POOL_SIZE, connectionTimeoutMillis: 5_000 });
+    this.#supervising = Promise.all(LANES.map((lane) => this.#supervise(lane, this.#pool!)));
     this.#monitor.start();
     for (const [name, { everyMs }] of this.#handlers) {
       if (everyMs === undefined) continue;
@@ -118,7 +125,7 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
   async beforeApplicationShutdown(): Promise<void> {
     this.#stopping.abort();
     for (const timer of this.#timers) clearInterval(timer);
-    await this.#runner?.stop().catch(() => {});
+    await Promise.allSettled([...this.#runners.values()].map((runner) => runner.stop()));
     await this.#supervising;
     await this.#monitor.stop();
     await this.#pool?.end();
@@ -138,36 +145,43 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
   }
 
   /** The library stops after several failures in a row, for example while PostgreSQL restarts. This starts it again. */
-  async #supervise(): Promise<void> {
-    this.#pool = openPool({ connectionString: this.database.connectionString, max: CONCURRENCY + 2, connectionTimeoutMillis: 5_000 });
+  async #supervise(lane: Lane, pool: pg.Pool): Promise<void> {
+    const tasks = this.#tasks(lane);
+    if (Object.keys(tasks).length === 0) return;
     while (!this.#stopping.signal.aborted) {
+      const names: string[] = [];
       try {
-        this.#runner = await this.#start(this.#pool);
-        if (this.#stopping.signal.aborted) await this.#runner.stop();
-        await this.#runner.promise;
+        const runner = await this.#start(lane, pool, tasks, names);
+        this.#runners.set(lane, runner);
+        if (this.#stopping.signal.aborted) await runner.stop();
+        await runner.promise;
       } catch (error) {
         if (!this.#stopping.signal.aborted) this.logger.warn({ err: error }, 'jobs stopped; they start again');
       }
       // Jobs that ended during a database outage are released as if their process had died.
-      this.#monitor.forget();
+      this.#monitor.forget(names);
       if (!this.#stopping.signal.aborted) await new Promise((resolve) => setTimeout(resolve, RESTART_MS));
     }
   }
 
-  #start(pgPool: pg.Pool): Promise<Runner> {
+  /** `names` gets the names under which the runner holds jobs. */
+  #start(lane: Lane, pgPool: pg.Pool, taskList: TaskList, names: string[]): Promise<Runner> {
     const events = new EventEmitter() as WorkerEvents;
-    events.on('pool:create', ({ workerPool }) => this.#monitor.add(workerPool.id));
+    events.on('pool:create', ({ workerPool }) => {
+      names.push(workerPool.id);
+      this.#monitor.add(workerPool.id);
+    });
     return run({
       pgPool,
       schema: JOB_SCHEMA,
-      concurrency: CONCURRENCY,
+      concurrency: CONCURRENCY[lane],
       pollInterval: POLL_MS,
       noHandleSignals: true,
       gracefulShutdownAbortTimeout: STOP_GRACE_MS,
       parsedCronItems: [],
       // Without these delays the library reports the end of a job in a promise without a handler, whose rejection ends the process.
       preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
-      taskList: this.#tasks(),
+      taskList,
       events,
       logger: new JobLogger(() => (level, message, meta) => {
         if (level === 'error' || level === 'warning') this.logger.debug({ meta }, message);
@@ -175,12 +189,14 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
     });
   }
 
-  #tasks(): TaskList {
+  #tasks(lane: Lane): TaskList {
     return Object.fromEntries(
-      [...this.#handlers].map(([name, job]) => [
-        name,
-        (payload: unknown, helpers: { abortSignal: AbortSignal }) => this.#run(name, job, payload, helpers.abortSignal),
-      ]),
+      [...this.#handlers]
+        .filter(([, job]) => (job.lane ?? 'short') === lane)
+        .map(([name, job]) => [
+          name,
+          (payload: unknown, helpers: { abortSignal: AbortSignal }) => this.#run(name, job, payload, helpers.abortSignal),
+        ]),
     );
   }
 

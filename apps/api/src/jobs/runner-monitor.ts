@@ -32,11 +32,17 @@ export class RunnerMonitor {
     this.#checking = this.#checking.then(() => this.#lockAlive(runner)).catch(() => {});
   }
 
-  /** Forgets the runners of this process, after they ended. */
-  forget(): void {
-    this.#runners.clear();
-    // Their locks end with the session; the next check opens another one.
-    this.#checking = this.#checking.then(() => this.#client?.end()).catch(() => {});
+  /** Forgets runners of this process, after they ended. */
+  forget(runners: readonly string[]): void {
+    for (const runner of runners) this.#runners.delete(runner);
+    // Their locks end with the session. Another one begins at once, with the locks of the runners that continue.
+    this.#checking = this.#checking
+      .then(() => this.#client?.end())
+      .then(() => (this.#runners.size > 0 ? this.#connected() : undefined))
+      .then(
+        () => {},
+        () => {},
+      );
   }
 
   async stop(): Promise<void> {

@@ -30,6 +30,7 @@ export const LIMITS = {
   keys: { org: 1_000, noun: 'API keys', text: 'API keys that work, or did within the last day' },
   members: { org: 1_000, noun: 'members', text: 'members' },
   alerts: { org: 100, noun: 'alerts', text: 'alerts' },
+  deploys: { org: 20, noun: 'deploys in progress', text: 'deploys that wait or run' },
   webhooks: { org: 20, noun: 'webhooks', text: 'webhooks' },
   organisations: { org: 50, noun: 'organisations', text: 'organisations that its owners created, with those created from these' },
 } as const satisfies Record<string, Limit>;

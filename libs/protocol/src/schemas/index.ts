@@ -61,6 +61,7 @@ export {
   hostingSettingsSchema,
   deployOptionsSchema,
   createDeploySchema,
+  uploadDeployQuerySchema,
   deploySchema,
   deployListSchema,
   hostingLogQuerySchema,
@@ -74,6 +75,7 @@ export {
   secretValueSchema,
   secretListSchema,
 } from './environments/hosting.schema.ts';
+export { gitHookAnswerSchema, gitLinkBodySchema, gitLinkSchema, linkedGitSchema } from './environments/git-link.schema.ts';
 export { uploadUrlsBodySchema, uploadUrlsSchema, fileListQuerySchema, fileListSchema, deletedFilesSchema } from './file.schema.ts';
 export { healthSchema } from './health.schema.ts';
 export {

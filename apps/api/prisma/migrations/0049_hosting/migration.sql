@@ -4,6 +4,8 @@
 ALTER TABLE "environments" ADD COLUMN "hosting" JSONB;
 
 ALTER TABLE "environment_versions"
+  -- verifying (its deploy probes it, and nothing resolves to it) or ready
+  ADD COLUMN "state" TEXT NOT NULL DEFAULT 'ready',
   -- The columns below are set for versions of the kind `hosted`.
   ADD COLUMN "protocol" TEXT,
   ADD COLUMN "deploy_id" UUID,
@@ -26,6 +28,8 @@ CREATE TABLE "environment_deploys" (
   "state" TEXT NOT NULL,
   -- {"kind":"folder"} | {"kind":"git",url,ref,subdirectory} | {"kind":"image",image} | {"kind":"url",urls}
   "source" JSONB NOT NULL,
+  -- {"settings","dockerfile"}: settings of the environment from this version on, and options of the build.
+  "options" JSONB NOT NULL DEFAULT '{}',
   -- Object of the uploaded tarball; deleted after the build.
   "source_key" TEXT,
   "source_digest" TEXT,
@@ -33,6 +37,10 @@ CREATE TABLE "environment_deploys" (
   -- The channel that is promoted when the version is ready; null: none.
   "channel" TEXT,
   "version_id" UUID REFERENCES "environment_versions" ("id") ON DELETE SET NULL,
+  -- The source was deployed before: the version is an earlier one.
+  "reused" BOOLEAN NOT NULL DEFAULT false,
+  -- How often a process began it; the process may have died.
+  "attempts" INTEGER NOT NULL DEFAULT 0,
   -- Code, text and line of the log of a failure.
   "error" JSONB,
   "author" TEXT NOT NULL,
@@ -43,6 +51,27 @@ CREATE TABLE "environment_deploys" (
 );
 CREATE INDEX "environment_deploys_environment_id_created_at_idx" ON "environment_deploys" ("environment_id", "created_at" DESC);
 CREATE INDEX "environment_deploys_org_id_idx" ON "environment_deploys" ("org_id");
+CREATE INDEX "environment_deploys_open_idx" ON "environment_deploys" ("org_id", "environment_id") WHERE "ended_at" IS NULL;
+
+-- The git repository from which pushes are deployed.
+CREATE TABLE "environment_git_links" (
+  "environment_id" UUID NOT NULL PRIMARY KEY REFERENCES "environments" ("id") ON DELETE CASCADE,
+  "org_id" UUID NOT NULL,
+  "url" TEXT NOT NULL,
+  -- The branch that is deployed; null: the default branch of the repository.
+  "ref" TEXT,
+  "subdirectory" TEXT,
+  -- The channel that its deploys promote; null: none.
+  "channel" TEXT,
+  -- Secret of the webhook, sealed with the service's key; null: webhooks are refused.
+  "sealed" BYTEA,
+  -- SHA-256 of the last accepted webhooks: a repeated one is a replay.
+  "deliveries" BYTEA[] NOT NULL DEFAULT '{}',
+  "author" TEXT NOT NULL,
+  "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+  "pushed_at" TIMESTAMPTZ(3)
+);
+CREATE INDEX "environment_git_links_org_id_idx" ON "environment_git_links" ("org_id");
 
 CREATE TABLE "environment_channels" (
   "environment_id" UUID NOT NULL REFERENCES "environments" ("id") ON DELETE CASCADE,
@@ -81,12 +110,14 @@ CREATE TABLE "environment_instances" (
 CREATE INDEX "environment_instances_version_id_idx" ON "environment_instances" ("version_id") WHERE "stopped_at" IS NULL;
 CREATE INDEX "environment_instances_environment_id_created_at_idx" ON "environment_instances" ("environment_id", "created_at" DESC);
 
--- Lines of builds and instances. Old ones of an instance move to an object.
+-- Lines of builds and instances. Old ones move to objects.
 CREATE TABLE "hosting_logs" (
   "seq" BIGSERIAL NOT NULL PRIMARY KEY,
   -- Id of the deploy or the instance.
   "source_id" UUID NOT NULL,
   "environment_id" UUID NOT NULL REFERENCES "environments" ("id") ON DELETE CASCADE,
+  -- Of an instance; null: of a build.
+  "version_id" UUID,
   "org_id" UUID NOT NULL,
   "at" TIMESTAMPTZ(3) NOT NULL,
   "stream" TEXT NOT NULL,
@@ -95,7 +126,7 @@ CREATE TABLE "hosting_logs" (
   "text" TEXT NOT NULL
 );
 CREATE INDEX "hosting_logs_source_id_seq_idx" ON "hosting_logs" ("source_id", "seq");
-CREATE INDEX "hosting_logs_environment_id_seq_idx" ON "hosting_logs" ("environment_id", "seq");
+CREATE INDEX "hosting_logs_environment_id_seq_idx" ON "hosting_logs" ("environment_id", "seq") WHERE "version_id" IS NOT NULL;
 
 -- Values are sealed with the service's key.
 CREATE TABLE "environment_secrets" (

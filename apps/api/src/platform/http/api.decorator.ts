@@ -6,6 +6,8 @@ import type { z } from 'zod';
 export interface ApiDescription {
   summary: string;
   body?: z.ZodType;
+  /** The content type of a file that the route takes instead of the body, or as its only body. */
+  bodyFile?: string;
   query?: z.ZodObject;
   /** Request headers, by their names in lower case. */
   headers?: z.ZodObject;
@@ -21,6 +23,10 @@ export interface ApiDescription {
   empty?: true;
   /** A 202 without a body is possible. */
   accepted?: string;
+  /** Status of a success. Default 200. */
+  status?: 202;
+  /** The success is a stream of these values, each on a line. */
+  lines?: z.ZodType;
   /** Errors are JSON-RPC errors, some of them with status 200. `more`: errors without a code of the catalogue, by status. */
   rpc?: { error: z.ZodType; more: Record<number, string> };
   /** Error codes besides those of every route. */

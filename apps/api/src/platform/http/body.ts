@@ -14,7 +14,13 @@ export interface BodyConfig {
   anyDepth?: boolean;
   /** The handler gets the stream and limits its length. */
   streamBody?: boolean;
+  /** Content types of which the handler gets the stream, as with `streamBody`. Other bodies are read by the rules above. */
+  streamTypes?: readonly string[];
 }
+
+/** Whether the handler gets the stream of a body with this content type. */
+export const isStreamed = ({ streamBody, streamTypes }: BodyConfig, contentType: string | undefined): boolean =>
+  streamBody === true || (streamTypes?.includes((contentType ?? '').split(';', 1)[0]!.trim().toLowerCase()) ?? false);
 
 /** Most bodies are a few kilobytes of JSON. */
 const DEFAULT_LIMIT = 1024 * 1024;
@@ -34,7 +40,7 @@ const IDLE_MS = 20_000;
 export function bodyParser(authenticate: (request: FastifyRequest) => Promise<unknown>) {
   return async (request: FastifyRequest, payload: Readable): Promise<unknown> => {
     const config = request.routeOptions.config as BodyConfig;
-    if (config.streamBody) return payload;
+    if (isStreamed(config, request.headers['content-type'])) return payload;
     try {
       const isAuthenticated = (await authenticate(request)) !== null;
       const limit = isAuthenticated ? (config.bodyLimit ?? DEFAULT_LIMIT) : PUBLIC_LIMIT;

@@ -122,27 +122,31 @@ function operation({ method, path, description, public: isPublic, tag }: Documen
     operationId: `${method.toLowerCase()}${path.replaceAll(/[^A-Za-z0-9]+(\w?)/g, (_match, next: string) => next.toUpperCase())}`,
     ...(isPublic && { security: [{}, ...KEY] }),
     parameters: [...pathParameters(path), ...parameters('query', description.query), ...parameters('header', description.headers)],
-    ...(description.body
-      ? { requestBody: { required: true, content: { 'application/json': { schema: jsonSchema(description.body, 'input') } } } }
-      : {}),
+    ...(description.body || description.bodyFile ? { requestBody: { required: true, content: bodyOf(description) } } : {}),
     responses: { ...okResponses(description), ...errorResponses(errors, description, shared) },
   };
 }
+
+const bodyOf = ({ body, bodyFile }: ApiDescription): Record<string, object> => ({
+  ...(body && { 'application/json': { schema: jsonSchema(body, 'input') } }),
+  ...(bodyFile !== undefined && { [bodyFile]: { schema: { type: 'string', contentMediaType: bodyFile } } }),
+});
 
 function okResponses(description: ApiDescription): Record<string, object> {
   const content = contentOf(description);
   const events = description.stream === undefined ? '' : ` Server-sent events: ${Object.keys(description.stream).join(', ')}.`;
   const isRanged = description.errors?.includes('range_not_satisfiable');
   return {
-    200: description.empty ? { description: 'OK.' } : { description: `OK.${events}`, content },
+    [description.status ?? 200]: description.empty ? { description: 'OK.' } : { description: `OK.${events}`, content },
     ...(description.accepted && { 202: { description: description.accepted } }),
     ...(isRanged && { 206: { description: 'The bytes of the header Range.', content } }),
   };
 }
 
 /** `x-events`: the schema of the data of each event, which is text for the type `string` and otherwise JSON. */
-function contentOf({ response, stream, text, file }: ApiDescription): Record<string, object> {
+function contentOf({ response, stream, text, file, lines }: ApiDescription): Record<string, object> {
   if (file) return { '*/*': { schema: {} } };
+  if (lines) return { 'application/x-ndjson': { schema: { type: 'string' }, 'x-lines': jsonSchema(lines, 'output') } };
   if (text) return { 'text/plain': { schema: { type: 'string' } } };
   const events = Object.fromEntries(Object.entries(stream ?? {}).map(([event, schema]) => [event, jsonSchema(schema, 'output')]));
   return {

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
 import type { InFlight } from '../limits.ts';
-import { type BodyConfig, INGEST_BODY_LIMIT } from './body.ts';
+import { type BodyConfig, INGEST_BODY_LIMIT, isStreamed } from './body.ts';
 
 /** How long an upload waits for others to end. Then the SDK sends it again (docs/reference/ors.md#batches). */
 const PATIENCE_MS = 20_000;
@@ -16,6 +16,8 @@ export function limitUploads(
   authenticate: (request: FastifyRequest) => Promise<Caller | null>,
 ): void {
   const enter = async (request: FastifyRequest, reply: FastifyReply) => {
+    const config = request.routeOptions.config as BodyConfig;
+    if ((config.bodyLimit ?? 0) < INGEST_BODY_LIMIT && !isStreamed(config, request.headers['content-type'])) return;
     // The body parser refuses a wrong key.
     const caller = await authenticate(request).catch(() => null);
     if (caller === null) return;
@@ -24,7 +26,7 @@ export function limitUploads(
     else reply.raw.once('close', release);
   };
   fastify.addHook('onRoute', (route) => {
-    const { bodyLimit = 0, streamBody = false } = (route.config ?? {}) as BodyConfig;
-    if (bodyLimit >= INGEST_BODY_LIMIT || streamBody) route.preParsing = [route.preParsing ?? [], enter].flat();
+    const { bodyLimit = 0, streamBody = false, streamTypes = [] } = (route.config ?? {}) as BodyConfig;
+    if (bodyLimit >= INGEST_BODY_LIMIT || streamBody || streamTypes.length > 0) route.preParsing = [route.preParsing ?? [], enter].flat();
   });
 }

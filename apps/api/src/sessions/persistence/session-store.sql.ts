@@ -4,7 +4,7 @@ import { type JsonObject, parseJson, stringifyJson } from '@palestra/protocol';
 import type { Recording, SessionActivity, SessionFailure, SessionRecord, SessionStore, SlotLimits } from '@palestra/session';
 import { isRefusedValue } from '../../platform/database/database-errors.ts';
 import { retryDatabase } from '../../platform/database/database-retry.ts';
-import type { AesSecretBox } from './secret-box.ts';
+import type { AesSecretBox } from '../../platform/secret-box.ts';
 
 /**
  * Sessions in PostgreSQL. Inserts, updates and touches that come together share one statement each. Every plan below is a nested loop over the

@@ -8,7 +8,7 @@ import type { Protocol, ProtocolContext } from '../http/protocol.ts';
 import { SessionRouting } from '../http/session-routing.ts';
 import { SqlCallLedger } from '../ledger/call-ledger.sql.ts';
 import { LEASE_MS, REPLICA_PATH, SqlReplicaLeases } from '../persistence/replica-leases.sql.ts';
-import { AesSecretBox } from '../persistence/secret-box.ts';
+import { AesSecretBox } from '../../platform/secret-box.ts';
 import { SqlSessionStore } from '../persistence/session-store.sql.ts';
 import { SqlAdmissionStore } from '../slots/admission.sql.ts';
 import { readStoredSession } from './stored-session.ts';

@@ -83,7 +83,7 @@ export const createVersionSchema = z.object({
 export type CreateVersion = z.infer<typeof createVersionSchema>;
 
 const source = z.object({
-  kind: z.enum(['bundled', 'remote', 'openenv', 'mcp']),
+  kind: z.enum(['bundled', 'remote', 'openenv', 'mcp', 'hosted']),
   url: z.string().optional(),
   command: z.array(z.string()).optional(),
 });
@@ -128,7 +128,7 @@ export const environmentViewSchema = z.object({
   updated_at: z.string(),
   version: z.number().nullable().describe('Number of its newest version; null for one without a server.'),
   source: source
-    .extend({ kind: z.enum(['bundled', 'remote', 'openenv', 'mcp', 'none']) })
+    .extend({ kind: z.enum(['bundled', 'remote', 'openenv', 'mcp', 'hosted', 'none']) })
     .describe('Where it runs. Address and command only for its owners.'),
   status: z.enum(['ready', 'starting', 'unreachable', 'unlinked']).describe('Whether its server responds now.'),
   status_detail: z.string().nullable(),

@@ -7,19 +7,25 @@ const storable = (text: string) => !text.includes('\0');
 const NUL = { error: 'must not hold NUL characters' };
 const text = (max: number) => z.string().min(1).max(max).refine(storable, NUL);
 
-/** `https`, `http`, `ssh` or `git`, without credentials. */
-const gitUrl = text(2_000).refine(
-  (url) => URL.canParse(url) && /^(?:https?|ssh|git):$/.test(new URL(url).protocol) && new URL(url).password === '',
-  { error: 'url must be an https, http, ssh or git URL without a password' },
-);
-const gitRef = text(250).refine((ref) => !ref.startsWith('-') && !ref.includes('..'), { error: 'ref must be a branch, a tag or a commit' });
-const subdirectory = text(1_000).refine((folder) => !folder.startsWith('/') && !folder.split('/').includes('..'), {
+/** `https`, `http`, `ssh` or `git`, without credentials: those are secrets of the environment. SSH has a user name. */
+function isGitUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return /^(?:https?|ssh|git):$/.test(protocol) && password === '' && (username === '' || protocol === 'ssh:');
+}
+export const gitUrl = text(2_000).refine(isGitUrl, { error: 'url must be an https, http, ssh or git URL without credentials' });
+export const gitRef = text(250).refine((ref) => !ref.startsWith('-') && !ref.includes('..'), {
+  error: 'ref must be a branch, a tag or a commit',
+});
+export const subdirectory = text(1_000).refine((folder) => !folder.startsWith('/') && !folder.split('/').includes('..'), {
   error: 'subdirectory must be a folder inside the repository',
 });
 const image = text(500).regex(/^[\w.][\w.:/@-]*$/, { error: 'image must be a reference like registry.example/team/name:tag' });
 const serverUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).max(2_000);
 
-const channel = z.string().regex(/^[a-z][a-z0-9-]{0,31}$/, { error: 'channel must be 1 to 32 lower-case letters, digits or "-"' });
+export const channelName = z
+  .string()
+  .regex(/^[a-z][a-z0-9-]{0,31}$/, { error: 'channel must be 1 to 32 lower-case letters, digits or "-"' });
 const host = z.string().regex(/^(?:\*\.)?[a-z0-9-]+(?:\.[a-z0-9-]+)*$/i, { error: 'must be a host name, or *.domain' });
 
 export const hostingSettingsSchema = z.strictObject({
@@ -54,7 +60,7 @@ export type DeploySource = z.output<typeof deploySourceSchema> | { kind: 'folder
 
 /** Options of every deploy: in the body of a JSON request, in the query of an upload. */
 export const deployOptionsSchema = z.strictObject({
-  channel: channel
+  channel: channelName
     .or(z.literal(''))
     .nullish()
     .describe('Promoted when the version is ready. Default `stable`; null, or empty in a query: none.'),
@@ -69,6 +75,24 @@ export const createDeploySchema = deployOptionsSchema.extend({ source: deploySou
 export type CreateDeployInput = z.input<typeof createDeploySchema>;
 export type CreateDeploy = z.output<typeof createDeploySchema>;
 
+/** Query of an uploaded folder: the options, and the settings as JSON text. */
+export const uploadDeployQuerySchema = deployOptionsSchema.extend({
+  settings: z
+    .string()
+    .max(1_000_000)
+    .transform((json, context): unknown => {
+      try {
+        return JSON.parse(json);
+      } catch {
+        context.addIssue('settings must be JSON');
+        return z.NEVER;
+      }
+    })
+    .pipe(hostingSettingsSchema)
+    .optional(),
+});
+export type UploadDeployQuery = z.output<typeof uploadDeployQuerySchema>;
+
 export const deploySchema = z.object({
   id: z.string(),
   environment: z.string().describe('`owner/name`'),
@@ -77,7 +101,8 @@ export const deploySchema = z.object({
   source_digest: z.string().nullable(),
   commit: z.string().nullable(),
   channel: z.string().nullable(),
-  version: z.number().nullable().describe('Number of the version that it made.'),
+  version: z.number().nullable().describe('Number of the version that it made, or found.'),
+  reused: z.boolean().describe('The same source was deployed before, so the version is an earlier one.'),
   error: z.object({ code: z.string(), detail: z.string(), line: z.number().nullable() }).nullable(),
   author: z.string(),
   created_at: z.string(),
@@ -147,11 +172,11 @@ export const channelListSchema = z.object({ channels: z.array(channelSchema) });
 export type ChannelList = z.output<typeof channelListSchema>;
 export const promoteSchema = z.strictObject({
   version: z.int().min(1),
-  channel: channel.default('stable'),
+  channel: channelName.default('stable'),
   percent: z.int().min(1).max(100).default(100).describe('Share of new sessions; under 100 the version is a canary.'),
 });
 export type Promote = z.output<typeof promoteSchema>;
-export const rollbackSchema = z.strictObject({ channel: channel.default('stable') });
+export const rollbackSchema = z.strictObject({ channel: channelName.default('stable') });
 export type Rollback = z.output<typeof rollbackSchema>;
 
 const change = z.object({ name: z.string(), change: z.enum(['added', 'removed', 'changed']), detail: z.string() });

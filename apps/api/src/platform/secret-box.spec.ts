@@ -1,6 +1,6 @@
 import { createCipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { SecretKeys } from '../../platform/secret-keys.ts';
+import { SecretKeys } from './secret-keys.ts';
 import { AesSecretBox } from './secret-box.ts';
 
 const row = { orgId: 'acme', sid: 's1' };
@@ -16,6 +16,14 @@ test('opens for the row that it was sealed for, and no other', () => {
     { orgId: 'acm', sid: 'es1' },
   ])
     expect(() => box('a').open(sealed, other)).toThrow(/another session/);
+});
+
+test('opens for the table that it was sealed for, and no other', () => {
+  const keys = new SecretKeys('a');
+  const sealed = new AesSecretBox(keys, 'environment_secrets').seal(secrets, row);
+  expect(new AesSecretBox(keys, 'environment_secrets').open(sealed, row)).toEqual(secrets);
+  expect(() => box('a').open(sealed, row)).toThrow(/another key/);
+  expect(() => new AesSecretBox(keys, 'environment_git_links').open(sealed, row)).toThrow(/another environment/);
 });
 
 test('opens with an earlier key, and seals with the current one', () => {

@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { PalestraError } from '@palestra/protocol';
 import type { SealedRow, SecretBox, SecretMap } from '@palestra/session';
-import type { SecretKeys } from '../../platform/secret-keys.ts';
+import type { SecretKeys } from './secret-keys.ts';
 
 /** The old format, without key id and row. We still read it, but never write it. */
 const UNBOUND_FORMAT = 1;
@@ -19,20 +19,31 @@ interface Derived {
 }
 const derive = (secret: string, info: string, bytes: number): Buffer => Buffer.from(hkdfSync('sha256', secret, '', info, bytes));
 
+/** The table that holds what a box seals. */
+export type SealedTable = 'sessions' | 'environment_secrets' | 'environment_git_links';
+
+const NOUNS = { sessions: 'session', environment_secrets: 'environment', environment_git_links: 'environment' } as const satisfies Record<
+  SealedTable,
+  string
+>;
+
 /**
- * AES-256-GCM. Layout: format byte, key id, nonce, tag, cipher text. The header and the row are authenticated (AAD), so secrets of one session
- * cannot be opened for another. Each format has its own keys, so a changed format byte cannot be used to open a text.
+ * AES-256-GCM. Layout: format byte, key id, nonce, tag, cipher text. The header, the table and the row are authenticated (AAD), so secrets of
+ * one row cannot be opened for another. Each format has its own keys, so a changed format byte cannot be used to open a text.
  */
 export class AesSecretBox implements SecretBox {
   readonly #derived = new Map<string, Derived>();
 
-  constructor(readonly keys: SecretKeys) {}
+  constructor(
+    readonly keys: SecretKeys,
+    private readonly table: SealedTable = 'sessions',
+  ) {}
 
   seal(secrets: SecretMap, row: SealedRow): Uint8Array {
     const { id, key } = this.#derive(this.keys.current);
     const header = Buffer.concat([Buffer.of(FORMAT), id]);
     const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(associated(header, row));
+    const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(associated(header, this.table, row));
     const text = Buffer.concat([cipher.update(JSON.stringify(secrets), 'utf8'), cipher.final()]);
     return Buffer.concat([header, nonce, cipher.getAuthTag(), text]);
   }
@@ -41,12 +52,12 @@ export class AesSecretBox implements SecretBox {
     const box = Buffer.from(sealed);
     try {
       if (box[0] === FORMAT) return this.#open(box, row);
-      if (box[0] === UNBOUND_FORMAT) return this.#openUnbound(box);
+      // Written before other tables had secrets.
+      if (box[0] === UNBOUND_FORMAT && this.table === 'sessions') return this.#openUnbound(box);
       throw new Error('unknown format');
     } catch (cause) {
       throw new PalestraError('secrets_invalid', {
-        detail:
-          'The secrets of this session were sealed with another key, or for another session: all replicas need the same PALESTRA_SECRET_KEY.',
+        detail: `The secrets of this ${NOUNS[this.table]} were sealed with another key, or for another ${NOUNS[this.table]}: all replicas need the same PALESTRA_SECRET_KEY.`,
         cause,
       });
     }
@@ -71,7 +82,7 @@ export class AesSecretBox implements SecretBox {
     const header = box.subarray(0, HEADER_BYTES);
     const known = this.keys.readable.map((secret) => this.#derive(secret)).find(({ id }) => id.equals(header.subarray(1)));
     if (known === undefined) throw new Error('unknown key id');
-    return decrypt(known.key, box.subarray(HEADER_BYTES), associated(header, row));
+    return decrypt(known.key, box.subarray(HEADER_BYTES), associated(header, this.table, row));
   }
 
   #openUnbound(box: Buffer): SecretMap {
@@ -98,8 +109,8 @@ export class AesSecretBox implements SecretBox {
   }
 }
 
-const associated = (header: Buffer, { orgId, sid }: SealedRow): Buffer =>
-  Buffer.concat([header, Buffer.from(JSON.stringify(['sessions', orgId, sid]))]);
+const associated = (header: Buffer, table: SealedTable, { orgId, sid }: SealedRow): Buffer =>
+  Buffer.concat([header, Buffer.from(JSON.stringify([table, orgId, sid]))]);
 
 /** `body`: nonce, tag, cipher text. Throws when the key or the associated data does not match. */
 function decrypt(key: Buffer, body: Buffer, aad: Buffer | null): SecretMap {
