@@ -65,7 +65,7 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
       platform: [],
       accounts: ['platform'],
       jobs: ['platform'],
-      environments: ['platform', 'accounts'],
+      environments: ['platform', 'accounts', 'jobs'],
       files: ['platform', 'accounts', 'environments'],
       store: ['platform', 'accounts', 'jobs'],
       sessions: ['platform', 'accounts', 'environments', 'store'],

@@ -191,6 +191,7 @@ export function urlOf({ path }: Route, first: Belongings): string {
     key: '1',
     task: '1',
     split: 'train',
+    secret: 'API_KEY',
     id: ids[path.split('/')[2]!] ?? first.environmentId,
   };
   // The SDK asks with an empty owner for a bare name.
@@ -247,6 +248,7 @@ export function bodyOf({ method, path }: Route, first: Belongings): object | nul
     read: { until: randomUUID() },
     webhooks: { name: 'one more', url: 'http://127.0.0.1:9' },
     keys: { name: 'one more', scopes: ['rollouts'] },
+    '{secret}': { value: 'taken over' },
     login: { key: 'or_nobody_has_this_key' },
     rollouts: { events: [{ ...message, type: 'assistant_message', content: 'taken over', isFinished: false, metadata: {} }] },
     sessions: { environment, split, index: 0 },

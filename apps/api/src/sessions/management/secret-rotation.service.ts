@@ -4,6 +4,7 @@ import type { Caller, SealedRow } from '@palestra/session';
 import { assertOperator } from '../../accounts/owner.ts';
 import { Database } from '../../platform/database/database.ts';
 import { retryDatabase } from '../../platform/database/database-retry.ts';
+import { AesSecretBox, type SealedTable } from '../../platform/secret-box.ts';
 import type { SecretKeys } from '../../platform/secret-keys.ts';
 import { SERVER_SECRET } from '../../platform/tokens.ts';
 import { SessionServer } from '../server/session-server.ts';
@@ -29,13 +30,31 @@ const RESEAL = `
 const RESEAL_WEBHOOKS = `
   UPDATE webhooks SET secrets = n.renewed FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[]) AS n(sid, org_id, sealed, renewed)
   WHERE ${WEBHOOK} = n.sid AND webhooks.org_id::text = n.org_id AND webhooks.secrets = n.sealed`;
-const TABLES = [
-  { stale: STALE, reseal: RESEAL },
-  { stale: STALE_WEBHOOKS, reseal: RESEAL_WEBHOOKS },
+/** At most a hundred for each environment. */
+const SECRET = `environment_id || '/' || name`;
+const STALE_SECRETS = `
+  SELECT ${SECRET} AS sid, org_id::text AS "orgId", sealed AS secrets FROM environment_secrets
+  WHERE substring(sealed FROM 1 FOR length($1::bytea)) <> $1 AND (${SECRET}, org_id::text) > ($2, $3) ORDER BY 1, 2 LIMIT ${BATCH}`;
+const RESEAL_SECRETS = `
+  UPDATE environment_secrets SET sealed = n.renewed FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[]) AS n(sid, org_id, sealed, renewed)
+  WHERE ${SECRET} = n.sid AND environment_secrets.org_id::text = n.org_id AND environment_secrets.sealed = n.sealed`;
+/** One for each environment. */
+const LINK = 'environment_id::text';
+const STALE_LINKS = `
+  SELECT ${LINK} AS sid, org_id::text AS "orgId", sealed AS secrets FROM environment_git_links
+  WHERE substring(sealed FROM 1 FOR length($1::bytea)) <> $1 AND (${LINK}, org_id::text) > ($2, $3) ORDER BY 1, 2 LIMIT ${BATCH}`;
+const RESEAL_LINKS = `
+  UPDATE environment_git_links AS l SET sealed = n.renewed FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[]) AS n(sid, org_id, sealed, renewed)
+  WHERE ${LINK} = n.sid AND l.org_id::text = n.org_id AND l.sealed = n.sealed`;
+const TABLES: { box: SealedTable; stale: string; reseal: string }[] = [
+  { box: 'sessions', stale: STALE, reseal: RESEAL },
+  { box: 'sessions', stale: STALE_WEBHOOKS, reseal: RESEAL_WEBHOOKS },
+  { box: 'environment_secrets', stale: STALE_SECRETS, reseal: RESEAL_SECRETS },
+  { box: 'environment_git_links', stale: STALE_LINKS, reseal: RESEAL_LINKS },
 ];
-type SealedTable = (typeof TABLES)[number];
+type ResealedTable = (typeof TABLES)[number];
 
-/** Replaces the key that seals the secrets of sessions and webhooks. */
+/** Replaces the key that seals the secrets of sessions, webhooks, environments and their repositories. */
 @Injectable()
 export class SecretRotationService {
   constructor(
@@ -74,8 +93,8 @@ export class SecretRotationService {
     return count;
   }
 
-  async #resealTable(table: SealedTable): Promise<number> {
-    const { box } = this.server;
+  async #resealTable(table: ResealedTable): Promise<number> {
+    const box = new AesSecretBox(this.keys, table.box);
     let count = 0;
     for (let after: SealedRow = { sid: '', orgId: '' }; ;) {
       const rows = await this.#stale(table, after);
@@ -92,7 +111,7 @@ export class SecretRotationService {
     }
   }
 
-  async #stale({ stale }: SealedTable, after: SealedRow): Promise<SealedRecord[]> {
+  async #stale({ stale }: ResealedTable, after: SealedRow): Promise<SealedRecord[]> {
     return (await retryDatabase(() => this.database.pool.query<SealedRecord>(stale, [this.server.box.header, after.sid, after.orgId])))
       .rows;
   }
