@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { detectServer } from './commands/env/detect.ts';
+import { detectServer } from '@palestra/hosting';
 import { declaredGuarantees } from './commands/env/guarantees.ts';
 import { validateUrl } from './commands/env/validate-url.ts';
 import { serverNames } from './completion/server-names.ts';

@@ -1,7 +1,9 @@
 export { LocalBackend } from './local/local-backend.ts';
 export { freePort } from './process/free-port.ts';
 export { type ReadyMessage, SupervisedProcess } from './process/supervised-process.ts';
+export { detectServer, MAX_ANSWER_BYTES, type ServerKind } from './remote/detect-server.ts';
 export { HealthCheck } from './remote/health.ts';
+export { splitCredentials } from './remote/url-credentials.ts';
 export { type Card, cardOf, nameFrom } from './target/card.ts';
 export { loadEnvironments } from './target/load-environments.ts';
 export { isDeclared, ManifestError } from './target/openenv-manifest.ts';

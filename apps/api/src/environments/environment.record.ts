@@ -1,4 +1,4 @@
-import type { Artifact, ProviderName } from '@palestra/hosting';
+import type { Artifact, ProviderName, ServerKind } from '@palestra/hosting';
 import type { EnvironmentDiscoveryView } from '@palestra/protocol';
 import type { Prisma } from '../platform/generated/prisma/client.ts';
 
@@ -17,9 +17,6 @@ export type ServerSource =
   | { kind: 'openenv'; url: string }
   | { kind: 'mcp'; url: string; command?: undefined }
   | { kind: 'mcp'; url?: undefined; command: string[] };
-/** Protocol of a server. */
-export type ServerKind = ServerSource['kind'];
-
 /** What a deploy built. This service runs it. */
 export interface HostedSource {
   kind: 'hosted';

@@ -4,14 +4,24 @@ import { existsSync, mkdtempSync, openSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Card, cardOf, freePort, type LibraryFlags, librarySpec, type LibrarySpec, nameFrom, type Target } from '@palestra/hosting';
+import {
+  detectServer,
+  type ServerKind,
+  type Card,
+  cardOf,
+  freePort,
+  type LibraryFlags,
+  librarySpec,
+  type LibrarySpec,
+  nameFrom,
+  type Target,
+} from '@palestra/hosting';
 import type { PalestraClient } from '@palestra/client';
 import type { EnvironmentReport } from '@palestra/protocol';
 import { looksLikeImage, nameOfImage } from '../../containers/image.ts';
 import { validateModule } from '../../kit/validate-module.ts';
 import { printable, type Printed, printOne } from '../../output.ts';
 import { UsageError, withClient } from '../../settings.ts';
-import { detectServer, type ServerKind } from './detect.ts';
 import { applyGuarantees, declaredGuarantees } from './guarantees.ts';
 import { type ContainerFlags, type ImageSource, folderSource, startContainer, watchContainer } from './container-options.ts';
 import { parseName, register, type Registered } from './register.ts';

@@ -1,7 +1,6 @@
-import type { Card } from '@palestra/hosting';
+import { type Card, MAX_ANSWER_BYTES, splitCredentials } from '@palestra/hosting';
 import { readBoundedText } from '@palestra/kit';
 import { z } from 'zod';
-import { MAX_ANSWER_BYTES, splitCredentials } from './validate-url.ts';
 
 const TIMEOUT_MS = 10_000;
 

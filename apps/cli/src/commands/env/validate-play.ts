@@ -1,5 +1,6 @@
 import { PalestraClient } from '@palestra/client';
 import { type ValidateOptions, validateSubject } from '@palestra/environment-kit';
+import { detectServer, type ServerKind } from '@palestra/hosting';
 import { OpenEnvBackend } from '@palestra/openenv/client';
 import { OrsBackend } from '@palestra/ors/client';
 import type { Backend } from '@palestra/session';
@@ -7,7 +8,6 @@ import { backendSubject, registeredSubject, seededSubject } from '../../kit/subj
 import type { NamedReport } from '../../kit/validate-kit.ts';
 import { readSettings, UsageError } from '../../server-settings.ts';
 import type { Report } from './criteria.ts';
-import { detectServer, type ServerKind } from './detect.ts';
 import { baseUrl } from './validate-url.ts';
 
 /** How an environment is played. */

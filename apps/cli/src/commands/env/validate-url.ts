@@ -1,3 +1,4 @@
+import { MAX_ANSWER_BYTES, splitCredentials } from '@palestra/hosting';
 import { readBoundedText } from '@palestra/kit';
 import { isObject } from '@palestra/protocol';
 import { type Criterion, type Report, reportOf } from './criteria.ts';
@@ -5,8 +6,6 @@ import { type Criterion, type Report, reportOf } from './criteria.ts';
 /** The response of a request, or why there was none (`problem`). */
 type Answer = { status: number; body: unknown; problem?: undefined } | { problem: string };
 
-/** Schemas of a server can be long. */
-export const MAX_ANSWER_BYTES = 16_000_000;
 const MODE_ROUTES = ['/reset', '/step', '/state'] as const;
 
 /**
@@ -49,17 +48,6 @@ export async function validateUrl(text: string, timeoutMs: number, signal: Abort
 export function baseUrl(text: string): string {
   const trimmed = text.trim().replace(/\/+$/, '');
   return /^https?:\/\//i.test(trimmed) ? trimmed : `http://${trimmed}`;
-}
-
-/** Moves credentials from the URL into a header, because `fetch` refuses URLs with credentials. */
-export function splitCredentials(url: string): { url: string; headers: Record<string, string> } {
-  const parsed = new URL(url);
-  const { username, password } = parsed;
-  if (username === '' && password === '') return { url, headers: {} };
-  parsed.username = '';
-  parsed.password = '';
-  const credentials = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64');
-  return { url: parsed.href, headers: { authorization: `Basic ${credentials}` } };
 }
 
 async function send(base: string, path: string, timeoutMs: number, signal: AbortSignal, body?: string): Promise<Answer> {

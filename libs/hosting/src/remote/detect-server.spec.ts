@@ -3,7 +3,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { serve, defineEnvironment, tool } from '@palestra/environment-kit';
 import { afterEach, expect, test } from 'vitest';
-import { detectServer } from './detect.ts';
+import { detectServer } from './detect-server.ts';
 
 /** Responses by method and path. tests/conformance covers OpenEnv's own servers. */
 type Answers = Record<string, { status?: number; type?: string; body: string; stays?: boolean; headers?: Record<string, string> }>;

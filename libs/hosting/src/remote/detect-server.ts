@@ -1,9 +1,11 @@
 import { readBoundedText } from '@palestra/kit';
 import { VERSION } from '@palestra/protocol/version';
-import { MAX_ANSWER_BYTES, splitCredentials } from './validate-url.ts';
+import { splitCredentials } from './url-credentials.ts';
 
 export type ServerKind = 'remote' | 'openenv' | 'mcp';
 
+/** Schemas of a server can be long. */
+export const MAX_ANSWER_BYTES = 16_000_000;
 const TIMEOUT_MS = 10_000;
 const INITIALIZE = {
   jsonrpc: '2.0',
@@ -20,26 +22,30 @@ interface ProbeResponse {
   mcpSession: string | null;
 }
 
+type Fetch = typeof globalThis.fetch;
+
 /**
  * Detects the protocol of a server from its responses. OpenEnv is checked first, because since its Task API it lists environments like an ORS
- * server. Returns null for an unknown protocol; rejects if the server does not respond.
+ * server. Returns null for an unknown protocol; rejects if the server does not respond. `fetch`: one that reaches only allowed addresses, for
+ * servers of other people.
  */
-export async function detectServer(base: string, signal: AbortSignal): Promise<ServerKind | null> {
+export async function detectServer(base: string, signal: AbortSignal, fetch: Fetch = globalThis.fetch): Promise<ServerKind | null> {
+  const send = (url: string, init: RequestInit = {}) => request(fetch, url, signal, init);
   const [schema, openapi, list] = await Promise.all([
-    send(`${base}/schema`, signal),
-    send(`${base}/openapi.json`, signal),
-    send(`${base}/list_environments`, signal),
+    send(`${base}/schema`),
+    send(`${base}/openapi.json`),
+    send(`${base}/list_environments`),
   ]);
   if (isOpenEnv(jsonOf(schema), jsonOf(openapi))) return 'openenv';
   const environments = jsonOf(list);
   if (Array.isArray(environments) && environments.length > 0 && environments.every((name) => typeof name === 'string')) return 'remote';
-  const mcp = await send(base, signal, { method: 'POST', body: JSON.stringify(INITIALIZE) });
+  const mcp = await send(base, { method: 'POST', body: JSON.stringify(INITIALIZE) });
   if (mcp.status < 300 && mcp.text.includes('"jsonrpc"')) {
-    if (mcp.mcpSession !== null) await send(base, signal, { method: 'DELETE' }, { 'mcp-session-id': mcp.mcpSession }).catch(() => {});
+    if (mcp.mcpSession !== null) await send(base, { method: 'DELETE', headers: { 'mcp-session-id': mcp.mcpSession } }).catch(() => {});
     return 'mcp';
   }
   // The older MCP transport opens a stream with GET.
-  const stream = await send(base, signal);
+  const stream = await send(base);
   return stream.status < 300 && stream.type.includes('text/event-stream') ? 'mcp' : null;
 }
 
@@ -51,11 +57,15 @@ function isOpenEnv(schema: unknown, openapi: unknown): boolean {
   return has((openapi as { paths?: unknown } | null)?.paths, ['/reset', '/step', '/state']);
 }
 
-async function send(url: string, signal: AbortSignal, init: RequestInit = {}, more: Record<string, string> = {}): Promise<ProbeResponse> {
+async function request(fetch: Fetch, url: string, signal: AbortSignal, init: RequestInit): Promise<ProbeResponse> {
   const { url: bare, headers } = splitCredentials(url);
   const accept = { accept: 'application/json, text/event-stream', ...(init.body ? { 'content-type': 'application/json' } : {}) };
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
-  const answer = await fetch(bare, { ...init, headers: { ...headers, ...accept, ...more }, signal: deadline });
+  const answer = await fetch(bare, {
+    ...init,
+    headers: { ...headers, ...accept, ...(init.headers as Record<string, string>) },
+    signal: deadline,
+  });
   const type = answer.headers.get('content-type') ?? '';
   const mcpSession = answer.headers.get('mcp-session-id');
   const text = type.includes('event-stream') ? await firstChunk(answer) : await readBoundedText(answer.body, MAX_ANSWER_BYTES);
