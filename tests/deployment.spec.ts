@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -224,5 +224,29 @@ describe('Dockerfile', () => {
     const run = instructions('RUN').flatMap((rest) => [...rest.matchAll(/npm run (\S+)/g)].map(([, script]) => script!));
     expect(run.length).toBeGreaterThan(0);
     for (const script of run) expect(scripts).toHaveProperty(script);
+  });
+});
+
+describe('deploy/helm/palestra', () => {
+  const folder = path.join(root, 'deploy/helm/palestra/templates');
+  const templates = readdirSync(folder).map((file) => readFileSync(path.join(folder, file), 'utf8'));
+
+  test('sets only variables that the configuration reads', () => {
+    const names = templates.flatMap((text) =>
+      [...text.matchAll(/\bname: ([A-Z][A-Z0-9_]+)|secretVariable" \(list \. "([A-Z0-9_]+)"/g)].map((match) => match[1] ?? match[2]!),
+    );
+    expect(names).toContain('DATABASE_URL');
+    // Of Kubernetes, for the address of a replica.
+    expect([...new Set(names)].filter((name) => name !== 'POD_IP' && !CONFIG_VARIABLES.includes(name))).toEqual([]);
+  });
+
+  test('starts files of the build as the image does', () => {
+    const commands = templates.flatMap((text) =>
+      [...text.matchAll(/command: \[(node, .*main\.js|node, .*migrate\.js)\]/g)].map(([, command]) => command!),
+    );
+    expect(commands).toHaveLength(3);
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: { start: string } };
+    expect(commands.map((command) => command.replaceAll(',', ''))).toContain(scripts.start);
+    for (const command of commands) expect(existsSync(path.join(root, command.split(', ').at(-1)!))).toBe(true);
   });
 });
