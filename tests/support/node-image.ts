@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
@@ -9,6 +9,7 @@ export function makeNodeImage(engine: string): string {
   const image = `localhost/palestra-test/node:${process.pid}`;
   try {
     for (const folder of ['tmp', 'proc', 'sys', 'dev', 'etc', 'usr/bin']) mkdirSync(path.join(root, folder), { recursive: true });
+    chmodSync(path.join(root, 'tmp'), 0o1777);
     const { sharedObjects } = process.report.getReport() as unknown as { sharedObjects: string[] };
     const libraries = sharedObjects.filter((file) => path.isAbsolute(file) && /\.so(\.|$)/.test(file));
     for (const file of libraries) cpSync(realpathSync(file), path.join(root, file));

@@ -1,3 +1,4 @@
+export { DockerProvider, type DockerProviderOptions } from './docker/docker.provider.ts';
 export { LocalBackend } from './local/local-backend.ts';
 export { freePort } from './process/free-port.ts';
 export { type ReadyMessage, SupervisedProcess } from './process/supervised-process.ts';

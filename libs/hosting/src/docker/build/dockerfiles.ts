@@ -1,0 +1,93 @@
+import path from 'node:path';
+import { HostingError } from '../../provider/hosting-error.ts';
+import { type BuildPlan, fillIn, type ServerCommand } from '../../provider/provider.port.ts';
+import { NOBODY } from '../instance/isolation.ts';
+
+/** Where servers of generated images listen. */
+export const GENERATED_PORT = 8_000;
+/** Folders of the context of a generated Dockerfile. */
+export const SOURCE = 'source';
+export const KIT = 'kit';
+/** Where an image has the program that serves modules of the kit, with all that it imports. */
+const KIT_AT = '/opt/palestra';
+const KIT_SERVER = `${KIT_AT}/node_modules/@palestra/hosting/dist/target/serve-kit.js`;
+
+/** What a generated Dockerfile is made for. */
+export interface DockerfileOptions {
+  images: { python: string; node: string };
+  /** Files of the folder, relative, with `/`. */
+  files: ReadonlySet<string>;
+}
+
+export type GeneratedPlan = Exclude<BuildPlan, { kind: 'dockerfile' }>;
+
+/** A Dockerfile for a folder that has none: dependencies first, so that a change of the code does not install them again. */
+export function generateDockerfile(plan: GeneratedPlan, options: DockerfileOptions): string {
+  const { server } = plan;
+  const base = plan.kind === 'python' ? options.images.python : options.images.node;
+  return [
+    `FROM ${base}`,
+    'WORKDIR /app',
+    ...(needsKit(plan) ? [`COPY ${KIT} ${KIT_AT}`] : []),
+    ...(plan.kind === 'python' ? pythonSteps(plan) : nodeSteps(plan, options.files)),
+    ...environmentLines(Object.fromEntries(Object.entries(server.variables).map(([name, value]) => [name, filled(value)]))),
+    `USER ${NOBODY}`,
+    `EXPOSE ${GENERATED_PORT}`,
+    `WORKDIR ${path.posix.join('/app', server.cwd)}`,
+    // A list and no shell, so that the server gets SIGTERM.
+    'ENTRYPOINT []',
+    `CMD ${JSON.stringify(commandOf(server))}`,
+    '',
+  ].join('\n');
+}
+
+/** The text of a Dockerfile of an author, with variables for the last stage. */
+export const withVariables = (dockerfile: string, variables: Readonly<Record<string, string>>): string =>
+  [dockerfile, ...environmentLines(variables), ''].join('\n');
+
+function pythonSteps(plan: GeneratedPlan & { kind: 'python' }): string[] {
+  const requirements = plan.install.filter((file) => !isProject(file));
+  const projects = plan.install.filter(isProject).map((file) => path.posix.join('/app', path.posix.dirname(file)));
+  const install = 'RUN ["python", "-m", "pip", "install", "--no-cache-dir", "--disable-pip-version-check"';
+  return [
+    'ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1',
+    ...requirements.flatMap((file) => [
+      `COPY ${JSON.stringify([path.posix.join(SOURCE, file), path.posix.join('/app', file)])}`,
+      `${install}, "-r", ${JSON.stringify(file)}]`,
+    ]),
+    ...(plan.packages.length > 0 ? [`${install}, ${plan.packages.map((one) => JSON.stringify(one)).join(', ')}]`] : []),
+    `COPY ${SOURCE} /app`,
+    ...projects.map((folder) => `${install}, ${JSON.stringify(folder)}]`),
+  ];
+}
+
+const isProject = (file: string) => /(?:^|\/)(?:pyproject\.toml|setup\.py|setup\.cfg)$/.test(file);
+
+function nodeSteps(plan: GeneratedPlan & { kind: 'node' }, files: ReadonlySet<string>): string[] {
+  const environment = 'ENV NODE_ENV=production NPM_CONFIG_UPDATE_NOTIFIER=false';
+  if (!plan.install) return [environment, `COPY ${SOURCE} /app`];
+  const lock = ['package-lock.json', 'npm-shrinkwrap.json'].find((file) => files.has(file));
+  const command = lock
+    ? 'RUN ["npm", "ci", "--omit=dev", "--no-audit", "--no-fund"]'
+    : 'RUN ["npm", "install", "--omit=dev", "--no-audit", "--no-fund"]';
+  return [environment, `COPY ${SOURCE} /app`, command];
+}
+
+/** Whether the server is the program for modules of the kit. */
+export const needsKit = ({ server }: GeneratedPlan): boolean =>
+  [...server.args, ...Object.values(server.variables)].some((text) => text.includes('{kit}'));
+
+const filled = (text: string): string => fillIn(text, { host: '0.0.0.0', port: GENERATED_PORT, kit: KIT_SERVER });
+const commandOf = ({ command, args }: ServerCommand): string[] => [command, ...args].map(filled);
+
+function environmentLines(variables: Readonly<Record<string, string>>): string[] {
+  return Object.entries(variables).map(([name, value]) => {
+    if (!/^[A-Za-z_]\w*$/.test(name) || /[\n\r\0]/.test(value)) {
+      throw new HostingError(
+        'source_invalid',
+        `The variable "${name}" cannot be set in an image: letters, digits and "_", and a value in one line.`,
+      );
+    }
+    return `ENV ${name}="${value.replaceAll(/[\\"$]/g, '\\$&')}"`;
+  });
+}

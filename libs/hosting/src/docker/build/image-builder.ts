@@ -1,0 +1,217 @@
+import { createHash } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { HostingError } from '../../provider/hosting-error.ts';
+import type { Artifact, BuildRequest, LogLine } from '../../provider/provider.port.ts';
+import { type Engine, EngineError } from '../engine/engine.ts';
+import { LABEL, names } from '../engine/names.ts';
+import { buildContext, type ContextFolder, DOCKERFILE, exclusion, text } from './build-context.ts';
+import { BuildOutput } from './build-output.ts';
+import { GENERATED_PORT, generateDockerfile, KIT, needsKit, SOURCE, withVariables } from './dockerfiles.ts';
+import { type ImageInspection, inspectImage, pullImage } from './image-pull.ts';
+import { readLines } from './json-lines.ts';
+import { kitFolders } from './kit-packages.ts';
+
+export interface BuilderOptions {
+  engine: Engine;
+  installation: string;
+  images: { python: string; node: string };
+}
+
+type OnLine = (line: LogLine) => void;
+type FolderSource = BuildRequest['source'] & { kind: 'folder' };
+
+/** Time for the upload of a folder; then the answer begins. */
+const UPLOAD_MS = 300_000;
+/** The kernel shares processors among builds by this period. */
+const CPU_PERIOD_US = 100_000;
+const BUILD_CPUS = 2;
+
+/** Images from folders and by name. An image that was built or pulled has a tag of the installation, so that `prune` finds it. */
+export class ImageBuilder {
+  readonly #options: BuilderOptions;
+
+  constructor(options: BuilderOptions) {
+    this.#options = options;
+  }
+
+  async build(request: BuildRequest, onLine: OnLine, signal: AbortSignal): Promise<Artifact> {
+    const deadline = AbortSignal.timeout(request.limits.seconds * 1_000);
+    const stop = AbortSignal.any([signal, deadline]);
+    const { source } = request;
+    try {
+      return await (source.kind === 'image'
+        ? this.#named(source.image, source.port, request, onLine, stop)
+        : this.#folder(source, request, onLine, stop));
+    } catch (error) {
+      if (signal.aborted) throw new HostingError('build_cancelled', 'The build was cancelled.', { cause: error });
+      if (deadline.aborted) {
+        throw new HostingError('build_timeout', `The build took longer than ${request.limits.seconds} s and was stopped.`, {
+          cause: error,
+        });
+      }
+      if (error instanceof EngineError)
+        throw new HostingError('build_failed', `The engine refused the build: ${error.message}`, { cause: error });
+      throw error;
+    }
+  }
+
+  /** Removes images with a tag of the installation whose ids are not in `keep`. One that a container uses stays until the next time. */
+  async prune(keep: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+    const { engine } = this.#options;
+    const ours = `${names.images(this.#options.installation)}:`;
+    const images = await engine.request<{ Id: string; RepoTags?: string[] | null }[]>({ method: 'GET', path: '/images/json' }, signal);
+    for (const { Id, RepoTags } of images) {
+      const tags = (RepoTags ?? []).filter((tag) => tag.startsWith(ours));
+      if (tags.length === 0 || keep.has(normalId(Id))) continue;
+      // What this service has pulled belongs to nobody else, whatever its other names are.
+      const all = tags.some((tag) => tag.startsWith(`${ours}pulled-`)) ? [...RepoTags!, Id] : tags;
+      for (const name of all) {
+        await engine.request({ method: 'DELETE', path: `/images/${name}` }, signal).catch((error: unknown) => {
+          if (!(error instanceof EngineError)) throw error;
+        });
+      }
+    }
+  }
+
+  async #named(image: string, port: number | null, request: BuildRequest, onLine: OnLine, signal: AbortSignal): Promise<Artifact> {
+    const { engine, installation } = this.#options;
+    let found = await inspectImage(engine, image, signal);
+    const say = (line: string) => onLine({ at: new Date(), stream: 'stdout', text: line });
+    if (!found) {
+      say(`Pulling ${image}`);
+      await pullImage(engine, image, onLine, signal);
+      found = await inspectImage(engine, image, signal);
+      if (!found) throw new HostingError('build_failed', `The engine pulled ${image} and does not have it. Deploy again.`);
+      const tag = `pulled-${normalId(found.Id).slice(7, 47)}`;
+      const query = { repo: names.images(installation), tag };
+      await engine.request({ method: 'POST', path: `/images/${normalId(found.Id)}/tag`, query }, signal);
+    }
+    say(`${image} is ${found.RepoDigests?.[0] ?? normalId(found.Id)}`);
+    return artifactOf(found, port, `The image ${image}`, request);
+  }
+
+  async #folder(source: FolderSource, request: BuildRequest, onLine: OnLine, signal: AbortSignal): Promise<Artifact> {
+    const { engine, installation } = this.#options;
+    const { plan } = source;
+    const dockerfile = await this.#dockerfile(source);
+    const port = plan.kind === 'dockerfile' ? plan.port : GENERATED_PORT;
+    // The tag is the key of the cache. A label would not do: a Dockerfile may set any.
+    const key = createHash('sha256')
+      .update(JSON.stringify([request.sourceDigest, dockerfile, request.buildArguments]))
+      .digest('hex');
+    const tag = `${names.images(installation)}:${key.slice(0, 40)}`;
+    const cached = await inspectImage(engine, tag, signal);
+    if (cached) {
+      onLine({
+        at: new Date(),
+        stream: 'stdout',
+        text: `The image of an earlier build of the same source is used: ${normalId(cached.Id)}`,
+      });
+      return artifactOf(cached, port, 'The image', request);
+    }
+    const context = buildContext(await foldersOf(source), dockerfile, signal);
+    await this.#run(context, tag, request, onLine, signal);
+    const built = await inspectImage(engine, tag, signal);
+    if (!built)
+      throw new HostingError('build_failed', 'The builder ended without an image and without an error. See the engine’s own log.');
+    try {
+      return artifactOf(built, port, 'The Dockerfile', request);
+    } catch (error) {
+      await engine.request({ method: 'DELETE', path: `/images/${tag}` }, signal).catch(() => {});
+      throw error;
+    }
+  }
+
+  async #dockerfile({ folder, plan }: FolderSource): Promise<string> {
+    if (plan.kind !== 'dockerfile') {
+      return generateDockerfile(plan, { images: this.#options.images, files: new Set(await readdir(folder)) });
+    }
+    const dockerfile = await text(path.join(folder, plan.dockerfile));
+    if (dockerfile === null) throw new HostingError('source_invalid', `There is no ${plan.dockerfile} in the folder.`);
+    return withVariables(dockerfile, plan.variables);
+  }
+
+  async #run(context: Readable, tag: string, request: BuildRequest, onLine: OnLine, signal: AbortSignal): Promise<void> {
+    const { engine } = this.#options;
+    const output = new BuildOutput(onLine);
+    let unreadable: Error | null = null;
+    context.on('error', (error) => (unreadable = error));
+    try {
+      const stream = await this.#start(context, tag, request, signal);
+      try {
+        for await (const line of readLines(stream)) output.push(line);
+      } finally {
+        // Closes the connection: the engine stops a build that is not finished.
+        stream.destroy();
+      }
+    } catch (error) {
+      if (unreadable !== null && !signal.aborted)
+        throw new HostingError('source_invalid', `The source cannot be read: ${(unreadable as Error).message}`, { cause: error });
+      throw engine.failure(error, signal);
+    } finally {
+      context.destroy();
+      output.end();
+    }
+    const { failure } = output;
+    if (failure === null) return;
+    const where = failure.step === null ? '' : ` in the step ${failure.step}`;
+    throw new HostingError('build_failed', `The build failed${where}: ${failure.message}`, { line: failure.line ?? undefined });
+  }
+
+  async #start(context: Readable, tag: string, { limits, buildArguments }: BuildRequest, signal: AbortSignal): Promise<Readable> {
+    const { engine, installation } = this.#options;
+    const { podman } = await engine.info(signal);
+    const query = {
+      t: tag,
+      dockerfile: DOCKERFILE,
+      rm: true,
+      forcerm: true,
+      buildargs: buildArguments,
+      labels: { [LABEL.installation]: installation },
+      networkmode: limits.network ? undefined : 'none',
+    };
+    if (podman) {
+      const memory = limits.memoryMb * 2 ** 20;
+      const limited = { memory, memswap: memory, cpuperiod: CPU_PERIOD_US, cpuquota: CPU_PERIOD_US * BUILD_CPUS };
+      const start = { method: 'POST', path: '/build', query: { ...query, ...limited }, archive: context, deadlineMs: UPLOAD_MS } as const;
+      return engine.stream(start, signal);
+    }
+    // BuildKit, because Dockerfiles of today use it (RUN --mount). It takes no limits of memory and processors for a build.
+    const docker = await engine.docker();
+    return (await docker.buildImage(context, { ...query, version: '2', abortSignal: signal } as object)) as unknown as Readable;
+  }
+}
+
+async function foldersOf({ folder, plan }: FolderSource): Promise<ContextFolder[]> {
+  const isAuthors = plan.kind === 'dockerfile';
+  const isExcluded = await exclusion(folder, isAuthors ? `${plan.dockerfile}.dockerignore` : null);
+  const source = { folder, at: isAuthors ? '' : SOURCE, isExcluded };
+  return !isAuthors && needsKit(plan) ? [source, ...kitFolders(KIT)] : [source];
+}
+
+/** Checks the size and finds the port. `what`: the subject of an error. */
+function artifactOf(image: ImageInspection, port: number | null, what: string, { limits }: BuildRequest): Artifact {
+  const digest = normalId(image.Id);
+  if (image.Size > limits.maxBytes) {
+    const [size, most] = [image.Size, limits.maxBytes].map((bytes) => Math.ceil(bytes / 2 ** 20));
+    throw new HostingError(
+      'build_failed',
+      `The image has ${size} MB; at most ${most} MB are allowed. Use a smaller base image or fewer packages.`,
+    );
+  }
+  return { kind: 'image', digest, image: digest, port: port ?? exposedPort(image, what) };
+}
+
+function exposedPort({ Config }: ImageInspection, what: string): number {
+  const ports = Object.keys(Config?.ExposedPorts ?? {}).flatMap((port) =>
+    /^\d+(?:\/tcp)?$/.test(port) ? [Number.parseInt(port, 10)] : [],
+  );
+  if (ports.length === 1) return ports[0]!;
+  const found = ports.length === 0 ? 'exposes no port' : `exposes several ports (${ports.join(', ')})`;
+  throw new HostingError('source_invalid', `${what} ${found}. Say on which port the server listens: EXPOSE it, or set "port".`);
+}
+
+/** Podman leaves the algorithm out. */
+const normalId = (id: string): string => (id.startsWith('sha256:') ? id : `sha256:${id}`);

@@ -1,0 +1,27 @@
+/** Labels of all that this service creates in an engine. */
+export const LABEL = {
+  installation: 'palestra.dev/installation',
+  instance: 'palestra.dev/instance',
+  version: 'palestra.dev/version',
+  environment: 'palestra.dev/environment',
+  /** `server`, `gateway` or `files`. */
+  role: 'palestra.dev/role',
+} as const;
+
+export const names = {
+  server: (id: string) => `palestra-${id}`,
+  gateway: (id: string) => `palestra-${id}-gateway`,
+  /** A container that never runs, through which files get into a volume. */
+  files: (id: string, unique: string) => `palestra-${id}-files-${unique}`,
+  network: (id: string) => `palestra-${id}`,
+  secrets: (id: string) => `palestra-${id}-secrets`,
+  /** The network on which gateways are reached, one for the installation. */
+  front: (installation: string) => `palestra-${installation}-gateways`,
+  /** Repository of the images of an installation; one that was built has its build key as tag. */
+  images: (installation: string) => `localhost/palestra/${installation.toLowerCase()}`,
+};
+
+/** Query of the engine's lists: what belongs to the installation, or to one of its instances. */
+export const labelFilter = (installation: string, id?: string) => ({
+  label: [`${LABEL.installation}=${installation}`, ...(id === undefined ? [] : [`${LABEL.instance}=${id}`])],
+});

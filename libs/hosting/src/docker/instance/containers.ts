@@ -1,0 +1,78 @@
+import { type Engine, EngineError, isStatus } from '../engine/engine.ts';
+
+/** Creating and starting wait for the disk. */
+const SLOW_MS = 120_000;
+
+export interface ContainerInspection {
+  Id: string;
+  Image: string;
+  State: {
+    Status: string;
+    Running: boolean;
+    ExitCode: number;
+    OOMKilled: boolean;
+    Error?: string;
+    StartedAt: string;
+  };
+  HostConfig: { Memory: number };
+}
+
+export interface ContainerSummary {
+  Id: string;
+  Labels: Record<string, string>;
+  /** `created`, `running`, `exited` and others. */
+  State: string;
+  Ports?: { PrivatePort: number; PublicPort?: number; IP?: string }[] | null;
+  NetworkSettings?: { Networks?: Record<string, { IPAddress?: string }> | null };
+}
+
+const at = (name: string, action = '') => `/containers/${encodeURIComponent(name)}${action}`;
+
+/** Null if there is none. */
+export async function inspectContainer(engine: Engine, name: string, signal: AbortSignal): Promise<ContainerInspection | null> {
+  try {
+    return await engine.request<ContainerInspection>({ method: 'GET', path: at(name, '/json') }, signal);
+  } catch (error) {
+    if (isStatus(error, 404)) return null;
+    throw error;
+  }
+}
+
+/** Creates a container unless one has its name. */
+export async function createContainer(engine: Engine, name: string, body: object, signal: AbortSignal): Promise<void> {
+  try {
+    await engine.request({ method: 'POST', path: '/containers/create', query: { name }, body, deadlineMs: SLOW_MS }, signal);
+  } catch (error) {
+    if (!(error instanceof EngineError) || (await inspectContainer(engine, name, signal)) === null) throw error;
+  }
+}
+
+export async function startContainer(engine: Engine, name: string, signal: AbortSignal): Promise<void> {
+  await engine.request({ method: 'POST', path: at(name, '/start'), deadlineMs: SLOW_MS }, signal);
+}
+
+/** SIGTERM and after the grace period SIGKILL, then removes it with its anonymous volumes. Resolves when it is gone, also if there is none. */
+export async function removeContainer(engine: Engine, name: string, graceMs: number, signal: AbortSignal): Promise<void> {
+  if (graceMs > 0) {
+    const seconds = Math.max(1, Math.ceil(graceMs / 1_000));
+    const stop = { method: 'POST', path: at(name, '/stop'), query: { t: seconds }, deadlineMs: graceMs + SLOW_MS } as const;
+    await engine.request(stop, signal).catch((error: unknown) => {
+      // One that does not run cannot be stopped.
+      if (!(error instanceof EngineError)) throw error;
+    });
+  }
+  const remove = { method: 'DELETE', path: at(name), query: { force: true, v: true }, deadlineMs: SLOW_MS } as const;
+  const deadline = Date.now() + SLOW_MS;
+  for (;;) {
+    try {
+      await engine.request(remove, signal);
+      return;
+    } catch (error) {
+      if (isStatus(error, 404)) return;
+      // Another process is removing it, or the engine is still stopping it.
+      if (!isStatus(error, 409, 500) || Date.now() > deadline) throw error;
+    }
+    if ((await inspectContainer(engine, name, signal)) === null) return;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+}

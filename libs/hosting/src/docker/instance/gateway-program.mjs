@@ -1,0 +1,160 @@
+// Runs in a container beside an instance, and is the only thing that the instance's network reaches. Two servers:
+// - a relay: connections from outside reach the instance's port;
+// - a proxy (HTTP and CONNECT), if the instance may connect to other hosts: to public addresses only, or to the names of a list.
+// One file without imports of this repository, because the container gets only its text. Settings: JSON in PALESTRA_GATEWAY.
+import dns from 'node:dns';
+import http from 'node:http';
+import net from 'node:net';
+
+/** @type {{ relay: number, target: { host: string, port: number }, proxy: null | { host: string, port: number, hosts: null | string[], refused: string[] } }} */
+const settings = JSON.parse(process.env.PALESTRA_GATEWAY);
+const CONNECT_MS = 10_000;
+const IDLE_MS = 900_000;
+const MOST_CONNECTIONS = 4_096;
+
+/** Joins two sockets, so that the end or failure of one reaches the other. */
+function join(one, other) {
+  for (const [from, to] of [
+    [one, other],
+    [other, one],
+  ]) {
+    from.setNoDelay(true);
+    from.setTimeout(IDLE_MS, () => from.destroy());
+    from.on('error', () => to.destroy());
+    // Without an error what was received is still sent.
+    from.on('close', (failed) => (failed ? to.destroy() : to.end()));
+    from.pipe(to);
+  }
+}
+
+const relay = net.createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+  const server = net.connect({ ...settings.target, allowHalfOpen: true, noDelay: true });
+  join(client, server);
+});
+relay.maxConnections = MOST_CONNECTIONS;
+relay.listen(settings.relay, '0.0.0.0');
+
+/** Addresses that are not on the Internet, and what the service names: its own machine. */
+const notPublic = new net.BlockList();
+for (const [network, bits] of [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.0.2.0', 24],
+  ['192.88.99.0', 24],
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['198.51.100.0', 24],
+  ['203.0.113.0', 24],
+  ['224.0.0.0', 3],
+  // A metadata service with a public address.
+  ['168.63.129.16', 32],
+]) {
+  notPublic.addSubnet(network, bits, 'ipv4');
+}
+/** Only 2000::/3 is on the Internet; of it not: Teredo, documentation, 6to4. */
+const globalIpv6 = new net.BlockList();
+globalIpv6.addSubnet('2000::', 3, 'ipv6');
+for (const [network, bits] of [
+  ['2001::', 23],
+  ['2001:db8::', 32],
+  ['2002::', 16],
+  ['3fff::', 20],
+]) {
+  notPublic.addSubnet(network, bits, 'ipv6');
+}
+
+function isPublic(address) {
+  const family = net.isIPv6(address) ? 'ipv6' : 'ipv4';
+  if (notPublic.check(address, family)) return false;
+  return family === 'ipv4' || globalIpv6.check(address, 'ipv6');
+}
+
+/** A lookup for connections: only the addresses that may be reached, checked after the name was resolved. */
+function publicLookup(host, options, callback) {
+  dns.lookup(host, { ...options, all: true }, (error, addresses) => {
+    if (error) return callback(error);
+    const open = addresses.filter(({ address }) => isPublic(address));
+    if (open.length === 0) return callback(Object.assign(new Error(`${host} is not a public address`), { code: 'EACCES' }));
+    return options.all ? callback(null, open) : callback(null, open[0].address, open[0].family);
+  });
+}
+
+function isAllowed(host, hosts) {
+  const name = host.toLowerCase().replace(/\.$/, '');
+  if (hosts === null) return true;
+  return hosts.some((rule) => (rule.startsWith('*.') ? name.endsWith(rule.slice(1)) && name.length > rule.length - 1 : name === rule));
+}
+
+/** `host:port` or `[address]:port`. */
+function authority(text, defaultPort) {
+  const match = /^(?:\[([0-9a-f:.]+)\]|([^:/?#@]+))(?::(\d{1,5}))?$/i.exec(text);
+  return match ? { host: match[1] ?? match[2], port: Number(match[3] ?? defaultPort) } : null;
+}
+
+/** Why a connection is refused; null if it is allowed. An address in the place of a name is not resolved, so it is checked here. */
+function refusal(target, proxy) {
+  if (target === null || target.port < 1 || target.port > 65_535) return 'the address cannot be read';
+  if (!isAllowed(target.host, proxy.hosts)) return `${target.host} is not one of the hosts that this environment may reach`;
+  if (net.isIP(target.host) && !isPublic(target.host)) return `${target.host} is not a public address`;
+  return null;
+}
+
+function openProxy(proxy) {
+  for (const address of proxy.refused) notPublic.addAddress(address, net.isIPv6(address) ? 'ipv6' : 'ipv4');
+  const server = http.createServer({ maxHeaderSize: 32_768 }, (request, response) => {
+    const url = URL.canParse(request.url) ? new URL(request.url) : null;
+    const target = url?.protocol === 'http:' ? authority(url.host, 80) : null;
+    const why = refusal(target, proxy);
+    if (why !== null) return response.writeHead(403, { 'content-type': 'text/plain' }).end(`Palestra: ${why}\n`);
+    const headers = { ...request.headers };
+    for (const name of ['proxy-connection', 'proxy-authorization', 'connection', 'keep-alive', 'te', 'upgrade']) delete headers[name];
+    const outgoing = http.request(
+      { ...target, method: request.method, path: url.pathname + url.search, headers, lookup: publicLookup, agent: false, timeout: IDLE_MS },
+      (answer) => {
+        response.writeHead(answer.statusCode, answer.headers);
+        answer.pipe(response);
+      },
+    );
+    outgoing.on('timeout', () => outgoing.destroy());
+    outgoing.on('error', (error) => {
+      if (response.headersSent) return response.destroy();
+      return response.writeHead(502, { 'content-type': 'text/plain' }).end(`Palestra: ${error.message}\n`);
+    });
+    response.on('close', () => outgoing.destroy());
+    request.pipe(outgoing);
+  });
+  server.on('connect', (request, client, head) => {
+    client.on('error', () => {});
+    const target = authority(request.url, 443);
+    const why = refusal(target, proxy);
+    const refuse = (status, text) =>
+      client.end(`HTTP/1.1 ${status}\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\nPalestra: ${text}\n`);
+    if (why !== null) return refuse('403 Forbidden', why);
+    const upstream = net.connect({ ...target, lookup: publicLookup, noDelay: true });
+    const tooLate = setTimeout(() => upstream.destroy(new Error('no connection in time')), CONNECT_MS);
+    const failed = (error) => {
+      clearTimeout(tooLate);
+      refuse('502 Bad Gateway', error.message);
+    };
+    upstream.once('error', failed);
+    upstream.once('connect', () => {
+      clearTimeout(tooLate);
+      upstream.off('error', failed);
+      client.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      if (head.length > 0) upstream.write(head);
+      join(client, upstream);
+    });
+  });
+  server.on('clientError', (_, socket) => socket.destroy());
+  server.maxConnections = MOST_CONNECTIONS;
+  server.listen(proxy.port, proxy.host);
+}
+if (settings.proxy !== null) openProxy(settings.proxy);
+
+// It has no state: open connections end with the instance.
+process.on('SIGTERM', () => process.exit(0));

@@ -1,0 +1,60 @@
+import type { LogLine } from '../../provider/provider.port.ts';
+import { type Engine, isStatus } from '../engine/engine.ts';
+import { names } from '../engine/names.ts';
+import { inspectContainer } from './containers.ts';
+import { logLines } from './log-lines.ts';
+
+const SECOND = 1_000;
+const RECONNECT_MS = 200;
+
+/**
+ * The log of an instance after `since`, and what it writes until it ends or is removed. Times grow from line to line, so that the time of the
+ * last line is the place to continue. Rejects with `engine_unavailable` if the engine ends first.
+ */
+export async function* followLog(engine: Engine, id: string, since: Date | null, signal: AbortSignal): AsyncGenerator<LogLine> {
+  const container = names.server(id);
+  let last = since?.getTime() ?? 0;
+  for (;;) {
+    try {
+      const start = Math.floor(last / SECOND);
+      const query = { follow: true, stdout: true, stderr: true, timestamps: true, since: start };
+      const stream = await engine.stream({ method: 'GET', path: `/containers/${container}/logs`, query }, signal);
+      try {
+        const growing = new GrowingTimes();
+        // What follows the first new line is new, also if the clock of the machine was set back.
+        let isNew = false;
+        for await (const line of logLines(stream as AsyncIterable<Buffer>)) {
+          const at = growing.next(line.at.getTime());
+          if (!isNew && at <= last) continue;
+          isNew = true;
+          last = Math.max(last, at);
+          yield { ...line, at: new Date(at) };
+        }
+      } finally {
+        stream.destroy();
+      }
+    } catch (error) {
+      if (isStatus(error, 404, 409)) return;
+      throw engine.failure(error, signal);
+    }
+    // The stream also ends when the engine shuts down in order.
+    const found = await inspectContainer(engine, container, signal);
+    if (!found?.State.Running) return;
+    await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
+  }
+}
+
+/**
+ * Different times for lines of the same moment: some engines have times of whole seconds only. A line gets the same time whenever the log is read
+ * from the beginning of a second, except where a second has more than a thousand lines.
+ */
+class GrowingTimes {
+  #last = -1;
+
+  next(at: number): number {
+    const second = Math.floor(at / SECOND) * SECOND;
+    const later = this.#last < second ? at : Math.max(at, this.#last + 1);
+    this.#last = Math.min(later, second + SECOND - 1);
+    return this.#last;
+  }
+}
