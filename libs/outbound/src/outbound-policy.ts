@@ -48,6 +48,19 @@ export class OutboundPolicy {
     if (error instanceof PalestraError) throw error;
   }
 
+  /** The addresses of a host that may be reached. Throws `upstream_address_refused` if there are none, and the error of an unknown name. */
+  async addresses(host: string, port: number): Promise<string[]> {
+    await this.check(host, port);
+    const address = unbracketed(host);
+    if (isIP(address) !== 0) return [address];
+    return new Promise((resolved, rejected) => {
+      this.lookup(port)(address, { all: true }, (error, found) => {
+        if (error === null) resolved((found as LookupAddress[]).map((one) => one.address));
+        else rejected(error);
+      });
+    });
+  }
+
   /** Like `dns.lookup`, with allowed addresses only. The error is `upstream_address_refused` if there are none. */
   lookup(port: number): LookupFunction {
     const answer = async (found: LookupAddress[], all: boolean, callback: Parameters<LookupFunction>[2]): Promise<void> => {
