@@ -51,6 +51,16 @@ test('refuses addresses with the same error for open and closed ports', async ()
   expect(await reach(new OutboundPolicy('allowed'), `http://localhost:${port}`)).toBe('hi');
 });
 
+test('allows only the endpoint that it was made for', async () => {
+  const [own, other] = [await listener(), await listener()];
+  const policy = OutboundPolicy.only(`http://127.0.0.1:${own.port}`);
+  expect(await reach(policy, `http://127.0.0.1:${own.port}`)).toBe('hi');
+  for (const origin of [`http://127.0.0.1:${other.port}`, `http://127.0.0.2:${own.port}`, 'http://192.0.2.1']) {
+    await expect(reach(policy, origin), origin).rejects.toMatchObject({ code: 'upstream_address_refused' });
+  }
+  expect(other.connections()).toBe(0);
+});
+
 test("refuses the service's own database in every spelling, even if its network is allowed", async () => {
   const { port, connections } = await listener();
   const policy = new OutboundPolicy('allowed');

@@ -22,16 +22,24 @@ export const refusedAddress = (): PalestraError => new PalestraError('upstream_a
 export class OutboundPolicy {
   readonly #private: PrivateUpstreams | 'everything';
   readonly #ownEndpoints: Endpoint[] = [];
+  #only: Endpoint | null = null;
 
   constructor(privateUpstreams: PrivateUpstreams | 'everything') {
     this.#private = privateUpstreams;
   }
 
+  /** Allows only the host and port of this URL, for a server whose address the service itself assigned. */
+  static only(url: string): OutboundPolicy {
+    const policy = new OutboundPolicy('refused');
+    policy.#only = endpointOf(url);
+    return policy;
+  }
+
   /** Refuses the service's database and object store, even if their address is allowed. */
   protect(url: string): void {
     if (!URL.canParse(url)) return;
-    const { hostname, port, protocol } = new URL(url);
-    if (hostname !== '') this.#ownEndpoints.push({ host: unbracketed(hostname), port: Number(port) || DEFAULT_PORTS[protocol] || 0 });
+    const endpoint = endpointOf(url);
+    if (endpoint.host !== '') this.#ownEndpoints.push(endpoint);
   }
 
   /** `host`: of a URL. Throws `upstream_address_refused` for a forbidden address; `lookup` checks names. */
@@ -90,6 +98,10 @@ export class OutboundPolicy {
 
   async #allows(address: string, port: number): Promise<boolean> {
     if (this.#private === 'everything') return true;
+    if (this.#only !== null) {
+      const { host, port: only } = this.#only;
+      return port === only && (await addressesOf(host)).some((one) => isSameAddress(one, address));
+    }
     return mayReach(address, this.#private) && !(await this.#isOwn(address, port));
   }
 
@@ -102,6 +114,11 @@ export class OutboundPolicy {
     }
     return false;
   }
+}
+
+function endpointOf(url: string): Endpoint {
+  const { hostname, port, protocol } = new URL(url);
+  return { host: unbracketed(hostname), port: Number(port) || DEFAULT_PORTS[protocol] || 0 };
 }
 
 /** For servers that the user of this process chose, as in `palestra env validate`. */

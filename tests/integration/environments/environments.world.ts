@@ -5,6 +5,11 @@ import { BundledEnvironments } from '../../../apps/api/src/environments/bundled/
 import { EnvironmentAccess } from '../../../apps/api/src/environments/environment.access.ts';
 import { RegistryDirectory } from '../../../apps/api/src/environments/environment-directory.ts';
 import { DiscoveryService } from '../../../apps/api/src/environments/discovery.service.ts';
+import { ChannelRepository } from '../../../apps/api/src/environments/hosting/channels/channel.repository.ts';
+import { HostingEvents } from '../../../apps/api/src/environments/hosting/hosting-events.ts';
+import { HostedBackends } from '../../../apps/api/src/environments/hosting/instances/hosted-backends.ts';
+import { InstanceConnections } from '../../../apps/api/src/environments/hosting/instances/instance-connections.ts';
+import { InstanceStarter } from '../../../apps/api/src/environments/hosting/instances/instance-starter.ts';
 import { EnvironmentRepository } from '../../../apps/api/src/environments/environment.repository.ts';
 import { TaskSetRepository } from '../../../apps/api/src/environments/task-sets/task-set.repository.ts';
 import { Database } from '../../../apps/api/src/platform/database/database.ts';
@@ -27,11 +32,23 @@ export function anotherReplica(server: TestServer) {
   } as unknown as Database;
   const repository = new EnvironmentRepository(counted);
   const bundled = new BundledEnvironments(server.config, repository, new DiscoveryService(repository), createLogger('silent'));
-  const pool = new BackendPool(bundled, new TaskSetRepository(counted), server.config, new OutboundPolicy('allowed'));
+  const events = new HostingEvents(database);
+  const starter = new InstanceStarter(database, server.config);
+  const connections = new InstanceConnections(database, events);
+  const hosted = new HostedBackends(database, connections, events, starter, server.config, createLogger('silent'));
+  const pool = new BackendPool(bundled, new TaskSetRepository(counted), server.config, new OutboundPolicy('allowed'), hosted);
   let aheadMs = 0;
   const clock = { ...systemClock, now: () => Date.now() + aheadMs };
   return {
-    directory: new RegistryDirectory(repository, new EnvironmentAccess(repository), pool, server.config, clock),
+    directory: new RegistryDirectory(
+      repository,
+      new EnvironmentAccess(repository),
+      pool,
+      new ChannelRepository(database),
+      events,
+      server.config,
+      clock,
+    ),
     /** Lets what it remembers grow old. */
     later: () => (aheadMs += 10_000),
     queries: () => queries,

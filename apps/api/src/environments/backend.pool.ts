@@ -3,13 +3,23 @@ import { McpBackend } from '@palestra/mcp/client';
 import { OpenEnvBackend } from '@palestra/openenv/client';
 import { OrsBackend } from '@palestra/ors/client';
 import { outboundAgent, outboundFetch, OutboundPolicy } from '@palestra/outbound';
-import { PalestraError } from '@palestra/protocol';
 import { TaskSetBackend, type Backend, type SessionPolicy } from '@palestra/session';
 import { HealthCheck } from '@palestra/hosting';
 import { CONFIG, type Config } from '../platform/config.ts';
 import { BundledEnvironments } from './bundled/bundled-environments.ts';
 import type { EnvironmentStatus } from './environment.presenter.ts';
-import { type EnvironmentRecord, type ServerSource, sourceOf, type VersionRecord } from './environment.record.ts';
+import {
+  type EnvironmentRecord,
+  type EnvironmentSource,
+  type HostedSource,
+  type ServerSource,
+  sourceOf,
+  storedDiscovery,
+  type VersionRecord,
+} from './environment.record.ts';
+import { HostedBackends } from './hosting/instances/hosted-backends.ts';
+import type { HostedVersion } from './hosting/instances/hosted-backend.ts';
+import { hostingOf } from './hosting/hosting-settings.ts';
 import { readSilenceTimeoutMs } from './session-policy.ts';
 import { TaskSetRepository } from './task-sets/task-set.repository.ts';
 
@@ -24,6 +34,8 @@ interface Pooled {
 /** Settings that an owner may change while the backend is in use. */
 interface Settings {
   silenceMs: number;
+  /** Of a version that runs here. */
+  hosted: HostedVersion['settings'] | null;
 }
 
 /** Within this time every process notices that a version was deleted, and ends its sessions. */
@@ -73,7 +85,8 @@ export class BackendPool implements OnApplicationShutdown {
     @Inject(BundledEnvironments) private readonly bundled: BundledEnvironments,
     @Inject(TaskSetRepository) private readonly taskSets: TaskSetRepository,
     @Inject(CONFIG) private readonly config: Config,
-    @Inject(OutboundPolicy) outbound: OutboundPolicy,
+    @Inject(OutboundPolicy) private readonly outbound: OutboundPolicy,
+    @Inject(HostedBackends) private readonly hosted: HostedBackends,
   ) {
     this.#context = { outbound, allowCommands: config.allowCommands };
     this.#healthAgent = outboundAgent(outbound, HEALTH_CONNECT_MS, {});
@@ -96,7 +109,7 @@ export class BackendPool implements OnApplicationShutdown {
 
   /** A backend for the check of a server that is not registered. The caller closes it. */
   probe(source: ServerSource): Backend {
-    return createBackend(source, this.#context, { silenceMs: this.config.silenceTimeoutMs });
+    return createBackend(source, this.#context, { silenceMs: this.config.silenceTimeoutMs, hosted: null });
   }
 
   async status(environment: EnvironmentRecord): Promise<EnvironmentStatus> {
@@ -104,7 +117,7 @@ export class BackendPool implements OnApplicationShutdown {
     if (version === undefined) return { status: 'unlinked', detail: 'No server runs this environment yet. Add one by URL.' };
     const source = sourceOf(version);
     if (source.kind === 'bundled') return this.bundled.status(source.name);
-    if (source.kind === 'hosted') return { status: 'ready', detail: null };
+    if (source.kind === 'hosted') return this.hosted.status(version.id);
     const { health } = this.#get(environment, version);
     // An MCP server has no health route; the first session shows its state.
     if (health === null) return { status: 'ready', detail: null };
@@ -133,26 +146,44 @@ export class BackendPool implements OnApplicationShutdown {
   }
 
   #get(environment: EnvironmentRecord, version: VersionRecord): Pooled {
+    const source = sourceOf(version);
     const silenceMs = readSilenceTimeoutMs(environment.sessionPolicy) ?? this.config.silenceTimeoutMs;
+    const hosted = source.kind === 'hosted' ? placementOf(environment, version) : null;
     const known = this.#pooled.get(version.id);
     if (known) {
       known.settings.silenceMs = silenceMs;
+      if (hosted !== null && known.settings.hosted !== null) Object.assign(known.settings.hosted, hosted);
       return known;
     }
-    const settings = { silenceMs };
-    const source = sourceOf(version);
-    if (source.kind === 'hosted') throw new PalestraError('hosting_off');
-    const pooled: Pooled =
-      source.kind === 'bundled'
-        ? { backend: this.bundled.backend(source.name), health: null, closable: false, settings }
-        : {
-            backend: createBackend(source, this.#context, settings, `${environment.owner}/${environment.name}`),
-            health: source.kind === 'mcp' ? null : new HealthCheck(source.url, { fetch: outboundFetch(this.#healthAgent) }),
-            closable: true,
-            settings,
-          };
+    const pooled = this.#open(environment, version, source, { silenceMs, hosted });
     if (version.taskSetId !== null) pooled.backend = new TaskSetBackend(pooled.backend, this.taskSets.source(version.taskSetId));
     this.#pooled.set(version.id, pooled);
     return pooled;
   }
+
+  #open(environment: EnvironmentRecord, version: VersionRecord, source: EnvironmentSource, settings: Settings): Pooled {
+    const name = `${environment.owner}/${environment.name}`;
+    if (source.kind === 'bundled') return { backend: this.bundled.backend(source.name), health: null, closable: false, settings };
+    if (source.kind === 'hosted')
+      return { backend: this.#openHosted(version, source, name, settings), health: null, closable: true, settings };
+    return {
+      backend: createBackend(source, this.#context, settings, name),
+      health: source.kind === 'mcp' ? null : new HealthCheck(source.url, { fetch: outboundFetch(this.#healthAgent) }),
+      closable: true,
+      settings,
+    };
+  }
+
+  #openHosted(version: VersionRecord, { protocol, provider }: HostedSource, deployment: string, settings: Settings): Backend {
+    const remote = provider === 'remote' ? this.outbound : null;
+    return this.hosted.create(
+      { id: version.id, protocol: protocol ?? 'remote', settings: settings.hosted! },
+      { deployment, silenceMs: () => settings.silenceMs, remote },
+    );
+  }
+}
+
+function placementOf(environment: EnvironmentRecord, version: VersionRecord): HostedVersion['settings'] {
+  const { concurrency, minWarm } = hostingOf(environment, version);
+  return { concurrency, minWarm, isPrivate: environment.isPrivate, discovery: storedDiscovery(version) };
 }

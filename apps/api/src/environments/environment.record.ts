@@ -2,7 +2,7 @@ import type { Artifact, ProviderName, ServerKind } from '@palestra/hosting';
 import type { EnvironmentDiscoveryView } from '@palestra/protocol';
 import type { Prisma } from '../platform/generated/prisma/client.ts';
 
-/** An environment with its newest version, as stored. */
+/** An environment with one of its versions, as stored: the one that `owner/name` selects, unless a method says otherwise. */
 export type EnvironmentRecord = Prisma.EnvironmentGetPayload<{ include: typeof newestVersion }>;
 export type VersionRecord = EnvironmentRecord['versions'][number];
 
@@ -10,6 +10,20 @@ export type VersionRecord = EnvironmentRecord['versions'][number];
 export const newestVersion = {
   versions: { where: { state: 'ready' }, orderBy: { number: 'desc' }, take: 1 },
 } satisfies Prisma.EnvironmentInclude;
+
+/** The channel that `owner/name` follows, where it exists. */
+export const STABLE = 'stable';
+/** For `currentOf`. */
+export const currentVersion = {
+  ...newestVersion,
+  channels: { where: { name: STABLE }, include: { version: true } },
+} satisfies Prisma.EnvironmentInclude;
+
+/** With the version of the channel `stable`, or the newest one if there is no such channel. */
+export function currentOf(row: Prisma.EnvironmentGetPayload<{ include: typeof currentVersion }>): EnvironmentRecord {
+  const { channels, ...environment } = row;
+  return channels[0] === undefined ? environment : { ...environment, versions: [channels[0].version] };
+}
 
 /** A server that the owner of the environment runs. */
 export type ServerSource =

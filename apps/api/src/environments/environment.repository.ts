@@ -5,7 +5,15 @@ import type { Caller } from '@palestra/session';
 import { isDuplicate } from '../platform/database/database-errors.ts';
 import { Database } from '../platform/database/database.ts';
 import { Prisma } from '../platform/generated/prisma/client.ts';
-import { type EnvironmentRecord, type EnvironmentSource, newestVersion, sourceColumns, type VersionRecord } from './environment.record.ts';
+import {
+  currentOf,
+  currentVersion,
+  type EnvironmentRecord,
+  type EnvironmentSource,
+  newestVersion,
+  sourceColumns,
+  type VersionRecord,
+} from './environment.record.ts';
 
 export interface NewEnvironment {
   orgId: string | null;
@@ -48,8 +56,8 @@ export class EnvironmentRepository {
 
   async update(environment: EnvironmentRecord, data: Prisma.EnvironmentUpdateInput): Promise<EnvironmentRecord> {
     const name = typeof data.name === 'string' ? data.name : environment.name;
-    return this.#rejectDuplicate(environment.owner, name, () =>
-      this.database.prisma.environment.update({ where: { id: environment.id }, data, include: newestVersion }),
+    return this.#rejectDuplicate(environment.owner, name, async () =>
+      currentOf(await this.database.prisma.environment.update({ where: { id: environment.id }, data, include: currentVersion })),
     );
   }
 
@@ -122,23 +130,31 @@ export class EnvironmentRepository {
 
   async find(owner: string, name: string): Promise<EnvironmentRecord | null> {
     if (!isStorable(owner + name)) return null;
-    return this.database.prisma.environment.findUnique({ where: { owner_name: { owner, name } }, include: newestVersion });
+    const row = await this.database.prisma.environment.findUnique({ where: { owner_name: { owner, name } }, include: currentVersion });
+    return row === null ? null : currentOf(row);
   }
 
   async findById(id: string): Promise<EnvironmentRecord | null> {
     if (!isUuid(id)) return null;
-    return this.database.prisma.environment.findUnique({ where: { id }, include: newestVersion });
+    const row = await this.database.prisma.environment.findUnique({ where: { id }, include: currentVersion });
+    return row === null ? null : currentOf(row);
   }
 
   /** Environments with that name that the caller may see. */
   async findByName(name: string, caller: Caller | undefined): Promise<EnvironmentRecord[]> {
     if (!isStorable(name)) return [];
-    return this.database.prisma.environment.findMany({
+    const rows = await this.database.prisma.environment.findMany({
       where: { name, ...visibleTo(caller) },
-      include: newestVersion,
+      include: currentVersion,
       orderBy: { owner: 'asc' },
       take: 10,
     });
+    return rows.map((row) => currentOf(row));
+  }
+
+  /** The environment with its newest version, also where a channel follows another one. */
+  async findNewest(owner: string, name: string): Promise<EnvironmentRecord | null> {
+    return this.database.prisma.environment.findUnique({ where: { owner_name: { owner, name } }, include: newestVersion });
   }
 
   /** The environment with exactly that version; without a version if that is not verified. */
@@ -179,14 +195,14 @@ export class EnvironmentRepository {
     const [records, total] = await Promise.all([
       this.database.prisma.environment.findMany({
         where,
-        include: newestVersion,
+        include: currentVersion,
         orderBy: [{ owner: 'asc' }, { name: 'asc' }],
         skip: filter.offset,
         take: filter.limit,
       }),
       this.database.prisma.environment.count({ where }),
     ]);
-    return { records, total };
+    return { records: records.map((row) => currentOf(row)), total };
   }
 
   async userName(userId: string): Promise<string | null> {

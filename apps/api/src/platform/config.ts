@@ -41,6 +41,10 @@ const configSchema = z.object({
   PALESTRA_FALLBACK_DEPLOYMENT: z.string().optional(),
   PALESTRA_BUNDLED_ENVIRONMENTS: flag.default(true),
   PALESTRA_ALLOW_COMMANDS: flag.default(false),
+  PALESTRA_HOSTING: z.enum(['auto', 'docker', 'process', 'kubernetes', 'off']).default('auto'),
+  PALESTRA_DOCKER_HOST: z.url({ protocol: /^(?:unix|tcp)$/, error: 'must be unix:///path or tcp://host:port' }).optional(),
+  PALESTRA_BASE_IMAGE_PYTHON: z.string().optional(),
+  PALESTRA_BASE_IMAGE_NODE: z.string().optional(),
   PALESTRA_ISOLATION: z.enum(['container', 'namespace', 'process']).optional(),
   PALESTRA_SANDBOX_IMAGE: z.string().optional(),
   PALESTRA_CONTAINER_ENGINE: z.string().optional(),
@@ -127,6 +131,16 @@ export interface Config {
   /** `owner/name` used for requests that name no deployment, or an unknown one. */
   fallbackDeployment: string | null;
   bundledEnvironments: boolean;
+  /**
+   * Which engine runs environments that are deployed here. `auto`: Docker or Podman if a socket answers, else processes if commands are
+   * allowed. `dockerHost`: `unix://` or `tcp://`; null = DOCKER_HOST, else the usual sockets. `baseImages`: of folders without a
+   * Dockerfile; null = those of the engine.
+   */
+  hosting: {
+    engine: 'auto' | 'docker' | 'process' | 'kubernetes' | 'off';
+    dockerHost: string | null;
+    baseImages: { python: string | null; node: string | null };
+  };
   /** Users may register commands that this service starts: MCP servers on standard input and output. */
   allowCommands: boolean;
   /**
@@ -223,6 +237,11 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
     fallbackDeployment: value.PALESTRA_FALLBACK_DEPLOYMENT ?? null,
     bundledEnvironments: value.PALESTRA_BUNDLED_ENVIRONMENTS,
     allowCommands: value.PALESTRA_ALLOW_COMMANDS,
+    hosting: {
+      engine: value.PALESTRA_HOSTING,
+      dockerHost: value.PALESTRA_DOCKER_HOST ?? null,
+      baseImages: { python: value.PALESTRA_BASE_IMAGE_PYTHON ?? null, node: value.PALESTRA_BASE_IMAGE_NODE ?? null },
+    },
     isolation: {
       level: value.PALESTRA_ISOLATION ?? null,
       image: value.PALESTRA_SANDBOX_IMAGE ?? null,

@@ -32,6 +32,7 @@ export const LIMITS = {
   alerts: { org: 100, noun: 'alerts', text: 'alerts' },
   deploys: { org: 20, noun: 'deploys in progress', text: 'deploys that wait or run' },
   webhooks: { org: 20, noun: 'webhooks', text: 'webhooks' },
+  instances: { org: 100, noun: 'instances of environments', text: 'instances of deployed environments' },
   organisations: { org: 50, noun: 'organisations', text: 'organisations that its owners created, with those created from these' },
 } as const satisfies Record<string, Limit>;
 

@@ -1,13 +1,12 @@
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { EventEmitter } from 'node:events';
-import pg from 'pg';
 import type { Logger } from 'pino';
 import { Database } from '../platform/database/database.ts';
+import { DatabaseListener } from '../platform/database/listener.ts';
 import { LOGGER } from '../platform/tokens.ts';
 import { type IngestCounts, notifyChanges, touchRuns } from './run-changes.sql.ts';
 
 const FLUSH_MS = 1_000;
-const RECONNECT_MS = 1_000;
 /** With more changed steps a notification means all steps, because it has at most 8 000 bytes. */
 const MAX_STEPS = 200;
 
@@ -39,15 +38,16 @@ export class RunActivity implements OnApplicationBootstrap, OnApplicationShutdow
   #touched = new Map<number, IngestCounts>();
   #rolled = new Map<string, RolledRun>();
   readonly #events = new EventEmitter().setMaxListeners(0);
+  readonly #listener: DatabaseListener;
   #timer: NodeJS.Timeout | undefined;
-  #listener: pg.Client | null = null;
-  #stopped = false;
   #flushing: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly database: Database,
     @Inject(LOGGER) private readonly logger: Logger,
-  ) {}
+  ) {
+    this.#listener = new DatabaseListener(database.connectionString, ['palestra_runs'], (payload) => this.#emit(payload));
+  }
 
   /** Reports stored rows of these runs. `counts` of a batch are added to its first run, because a batch seldom has two. */
   received(runSeqs: readonly number[], counts: IngestCounts = NO_EVENTS): void {
@@ -67,15 +67,14 @@ export class RunActivity implements OnApplicationBootstrap, OnApplicationShutdow
 
   onApplicationBootstrap(): void {
     this.#timer = setInterval(() => (this.#flushing = this.#flush()), FLUSH_MS);
-    void this.#listen();
+    this.#listener.start();
   }
 
   async onApplicationShutdown(): Promise<void> {
-    this.#stopped = true;
     clearInterval(this.#timer);
     await this.#flushing;
     await this.#flush();
-    await this.#listener?.end().catch(() => {});
+    await this.#listener.stop();
   }
 
   async #flush(): Promise<void> {
@@ -92,27 +91,8 @@ export class RunActivity implements OnApplicationBootstrap, OnApplicationShutdow
     }
   }
 
-  async #listen(): Promise<void> {
-    while (!this.#stopped) {
-      const client = new pg.Client({ connectionString: this.database.connectionString, connectionTimeoutMillis: 5_000, keepAlive: true });
-      const ended = new Promise<void>((resolve) => client.once('end', resolve));
-      client.on('error', () => {});
-      client.on('notification', ({ payload }) => this.#emit(payload));
-      try {
-        await client.connect();
-        await client.query('LISTEN palestra_runs');
-        this.#listener = client;
-        await ended;
-      } catch {
-        await client.end().catch(() => {});
-      }
-      this.#listener = null;
-      if (!this.#stopped) await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS).unref());
-    }
-  }
-
-  #emit(payload: string | undefined): void {
-    const run = JSON.parse(payload ?? 'null') as RunChange | null;
+  #emit(payload: string): void {
+    const run = JSON.parse(payload || 'null') as RunChange | null;
     if (run) this.#events.emit(run.org, run);
   }
 }

@@ -1,1 +1,2 @@
+export { forwardedSession, forwardedUpstream } from './forwarded-upstream.ts';
 export { OpenEnvBackend } from './openenv-backend.ts';

@@ -67,6 +67,7 @@ export {
   hostingLogQuerySchema,
   hostingLogLineSchema,
   instanceListSchema,
+  instanceSchema,
   channelListSchema,
   channelSchema,
   promoteSchema,

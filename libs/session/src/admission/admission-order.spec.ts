@@ -53,6 +53,13 @@ describe('slots', () => {
     expect(chooseAdmitted({ ...facts, waiting: [waiting('x', 'b', 1, owned)] })).toEqual([{ sid: 'x', ownerReplicaId: 'r3' }]);
   });
 
+  test('a capacity of all processes together limits the sum of their sessions', () => {
+    const shared = { capacity: 4, owned: true, shared: true };
+    const facts = { replicas: ['r1', 'r2'], held: [held('a', 2, 'r1'), held('a', 1, 'r2')] };
+    const asked = { ...facts, waiting: [waiting('x', 'b', 1, shared), waiting('y', 'b', 2, shared)] };
+    expect(chooseAdmitted(asked)).toEqual([{ sid: 'x', ownerReplicaId: 'r1' }]);
+  });
+
   test('never exceed a limit, and no session waits that fits (property)', () => {
     const limits = fc.record({
       capacity: fc.option(fc.integer({ min: 1, max: 4 })),

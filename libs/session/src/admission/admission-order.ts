@@ -42,11 +42,12 @@ export function chooseAdmitted(snapshot: AdmissionSnapshot): AdmittedSession[] {
   for (const { sid, versionId, holder, orgId, limits, waitingOn } of fairOrder(snapshot)) {
     if (limits.key !== null && byKey.of(holder) >= limits.key) continue;
     if (limits.org !== null && byOrg.of(orgId) >= limits.org) continue;
+    const isShared = !limits.owned || limits.shared === true;
     const owner = limits.owned
-      ? freeReplica(snapshot.replicas, waitingOn, limits.capacity, (replica) => pool.of(versionId, replica))
+      ? freeReplica(snapshot.replicas, waitingOn, isShared ? null : limits.capacity, (replica) => pool.of(versionId, replica))
       : null;
     if (owner === undefined) continue;
-    if (!limits.owned && limits.capacity !== null && pool.of(versionId) >= limits.capacity) continue;
+    if (isShared && limits.capacity !== null && pool.of(versionId) >= limits.capacity) continue;
     add(versionId, owner, holder, orgId, 1);
     admitted.push({ sid, ownerReplicaId: owner });
   }

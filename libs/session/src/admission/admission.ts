@@ -92,7 +92,8 @@ export class Admission {
     signal: AbortSignal | null,
     onPosition: (position: QueuePosition) => void,
   ): Promise<void> {
-    const limits: SlotLimits = { capacity: hosted.policy.capacity, owned: hosted.owned, ...caller.maxSessions };
+    const { policy, owned, sharedCapacity = false } = hosted;
+    const limits: SlotLimits = { capacity: policy.capacity, owned, ...(sharedCapacity && { shared: true }), ...caller.maxSessions };
     if (live.record.admittedAt !== null || live.record.state !== 'reserved') return;
     // Far below every quota no session has to wait, so we need not ask the queue.
     if (limits.capacity === null && (await this.#counts.isBelow(caller, limits, spareFor))) return;
@@ -256,7 +257,8 @@ export class Admission {
 
 function exhausted(hosted: HostedEnvironment, limits: SlotLimits, why: string): PalestraError {
   const bounds = [
-    limits.capacity !== null && `${hosted.owner}/${hosted.name} runs ${limits.capacity} sessions${limits.owned ? ' per replica' : ''}`,
+    limits.capacity !== null &&
+      `${hosted.owner}/${hosted.name} runs ${limits.capacity} sessions${limits.owned && limits.shared !== true ? ' per replica' : ''}`,
     limits.key !== null && `this API key may have ${limits.key} sessions open`,
     limits.org !== null && `this organisation may have ${limits.org} sessions open`,
   ].filter((bound) => bound !== false);

@@ -67,6 +67,8 @@ const REPEAT_POLL_MS = 250;
 /** How many processes may die under the constructor before the session fails. */
 const MAX_DEATHS = 3;
 
+const versionOf = (hosted: HostedEnvironment, sid: string): HostedEnvironment => hosted.forSession?.(sid) ?? hosted;
+
 /** Reserves SIDs and opens episodes for them: new episodes, repeated attempts, and forks. */
 export class SessionOpener {
   /** Creates that run now, by SID: of two concurrent creates one wins without a request to the store. */
@@ -104,7 +106,8 @@ export class SessionOpener {
       }
     }
     const sid = reservation.sid ?? newUuid();
-    const { hosted, secrets, recording } = reservation;
+    const { secrets, recording } = reservation;
+    const hosted = reservation.hosted === null ? null : versionOf(reservation.hosted, sid);
     await this.#admission.reserve(caller);
     const live = await this.#registry.insert({
       ...this.#newRecord(sid, caller, hosted),
@@ -361,7 +364,7 @@ export class SessionOpener {
   async #environmentOf(known: LiveSession | null, request: CreateRequest): Promise<HostedEnvironment> {
     if (known?.hosted) return known.hosted;
     if (known?.record.versionId) return this.#options.directory.version(known.record.versionId);
-    return request.resolve();
+    return versionOf(await request.resolve(), request.sid);
   }
 
   #newRecord(sid: string, caller: Caller, hosted: HostedEnvironment | null): SessionRecord {

@@ -4,6 +4,8 @@ export interface SlotLimits {
   capacity: number | null;
   /** True when each API process runs a replica of the environment; false when there is one replica for all. */
   owned: boolean;
+  /** The capacity is of all API processes together, also where each of them owns the sessions that it opens. Stored sessions may lack it. */
+  shared?: boolean;
   key: number | null;
   org: number | null;
 }

@@ -28,6 +28,13 @@ export interface HostedEnvironment {
   policy: SessionPolicy;
   /** Its sessions run in a child process of the API process that opened them, which therefore serves them. */
   owned: boolean;
+  /** `policy.capacity` is of all API processes together, although each of them owns the sessions that it opens. */
+  sharedCapacity?: boolean;
+  /**
+   * The version on which a new session opens: this one, or another one that gets a share of the sessions. Depends only on the SID, so that
+   * a repeated request opens the same version.
+   */
+  forSession?(sid: string): HostedEnvironment;
   /**
    * The description on its page; `readme` is Markdown, `version` the number that `owner/name@number` selects, `githubUrl` the address of its
    * source.

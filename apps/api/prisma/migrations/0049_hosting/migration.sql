@@ -108,6 +108,7 @@ CREATE TABLE "environment_instances" (
   "stopped_at" TIMESTAMPTZ(3)
 );
 CREATE INDEX "environment_instances_version_id_idx" ON "environment_instances" ("version_id") WHERE "stopped_at" IS NULL;
+CREATE INDEX "environment_instances_failed_idx" ON "environment_instances" ("stopped_at") WHERE "state" = 'failed';
 CREATE INDEX "environment_instances_environment_id_created_at_idx" ON "environment_instances" ("environment_id", "created_at" DESC);
 
 -- Lines of builds and instances. Old ones move to objects.
@@ -141,3 +142,15 @@ CREATE TABLE "environment_secrets" (
 -- The instance that serves the session; null where the environment is not hosted here.
 ALTER TABLE "sessions" ADD COLUMN "instance_id" UUID;
 CREATE INDEX "sessions_instance_id_idx" ON "sessions" ("instance_id") WHERE "instance_id" IS NOT NULL AND "ended_at" IS NULL;
+-- For the comparison of a canary with the version beside it. Rows of other environments are not in it.
+CREATE INDEX "sessions_hosted_ended_idx" ON "sessions" ("version_id", "ended_at") WHERE "instance_id" IS NOT NULL AND "ended_at" IS NOT NULL;
+
+-- The engines of this installation, as the process that runs instances last saw them.
+CREATE TABLE "hosting_engines" (
+  "name" TEXT NOT NULL PRIMARY KEY,
+  -- Null while it does not answer.
+  "capabilities" JSONB,
+  -- Why it does not answer.
+  "detail" TEXT,
+  "seen_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP
+);

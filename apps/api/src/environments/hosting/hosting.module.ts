@@ -1,24 +1,49 @@
 import { Module } from '@nestjs/common';
 import { EnvironmentStoreModule } from '../environment-store.module.ts';
+import { CanaryWatch } from './channels/canary-watch.ts';
+import { ChannelRepository } from './channels/channel.repository.ts';
+import { ChannelsService } from './channels/channels.service.ts';
 import { HostingEvents } from './hosting-events.ts';
+import { HostedBackends } from './instances/hosted-backends.ts';
+import { InstanceConnections } from './instances/instance-connections.ts';
+import { InstanceMetrics } from './instances/instance-metrics.ts';
+import { InstanceSpecs } from './instances/instance-specs.ts';
+import { InstanceStarter } from './instances/instance-starter.ts';
+import { InstancesService } from './instances/instances.service.ts';
+import { ReconcilerService } from './instances/reconciler.service.ts';
 import { HostingLogs } from './logs/hosting-logs.service.ts';
 import { InstanceLogStore } from './logs/instance-log-store.ts';
 import { LogRetention } from './logs/log-retention.ts';
+import { HostingEngines } from './providers/hosting-engines.service.ts';
+import { HostingProviders } from './providers/hosting-providers.ts';
 import { EnvironmentSecrets } from './secrets/environment-secrets.ts';
 import { SecretController } from './secrets/secret.controller.ts';
+
+const shared = [
+  HostingEvents,
+  HostingLogs,
+  InstanceLogStore,
+  EnvironmentSecrets,
+  HostingProviders,
+  HostingEngines,
+  InstanceStarter,
+  ChannelRepository,
+  ChannelsService,
+];
 
 /** Deployed environments without routes: shared by the API process and workers. */
 @Module({
   imports: [EnvironmentStoreModule],
-  providers: [HostingEvents, HostingLogs, InstanceLogStore, LogRetention, EnvironmentSecrets],
-  exports: [HostingEvents, HostingLogs, InstanceLogStore, EnvironmentSecrets],
+  providers: [...shared, LogRetention, InstanceSpecs, InstanceMetrics, ReconcilerService, CanaryWatch],
+  exports: shared,
 })
 export class HostingStoreModule {}
 
-/** Routes of deployed environments. */
+/** Routes of deployed environments, and sessions on their instances. */
 @Module({
   imports: [EnvironmentStoreModule, HostingStoreModule],
   controllers: [SecretController],
-  exports: [HostingStoreModule],
+  providers: [InstanceConnections, HostedBackends, InstancesService],
+  exports: [HostingStoreModule, HostedBackends, InstancesService],
 })
 export class HostingModule {}

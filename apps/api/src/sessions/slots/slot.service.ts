@@ -47,7 +47,7 @@ export class SlotService {
 /** The capacity of all replicas together: a bundled environment has a process beside each of them. */
 function capacityOf(hosted: HostedEnvironment | null, replicas: number): number | null {
   if (hosted === null || hosted.policy.capacity === null) return null;
-  return hosted.policy.capacity * (hosted.owned ? Math.max(1, replicas) : 1);
+  return hosted.policy.capacity * (hosted.owned && hosted.sharedCapacity !== true ? Math.max(1, replicas) : 1);
 }
 
 /** Shows usage by other organisations only to the environment's owner, or if the capacity is limited. */

@@ -126,7 +126,7 @@ export const environmentViewSchema = z.object({
   sessions: sessionPolicySchema.nullable().describe('The settings of its owner; null: none.'),
   created_at: z.string(),
   updated_at: z.string(),
-  version: z.number().nullable().describe('Number of its newest version; null for one without a server.'),
+  version: z.number().nullable().describe('Number of the version that `owner/name` selects; null for one without a server.'),
   source: source
     .extend({ kind: z.enum(['bundled', 'remote', 'openenv', 'mcp', 'hosted', 'none']) })
     .describe('Where it runs. Address and command only for its owners.'),

@@ -1,0 +1,58 @@
+import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
+import type { Logger } from 'pino';
+import { JobQueue } from '../../../jobs/job-queue.service.ts';
+import { Database } from '../../../platform/database/database.ts';
+import { LOGGER } from '../../../platform/tokens.ts';
+import { MOST_UNREADY } from '../instances/decide.ts';
+import { notifyHosting } from '../hosting-events.ts';
+import { selectStartFacts } from '../instances/instance-status.sql.ts';
+import { canaryFault } from './canary.ts';
+import { selectEnded } from './canary.sql.ts';
+import { withoutCanary } from './channel-changes.ts';
+import { type ChannelRecord, ChannelRepository } from './channel.repository.ts';
+
+const EVERY_MS = 5_000;
+
+/** Rolls back a canary whose sessions fail, or whose instances do not start. */
+@Injectable()
+export class CanaryWatch implements OnModuleInit {
+  constructor(
+    private readonly jobs: JobQueue,
+    private readonly channels: ChannelRepository,
+    private readonly database: Database,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {}
+
+  onModuleInit(): void {
+    this.jobs.handle('judge-canaries', { everyMs: EVERY_MS, deadlineMs: 60_000 }, (_payload, signal) => this.judge(signal));
+  }
+
+  async judge(signal: AbortSignal): Promise<void> {
+    for (const channel of await this.channels.listCanaries()) {
+      if (signal.aborted) return;
+      const fault = await this.#fault(channel);
+      if (fault !== null) await this.#rollBack(channel, fault);
+    }
+  }
+
+  async #fault({ versionId, canaryVersionId, updatedAt }: ChannelRecord): Promise<string | null> {
+    const { pool } = this.database;
+    const facts = await selectStartFacts(pool, canaryVersionId!);
+    if (facts !== null && facts.serving === 0 && facts.unready >= MOST_UNREADY)
+      return `its last ${facts.unready} instances ended before they answered`;
+    // Sessions of an earlier share of this version do not count, those of the version beside it always do.
+    const [canary, stable] = await Promise.all([selectEnded(pool, canaryVersionId!, updatedAt), selectEnded(pool, versionId, null)]);
+    return canaryFault(canary, stable);
+  }
+
+  async #rollBack({ environmentId, name, canaryVersionId, canaryVersion }: ChannelRecord, fault: string): Promise<void> {
+    const reason = `Rolled back automatically from version ${canaryVersion?.number}: ${fault}.`;
+    const changed = await this.channels.change(environmentId, name, (stored) =>
+      // Someone else may have changed it meanwhile.
+      stored?.canaryVersionId === canaryVersionId ? withoutCanary(stored, reason) : null,
+    );
+    if (changed === null) return;
+    this.logger.warn({ environment: environmentId, channel: name, reason }, 'a canary was rolled back');
+    await notifyHosting(this.database.pool, environmentId);
+  }
+}

@@ -1,0 +1,49 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { HostingError, type InstanceSpec, type Provider } from '@palestra/hosting';
+import { hostingSettingsSchema } from '@palestra/protocol/schemas';
+import { Database } from '../../../platform/database/database.ts';
+import { HostingProviders } from '../providers/hosting-providers.ts';
+import { assertSupported, egressOf, isolationOf } from '../providers/supported-settings.ts';
+import { EnvironmentSecrets } from '../secrets/environment-secrets.ts';
+import { selectSpec } from './instance-spec.sql.ts';
+
+const ANSWER_MS = 10_000;
+
+/** What engines need to start instances: artifact, settings and secrets, as they are now. */
+@Injectable()
+export class InstanceSpecs {
+  constructor(
+    @Inject(Database) private readonly database: Database,
+    @Inject(HostingProviders) private readonly providers: { get(name: string): Provider | null },
+    @Inject(EnvironmentSecrets) private readonly secrets: EnvironmentSecrets,
+  ) {}
+
+  /** Null when the instance must not start any more. Throws `HostingError` for settings that its engine cannot enforce. */
+  async load(id: string): Promise<InstanceSpec | null> {
+    const row = await selectSpec(this.database.pool, id);
+    if (row === null) return null;
+    const settings = hostingSettingsSchema.parse(row.settings ?? {});
+    const provider = this.providers.get(row.provider);
+    if (provider === null) throw new HostingError('instance_failed', `This server has no engine "${row.provider}".`);
+    const capabilities = await provider.capabilities(AbortSignal.timeout(ANSWER_MS));
+    if (row.artifact.kind !== 'urls') {
+      try {
+        assertSupported(settings, provider.name, capabilities);
+      } catch (error) {
+        throw new HostingError('hosting_unsupported', (error as Error).message, { cause: error });
+      }
+    }
+    const { cpus, memory_mb: memoryMb, pids, disk_mb: diskMb, gpus, variables } = settings;
+    return {
+      id,
+      versionId: row.version_id,
+      environment: row.environment,
+      artifact: row.artifact,
+      resources: { cpus, memoryMb, pids, diskMb, gpus },
+      egress: egressOf(settings),
+      isolation: isolationOf(settings, capabilities) ?? 'none',
+      variables,
+      secrets: await this.secrets.open(row.environment_id),
+    };
+  }
+}

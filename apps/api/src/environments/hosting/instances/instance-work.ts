@@ -1,0 +1,183 @@
+import { HostingError, type InstanceSpec, type Provider } from '@palestra/hosting';
+import { systemClock } from '@palestra/kit';
+import type { Logger } from 'pino';
+import type pg from 'pg';
+import type { InstanceLogs } from './instance-logs.ts';
+import { notifyInstances } from '../hosting-events.ts';
+import { endInstances, markReady, markStopped, type StoredInstance } from './instance.sql.ts';
+
+export interface WorkOptions {
+  pool: pg.Pool;
+  logger: Logger;
+  logs: InstanceLogs;
+  /** Null when this process has no such engine. */
+  provider: (name: string) => Provider | null;
+  /** What the engine needs to start the instance; null when it must not start any more. Throws `HostingError`. */
+  spec: (id: string) => Promise<InstanceSpec | null>;
+  /** `fetch` for the server of an instance of that provider. */
+  fetch: (provider: string) => typeof globalThis.fetch;
+  /** Called when an instance has changed, so that the next decision comes soon. */
+  onChange: () => void;
+  onReady: (coldStartMs: number) => void;
+}
+
+/** Instances that start or end at the same time. */
+const CONCURRENCY = 32;
+const ENSURE_MS = 300_000;
+const REMOVE_MS = 90_000;
+/** Between SIGTERM and SIGKILL. */
+const GRACE_MS = 10_000;
+/** After a failure the same work waits. */
+const RETRY_MS = 2_000;
+const ANSWER_MS = 2_000;
+const FIRST_PAUSE_MS = 25;
+const LONGEST_PAUSE_MS = 500;
+/** A proxy or a server before its application is ready answers these. */
+const NOT_READY = new Set([502, 503, 504]);
+
+/** Carries decisions out, in the background: at most one piece of work of an instance at a time. */
+export class InstanceWork {
+  readonly #options: WorkOptions;
+  readonly #running = new Map<string, AbortController>();
+  readonly #notBefore = new Map<string, number>();
+  readonly #probing = new Map<string, AbortController>();
+  readonly #work = new Set<Promise<void>>();
+  readonly #queue: (() => void)[] = [];
+  #active = 0;
+
+  constructor(options: WorkOptions) {
+    this.#options = options;
+  }
+
+  isBusy(id: string): boolean {
+    if (this.#running.has(id)) return true;
+    const notBefore = this.#notBefore.get(id);
+    if (notBefore === undefined) return false;
+    if (notBefore > Date.now()) return true;
+    return !this.#notBefore.delete(id);
+  }
+
+  /** Starts the instance on its engine. */
+  ensure(row: StoredInstance): void {
+    this.#run(row.id, ENSURE_MS, async (signal) => {
+      try {
+        const provider = this.#options.provider(row.provider);
+        if (provider === null) throw new HostingError('instance_failed', `This server no longer has the engine "${row.provider}".`);
+        const spec = await this.#options.spec(row.id);
+        if (spec === null) return;
+        const { endpoint, state } = await provider.ensure(spec, signal);
+        if (endpoint !== null && state !== 'exited') this.probe(row, endpoint);
+      } catch (error) {
+        if (!(error instanceof HostingError) || error.code === 'engine_unavailable') throw error;
+        await this.#end(row, error.message);
+      }
+    });
+  }
+
+  /** Removes what the engine has of an ended instance. A failed one gets the last lines of its log as its reason. */
+  remove(row: StoredInstance): void {
+    this.stopProbe(row.id);
+    this.#run(row.id, REMOVE_MS, async (signal) => {
+      const { pool, provider: providerOf, logs } = this.#options;
+      const provider = providerOf(row.provider);
+      const tail = row.state === 'failed' && provider !== null ? await logs.tail(row.id, provider) : [];
+      await provider?.remove(row.id, GRACE_MS, signal);
+      const detail = tail.length === 0 ? null : [row.detail ?? 'It ended.', 'Last lines of its log:', ...tail].join('\n');
+      await markStopped(pool, row.id, detail);
+    });
+  }
+
+  /** Removes an instance that no row names: what a crash left. */
+  removeOrphan(id: string, provider: Provider): void {
+    this.#run(id, REMOVE_MS, (signal) => provider.remove(id, GRACE_MS, signal));
+  }
+
+  /** Asks the instance until it answers. Does nothing if it is being asked. */
+  probe(row: StoredInstance, endpoint: string): void {
+    if (this.#probing.has(row.id)) return;
+    const stop = new AbortController();
+    this.#probing.set(row.id, stop);
+    this.#track(this.#probe(row, endpoint, stop.signal).finally(() => this.#probing.delete(row.id)));
+  }
+
+  stopProbe(id: string): void {
+    this.#probing.get(id)?.abort();
+  }
+
+  /** Whether the server answers anything within `ms`. */
+  async answers(row: StoredInstance, endpoint: string, ms: number, signal?: AbortSignal): Promise<number | null> {
+    try {
+      const deadline = AbortSignal.timeout(ms);
+      const url = new URL('health', endpoint.endsWith('/') ? endpoint : `${endpoint}/`);
+      const answer = await this.#options.fetch(row.provider)(url, {
+        signal: signal === undefined ? deadline : AbortSignal.any([deadline, signal]),
+        redirect: 'manual',
+      });
+      await answer.body?.cancel();
+      return answer.status;
+    } catch {
+      return null;
+    }
+  }
+
+  /** Aborts what runs. Another process continues. */
+  async stop(): Promise<void> {
+    for (const stop of [...this.#running.values(), ...this.#probing.values()]) stop.abort(new Error('stopped'));
+    for (const next of this.#queue.splice(0)) next();
+    await Promise.allSettled(this.#work);
+  }
+
+  async #probe(row: StoredInstance, endpoint: string, signal: AbortSignal): Promise<void> {
+    const { pool, onReady, onChange } = this.#options;
+    for (let pauseMs = FIRST_PAUSE_MS; !signal.aborted; pauseMs = Math.min(1.5 * pauseMs, LONGEST_PAUSE_MS)) {
+      const status = await this.answers(row, endpoint, ANSWER_MS, signal);
+      if (status !== null && !NOT_READY.has(status)) {
+        const coldStartMs = await markReady(pool, row.id, endpoint);
+        if (coldStartMs === null) return;
+        await notifyInstances(pool, [row.version_id]);
+        onReady(coldStartMs);
+        return onChange();
+      }
+      await systemClock.sleep(pauseMs, signal).catch(() => {});
+    }
+  }
+
+  async #end(row: StoredInstance, reason: string): Promise<void> {
+    await endInstances(this.#options.pool, [{ id: row.id, state: 'failed', reason }]);
+    await notifyInstances(this.#options.pool, [row.version_id]);
+  }
+
+  #run(id: string, deadlineMs: number, work: (signal: AbortSignal) => Promise<unknown>): void {
+    if (this.isBusy(id)) return;
+    const stop = new AbortController();
+    this.#running.set(id, stop);
+    const run = async () => {
+      await this.#turn();
+      try {
+        if (stop.signal.aborted) return;
+        await work(AbortSignal.any([stop.signal, AbortSignal.timeout(deadlineMs)]));
+      } catch (error) {
+        this.#notBefore.set(id, Date.now() + RETRY_MS);
+        if (!stop.signal.aborted) this.#options.logger.warn({ err: error, instance: id }, 'work on an instance failed; it is repeated');
+      } finally {
+        this.#running.delete(id);
+        this.#active -= 1;
+        this.#queue.shift()?.();
+        this.#options.onChange();
+      }
+    };
+    this.#track(run());
+  }
+
+  #turn(): Promise<void> {
+    this.#active += 1;
+    return this.#active <= CONCURRENCY ? Promise.resolve() : new Promise((resolve) => this.#queue.push(resolve));
+  }
+
+  #track(work: Promise<void>): void {
+    const tracked = work
+      .catch((error: unknown) => this.#options.logger.warn({ err: error }, 'work on an instance failed'))
+      .finally(() => this.#work.delete(tracked));
+    this.#work.add(tracked);
+  }
+}

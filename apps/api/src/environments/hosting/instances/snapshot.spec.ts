@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import type { StoredCrash, StoredDemand, StoredInstance } from './instance.sql.ts';
+import { crashesByVersion, demandOf, factsOf } from './snapshot.ts';
+
+const row: StoredInstance = {
+  id: 'i',
+  environment_id: 'e',
+  version_id: 'v',
+  org_id: 'o',
+  provider: 'docker',
+  state: 'ready',
+  endpoint: 'http://127.0.0.1:1',
+  detail: null,
+  restarts: 0,
+  created_at: 1_000,
+  ready_at: 2_000,
+  draining_at: null,
+  sessions: 0,
+};
+const crash = (ended_at: number, ready_at: number | null = null): StoredCrash => ({
+  version_id: 'v',
+  created_at: ended_at - 500,
+  ready_at,
+  ended_at,
+});
+
+test('instances that end together are one crash, and an answer ends a series without one', () => {
+  const crashes = [crash(10_000), crash(11_000), crash(20_000, 19_900), crash(60_000), crash(70_000)];
+  expect(crashesByVersion(crashes, []).get('v')).toEqual({ moments: 4, unready: 2, lastAt: 70_000 });
+  expect(crashesByVersion(crashes, [{ ...row, ready_at: 69_800 }]).get('v')).toMatchObject({ unready: 0 });
+  expect(crashesByVersion([], [row]).get('v')).toBeUndefined();
+});
+
+test('the end of an instance is worded for its owner', () => {
+  const exited = (code: number | null, reason: string) =>
+    factsOf(
+      row,
+      new Map([['i', { id: 'i', versionId: 'v', state: 'exited', endpoint: null, exit: { code, reason }, startedAt: null, restarts: 0 }]]),
+      {
+        idleSince: null,
+        silent: false,
+      },
+    );
+  expect(exited(1, 'exited with code 1')).toMatchObject({ engine: 'exited', exit: 'It ended: exited with code 1.' });
+  expect(exited(137, 'exited with code 137').exit).toContain('memory');
+  expect(factsOf(row, null, { idleSince: null, silent: false }).engine).toBe('unknown');
+  expect(factsOf(row, new Map(), { idleSince: null, silent: false }).engine).toBe('absent');
+});
+
+test('servers at URLs have an instance each while their version is in use', () => {
+  const demand: StoredDemand = {
+    id: 'v',
+    environment_id: 'e',
+    org_id: 'o',
+    provider: 'remote',
+    urls: 3,
+    settings: null,
+    served: true,
+    tested: false,
+    waiting: 0,
+  };
+  expect(demandOf(demand, undefined)).toMatchObject({ minWarm: 3, max: 3 });
+  expect(demandOf({ ...demand, served: false }, undefined)).toMatchObject({ minWarm: 0, max: 3 });
+  expect(demandOf({ ...demand, served: false, waiting: 1 }, undefined)).toMatchObject({ minWarm: 3 });
+  expect(demandOf({ ...demand, urls: null, served: false }, undefined)).toMatchObject({ minWarm: 0, max: 4, idleMs: 300_000 });
+});

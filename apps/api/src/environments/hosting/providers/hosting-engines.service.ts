@@ -1,0 +1,65 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { Capabilities, ProviderName } from '@palestra/hosting';
+import { type HostingSettings, PalestraError } from '@palestra/protocol';
+import { type Config, CONFIG } from '../../../platform/config.ts';
+import { Database } from '../../../platform/database/database.ts';
+import { selectEngines, type StoredEngine } from './engine.sql.ts';
+import { assertSupported, defaultSettings } from './supported-settings.ts';
+
+/** The reconciler writes that an engine answers far more often. */
+const SILENT_S = 60;
+/** In the order of preference. */
+const ENGINES: ProviderName[] = ['kubernetes', 'docker', 'process'];
+
+export interface Engine {
+  name: ProviderName;
+  capabilities: Capabilities;
+}
+
+/** The engines that run environments here. API processes know them from the process that runs instances, because they never talk to one. */
+@Injectable()
+export class HostingEngines {
+  constructor(
+    private readonly database: Database,
+    @Inject(CONFIG) private readonly config: Config,
+  ) {}
+
+  /** The engine that the settings name, or else the operator's. Throws `hosting_off` when there is none. */
+  async choose(wanted: ProviderName | null): Promise<Engine> {
+    const { engine } = this.config.hosting;
+    if (engine === 'off') throw new PalestraError('hosting_off');
+    const stored = (await selectEngines(this.database.pool)).filter(({ name }) => name !== 'remote');
+    const answering = stored.filter(isAnswering);
+    const names = wanted === null ? ENGINES : [wanted];
+    for (const name of names) {
+      const found = answering.find((one) => one.name === name);
+      if (found !== undefined) return { name, capabilities: found.capabilities };
+    }
+    throw noEngine(wanted, stored, answering);
+  }
+
+  /** As `choose`, for these settings. Throws `hosting_unsupported` for settings that the engine cannot enforce. */
+  async check(settings: HostingSettings): Promise<Engine> {
+    const engine = await this.choose(settings.provider ?? null);
+    assertSupported(settings, engine.name, engine.capabilities);
+    return engine;
+  }
+
+  /** Settings of an environment whose author set none. */
+  async defaults(): Promise<HostingSettings> {
+    return defaultSettings((await this.choose(null)).capabilities);
+  }
+}
+
+function isAnswering(engine: StoredEngine): engine is StoredEngine & { capabilities: Capabilities } {
+  return engine.capabilities !== null && engine.detail === null && engine.silent_s < SILENT_S;
+}
+
+function noEngine(wanted: ProviderName | null, stored: StoredEngine[], answering: StoredEngine[]): PalestraError {
+  const silent = stored.find(({ name, detail }) => detail !== null && (wanted === null || name === wanted));
+  const why = silent === undefined ? '' : ` The engine "${silent.name}" does not answer: ${silent.detail}`;
+  if (answering.length === 0)
+    return new PalestraError('hosting_off', why === '' ? {} : { detail: `This server runs no environments now.${why}` });
+  const has = answering.map(({ name }) => `"${name}"`).join(', ');
+  return new PalestraError('hosting_unsupported', { detail: `This server has no engine "${wanted}"; it has ${has}.${why}` });
+}

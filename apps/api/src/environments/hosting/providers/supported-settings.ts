@@ -1,0 +1,44 @@
+import { type Capabilities, type Egress, type Isolation, ISOLATION_LEVELS, type ProviderName } from '@palestra/hosting';
+import { type HostingSettings, PalestraError } from '@palestra/protocol';
+import { hostingSettingsSchema } from '@palestra/protocol/schemas';
+
+const DEFAULTS: HostingSettings = hostingSettingsSchema.parse({});
+/** Settings that only an engine with limits enforces. */
+const LIMITS = ['cpus', 'memory_mb', 'pids', 'disk_mb'] as const;
+
+export const egressOf = ({ egress }: HostingSettings): Egress =>
+  typeof egress === 'string' ? { kind: egress } : { kind: 'hosts', hosts: egress };
+
+/** The weakest isolation of the engine that is at least what the settings ask for. Null: it has none. */
+export function isolationOf({ isolation }: HostingSettings, capabilities: Capabilities): Isolation | null {
+  const least = ISOLATION_LEVELS.indexOf(isolation ?? 'none');
+  return ISOLATION_LEVELS.slice(least).find((level) => capabilities.isolation.includes(level)) ?? null;
+}
+
+/** Settings of an environment whose author set none: the strictest network rule that the engine enforces. */
+export const defaultSettings = (capabilities: Capabilities | null): HostingSettings => ({
+  ...DEFAULTS,
+  egress: capabilities === null || capabilities.egress.includes('none') ? 'none' : 'open',
+});
+
+/** Throws `hosting_unsupported` for settings that the engine cannot enforce, and names each of them. */
+export function assertSupported(settings: HostingSettings, engine: ProviderName, capabilities: Capabilities): void {
+  const problems = [...unsupported(settings, capabilities)];
+  if (problems.length === 0) return;
+  throw new PalestraError('hosting_unsupported', {
+    detail: `The engine "${engine}" of this server cannot enforce these settings: ${problems.join('; ')}.`,
+  });
+}
+
+function* unsupported(settings: HostingSettings, capabilities: Capabilities): Generator<string> {
+  const egress = egressOf(settings).kind;
+  if (!capabilities.egress.includes(egress)) {
+    const shown = egress === 'hosts' ? 'a list of hosts' : `"${egress}"`;
+    yield `egress ${shown} (it has ${capabilities.egress.map((kind) => (kind === 'hosts' ? 'lists of hosts' : `"${kind}"`)).join(', ')})`;
+  }
+  if (isolationOf(settings, capabilities) === null) yield `isolation "${settings.isolation}" (it has ${capabilities.isolation.join(', ')})`;
+  if (settings.gpus > 0 && !capabilities.gpus) yield `gpus ${settings.gpus} (it has none)`;
+  const { maxMemoryMb, limits } = capabilities;
+  if (limits && maxMemoryMb !== null && settings.memory_mb > maxMemoryMb) yield `memory_mb ${settings.memory_mb} (it has ${maxMemoryMb})`;
+  for (const name of LIMITS) if (!limits && settings[name] !== DEFAULTS[name]) yield `${name} ${settings[name]} (it has no limits)`;
+}

@@ -1,0 +1,43 @@
+import { createServer } from 'node:http';
+import { defineEnvironment, serve, tool, z } from '@palestra/environment-kit';
+
+/** The server of an instance in tests. `MODE`: `exit` ends at once, `deaf` never listens, `late` listens after `LATE_MS`, `broken` fails each call. */
+const { PORT, MODE = 'serve', VERSION = '1', LATE_MS = '0', FLAG = '' } = process.env;
+
+const counter = defineEnvironment({
+  name: 'counter',
+  description: 'Counts the calls of a session.',
+  splits: ['train'],
+  tasks: () => Array.from({ length: 10 }, (_, id) => ({ id })),
+  create: () => ({ count: 0 }),
+  prompt: ({ task }) => `Task ${task.id} of version ${VERSION}.`,
+  tools: {
+    add: tool({
+      description: 'Adds one and returns the count.',
+      input: z.object({ pause_ms: z.number().default(0) }),
+      run: async ({ pause_ms: pauseMs }, session) => {
+        if (MODE === 'broken') throw new Error('broken on purpose');
+        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+        session.state.count += 1;
+        return { content: `${VERSION}:${process.pid}:${session.state.count}${FLAG}`, reward: 1 };
+      },
+    }),
+    crash: tool({ description: 'Ends the process.', input: z.object({}), run: () => process.exit(7) }),
+  },
+});
+
+console.log(`starting version ${VERSION}`);
+if (MODE === 'exit') {
+  console.error('cannot find the weights');
+  process.exit(3);
+} else if (MODE === 'deaf') setInterval(() => {}, 1_000);
+else {
+  // Until it is ready, it answers as a proxy in front of it would.
+  const early =
+    MODE === 'late' ? createServer((_request, response) => response.writeHead(503).end()).listen(Number(PORT), '127.0.0.1') : null;
+  await new Promise((resolve) => setTimeout(resolve, Number(LATE_MS)));
+  if (early !== null) await new Promise((resolve) => early.close(resolve).closeAllConnections());
+  await serve([counter], { port: Number(PORT) });
+  console.log('listening');
+}
+process.on('SIGTERM', () => process.exit(0));
