@@ -20,6 +20,7 @@ export const PUBLIC: Record<string, number> = {
   'GET /v1/environments': 200,
   // There is no such environment for whoever may not see it.
   'GET /v1/environments/{owner}/{name}': 404,
+  'GET /v1/environments/{owner}/{name}/channels': 404,
   'GET /v1/environments/{owner}/{name}/discovery': 404,
   'GET /v1/environments/{owner}/{name}/required-secrets': 404,
   'GET /v1/environments/{owner}/{name}/variants': 404,
@@ -224,6 +225,8 @@ export function bodyOf({ method, path }: Route, first: Belongings): object | nul
     score_group: { candidates: [] },
     details: { new_description: 'taken over', new_is_private: false },
     versions: { source },
+    promote: { version: 1 },
+    hosting: { max: 1 },
     report: { created_at: '2026-01-01T00:00:00Z', kit: '0.1.0', checks: [], players: [], reward_range: null },
     environments: { name: 'squatter', namespace: first.owner, description: '', source },
     'upload-urls': { environmentId: first.environmentId, files: [{ fileName: 'taken-over.txt' }] },

@@ -52,10 +52,10 @@ export async function startHosting(overrides: Parameters<typeof startServer>[0] 
       pool: database.pool,
       connectionString: database.connectionString,
       logger,
-      providers: () => providers,
+      providers: async () => providers,
       ceiling: config.limits.instances.org,
       logs: new InstanceLogs(new InstanceLogStore(database, new HostingLogs(database, logger), secrets), () => {}),
-      spec: (id) => new InstanceSpecs(database, { get: find }, secrets).load(id),
+      spec: (id) => new InstanceSpecs(database, { get: async (name) => find(name) }, secrets).load(id),
       fetch: () => globalThis.fetch,
     });
     reconciler.start();

@@ -154,3 +154,9 @@ CREATE TABLE "hosting_engines" (
   "detail" TEXT,
   "seen_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP
 );
+
+-- Names this installation on an engine that others use too. The first process that needs it writes the one row.
+CREATE TABLE "hosting_installation" (
+  "only" BOOLEAN NOT NULL PRIMARY KEY DEFAULT true CHECK ("only"),
+  "id" UUID NOT NULL DEFAULT gen_random_uuid()
+);

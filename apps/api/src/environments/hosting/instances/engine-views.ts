@@ -64,7 +64,9 @@ export class EngineViews {
     } catch (error) {
       known.view = null;
       known.failure = error instanceof HostingError ? error.message : `It did not answer within ${LIST_MS / 1_000} s.`;
-      if (before === null) this.logger.warn({ err: error, engine: provider.name }, 'an engine does not answer');
+      // An engine that never answered may not be installed.
+      if (before === null && known.capabilities !== null)
+        this.logger.warn({ err: error, engine: provider.name }, 'an engine does not answer');
     }
     if (before !== known.failure) known.savedAt = 0;
   }

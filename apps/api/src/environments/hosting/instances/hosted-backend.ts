@@ -4,7 +4,7 @@ import { type EnvironmentDiscoveryView, PalestraError, type Split, type TaskSpec
 import type { Backend, BackendCreate, BackendSession, BackendSessionRef, NativeServer } from '@palestra/session';
 import type { Logger } from 'pino';
 import type pg from 'pg';
-import type { ServerKind } from '../../environment.record.ts';
+import type { ServerKind } from '@palestra/hosting';
 import { MOST_UNREADY } from './decide.ts';
 import { HostedSession } from './hosted-session.ts';
 import type { InstanceConnection, InstanceConnections } from './instance-connections.ts';

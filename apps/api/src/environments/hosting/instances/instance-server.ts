@@ -3,7 +3,7 @@ import { OpenEnvBackend } from '@palestra/openenv/client';
 import { OrsBackend } from '@palestra/ors/client';
 import { OutboundPolicy } from '@palestra/outbound';
 import type { Backend } from '@palestra/session';
-import type { ServerKind } from '../../environment.record.ts';
+import type { ServerKind } from '@palestra/hosting';
 
 /** How the server of an instance is reached. */
 export interface ServerOptions {

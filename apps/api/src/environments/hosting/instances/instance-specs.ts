@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { HostingError, type InstanceSpec, type Provider } from '@palestra/hosting';
+import { HostingError, type InstanceSpec } from '@palestra/hosting';
 import { hostingSettingsSchema } from '@palestra/protocol/schemas';
 import { Database } from '../../../platform/database/database.ts';
 import { HostingProviders } from '../providers/hosting-providers.ts';
@@ -14,7 +14,7 @@ const ANSWER_MS = 10_000;
 export class InstanceSpecs {
   constructor(
     @Inject(Database) private readonly database: Database,
-    @Inject(HostingProviders) private readonly providers: { get(name: string): Provider | null },
+    @Inject(HostingProviders) private readonly providers: Pick<HostingProviders, 'get'>,
     @Inject(EnvironmentSecrets) private readonly secrets: EnvironmentSecrets,
   ) {}
 
@@ -23,7 +23,7 @@ export class InstanceSpecs {
     const row = await selectSpec(this.database.pool, id);
     if (row === null) return null;
     const settings = hostingSettingsSchema.parse(row.settings ?? {});
-    const provider = this.providers.get(row.provider);
+    const provider = await this.providers.get(row.provider);
     if (provider === null) throw new HostingError('instance_failed', `This server has no engine "${row.provider}".`);
     const capabilities = await provider.capabilities(AbortSignal.timeout(ANSWER_MS));
     if (row.artifact.kind !== 'urls') {

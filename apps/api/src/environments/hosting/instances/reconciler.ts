@@ -24,7 +24,7 @@ import { crashesByVersion, demandOf, factsOf } from './snapshot.ts';
 export interface ReconcilerOptions extends Omit<WorkOptions, 'onChange' | 'provider' | 'onReady'> {
   connectionString: string;
   /** The engines of this process. */
-  providers: () => readonly Provider[];
+  providers: () => Promise<readonly Provider[]>;
   /** Most instances of one organisation. */
   ceiling: number;
   onReady?: (coldStartMs: number) => void;
@@ -107,7 +107,7 @@ class ReconcilerPass {
 
   async run(): Promise<void> {
     const { pool, ceiling } = this.#options;
-    this.#providers = new Map(this.#options.providers().map((provider) => [provider.name, provider]));
+    this.#providers = new Map((await this.#options.providers()).map((provider) => [provider.name, provider]));
     // Engines first: whatever they have then has had its row before.
     await this.#engines.refresh([...this.#providers.values()], this.#inUse, Date.now());
     const [rows, crashes, demand] = await Promise.all([selectLiving(pool), selectCrashes(pool, CRASH_WINDOW_MS), selectDemand(pool)]);

@@ -30,7 +30,8 @@ export async function saveEngine(pool: Queryable, name: string, capabilities: Ca
   );
 }
 
-/** Forgets engines that are not configured any more. */
-export async function keepEngines(pool: Queryable, names: readonly string[]): Promise<void> {
-  await pool.query('DELETE FROM hosting_engines WHERE NOT name = ANY($1::text[])', [names]);
+/** The id of this installation, which stays the same. */
+export async function installationId(pool: Queryable): Promise<string> {
+  await pool.query('INSERT INTO hosting_installation DEFAULT VALUES ON CONFLICT DO NOTHING');
+  return (await pool.query<{ id: string }>('SELECT id FROM hosting_installation')).rows[0]!.id;
 }

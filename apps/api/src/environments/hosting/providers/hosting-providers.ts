@@ -1,30 +1,34 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import type { Provider, ProviderName } from '@palestra/hosting';
+import { DockerProvider, type Provider, type ProviderName } from '@palestra/hosting';
 import { type Config, CONFIG } from '../../../platform/config.ts';
 import { Database } from '../../../platform/database/database.ts';
+import { installationId } from './engine.sql.ts';
 import { RemoteProvider } from './remote-provider.ts';
 
 /** The engines of this process, made when they are first needed. Only processes that run jobs need them. */
 @Injectable()
 export class HostingProviders implements OnApplicationShutdown {
   readonly #made = new Map<ProviderName, Provider>();
+  #installation: string | null = null;
 
   constructor(
-    private readonly database: Database,
+    @Inject(Database) private readonly database: Database,
     @Inject(CONFIG) private readonly config: Config,
   ) {}
 
   /** The engines that the configuration allows, whether they answer or not. */
-  all(): Provider[] {
-    return namesOf(this.config).flatMap((name) => this.get(name) ?? []);
+  async all(): Promise<Provider[]> {
+    const all = await Promise.all(namesOf(this.config).map((name) => this.get(name)));
+    return all.filter((provider) => provider !== null);
   }
 
   /** Null for an engine that the configuration does not allow. */
-  get(name: string): Provider | null {
+  async get(name: string): Promise<Provider | null> {
     const known = namesOf(this.config).find((one) => one === name);
     if (known === undefined) return null;
-    let made = this.#made.get(known) ?? null;
-    if (made === null && (made = this.#make(known)) !== null) this.#made.set(known, made);
+    const installation = (this.#installation ??= await installationId(this.database.pool));
+    const made = this.#made.get(known) ?? this.#make(known, installation);
+    if (made !== null) this.#made.set(known, made);
     return made;
   }
 
@@ -34,8 +38,23 @@ export class HostingProviders implements OnApplicationShutdown {
     await Promise.allSettled(all.map((provider) => provider.close()));
   }
 
-  #make(name: ProviderName): Provider | null {
-    return name === 'remote' ? new RemoteProvider(this.database.pool) : null;
+  #make(name: ProviderName, installation: string): Provider | null {
+    const { dockerHost, baseImages } = this.config.hosting;
+    switch (name) {
+      case 'remote':
+        return new RemoteProvider(this.database.pool);
+      case 'docker':
+        return new DockerProvider({
+          installation,
+          ...(dockerHost !== null && { host: dockerHost }),
+          baseImages: {
+            ...(baseImages.python !== null && { python: baseImages.python }),
+            ...(baseImages.node !== null && { node: baseImages.node }),
+          },
+        });
+      default:
+        return null;
+    }
   }
 }
 

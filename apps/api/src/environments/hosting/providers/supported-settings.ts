@@ -9,9 +9,10 @@ const LIMITS = ['cpus', 'memory_mb', 'pids', 'disk_mb'] as const;
 export const egressOf = ({ egress }: HostingSettings): Egress =>
   typeof egress === 'string' ? { kind: egress } : { kind: 'hosts', hosts: egress };
 
-/** The weakest isolation of the engine that is at least what the settings ask for. Null: it has none. */
+/** The weakest isolation of the engine that is at least what the settings ask for, by default a container if it has some. Null: it has none. */
 export function isolationOf({ isolation }: HostingSettings, capabilities: Capabilities): Isolation | null {
-  const least = ISOLATION_LEVELS.indexOf(isolation ?? 'none');
+  const usual = capabilities.isolation.includes('container') ? 'container' : 'none';
+  const least = ISOLATION_LEVELS.indexOf(isolation ?? usual);
   return ISOLATION_LEVELS.slice(least).find((level) => capabilities.isolation.includes(level)) ?? null;
 }
 
