@@ -16,7 +16,7 @@ const CODE =
   /^(?:\S*[_:./@=<>(){}[\]+\d^*≥]\S*|n|p|std|adv|alpha|axe|curl|ddof|slime|miles|tinker|verl|firehorse|openreward|prime-rl|rLLM)(?=$|[\s,;:’])/;
 
 /** Examples of names, a word of JSON, and the second half of “Between step … and …”. */
-const NAMES = new Set(['on-call', 'trainer-2', 'vision-team', 'whodunit', 'null', 'and']);
+const NAMES = new Set(['on-call', 'trainer-2', 'vision-team', 'whodunit', 'guess', 'main', 'null', 'and']);
 
 interface Node {
   type: string;

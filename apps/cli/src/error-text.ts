@@ -1,5 +1,6 @@
 import { ConnectionError, PalestraApiError } from '@palestra/client';
 import { CommanderError } from 'commander';
+import { DeployError } from './commands/hosting/deploy-error.ts';
 import { EXIT, InterruptedError } from './exit-codes.ts';
 import { printable, printableLines } from './printable.ts';
 import { UsageError } from './server-settings.ts';
@@ -29,7 +30,7 @@ export function exitCodeOf(error: unknown): number {
 }
 
 /**
- * An error for programs. `code` is that of the API (docs/errors.md), else `usage`, `interrupted`, `unreachable` or `failed`. `statusCode` is
+ * An error for programs. `code` is that of the API (docs/errors.md) or of a failed deploy, else `usage`, `interrupted`, `unreachable` or `failed`. `statusCode` is
  * null if the server did not refuse the request.
  */
 export interface ErrorView {
@@ -40,7 +41,8 @@ export interface ErrorView {
 
 export function errorView(error: unknown): ErrorView {
   const status = error instanceof PalestraApiError ? error.status : null;
-  const code = (error instanceof PalestraApiError && error.code) || CODES[exitCodeOf(error)] || 'interrupted';
+  const code =
+    (error instanceof PalestraApiError || error instanceof DeployError ? error.code : null) || CODES[exitCodeOf(error)] || 'interrupted';
   return { code, message: describeError(error), statusCode: status };
 }
 

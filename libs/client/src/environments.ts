@@ -55,7 +55,10 @@ export class Environments {
     return (await this.#connection.json({ path: environmentPath(environment) })) as EnvironmentDetails;
   }
 
-  /** Registers a running server; with only a URL, an ORS server. Not retried, because a repeat would find the name taken. */
+  /**
+   * Registers a running server; with only a URL, an ORS server; with `server: null`, an environment for a deploy. Not retried, because a repeat
+   * would find the name taken.
+   */
   async add(options: {
     name: string;
     namespace?: string | undefined;
@@ -65,10 +68,11 @@ export class Environments {
     isPrivate?: boolean;
     url?: string;
     /** `bundled`: it runs like the bundled environment of this name. */
-    server?: EnvironmentServer | { kind: 'bundled'; name: string };
+    server?: EnvironmentServer | { kind: 'bundled'; name: string } | null;
   }): Promise<EnvironmentView> {
     const { name, namespace, url, description = '', readme, isPrivate = true, server } = options;
-    const body = { name, namespace, description, isPrivate, readme, source: server ?? { kind: 'remote', url } };
+    const source = server === null ? undefined : (server ?? { kind: 'remote', url });
+    const body = { name, namespace, description, isPrivate, readme, source };
     return (await this.#connection.json({ method: 'POST', path: '/v1/environments', body, retry: noRetry })) as EnvironmentView;
   }
 

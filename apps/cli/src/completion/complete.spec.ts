@@ -48,6 +48,17 @@ describe('completion', () => {
     expect(await values('runs finish --output json demo-l')).toEqual(['demo-learner']);
   });
 
+  it('completes the commands of hosting', async () => {
+    expect(await values('env dep')).toEqual(['deploy', 'deploys']);
+    expect(await values('env secrets s')).toEqual(['set']);
+    expect(await values('env deploy --iso')).toEqual(['--isolation']);
+    expect(await values('env scale --provider d')).toEqual(['docker']);
+    expect(await values('env logs --severity e')).toEqual(['error']);
+    expect(await values('env logs acme/')).toEqual(['acme/guess']);
+    expect(await values('env secrets set KEY acme/')).toEqual(['acme/guess']);
+    expect(await values('env deploy gu')).toBe('files');
+  });
+
   it('leaves files to the shell', async () => {
     expect(await values('env validate gu')).toBe('files');
     expect(await values('tasks push acme/guess tr')).toBe('files');

@@ -18,7 +18,8 @@ export function addContainerOptions(command: Command): Command {
     .option('--start-timeout <seconds>', 'how long to wait for the container to respond', secondsOf, START_SECONDS);
 }
 
-function variables(text: string, earlier: string[]): string[] {
+/** Collects `NAME=value`, or `NAME` of a variable that is set. Throws `UsageError`. */
+export function variables(text: string, earlier: string[]): string[] {
   const [name] = text.split('=', 1);
   if (!name) throw new UsageError(`Invalid --env "${text}". Expected --env NAME=value.`);
   if (name === text && process.env[name] === undefined)

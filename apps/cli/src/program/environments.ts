@@ -1,13 +1,14 @@
 import { Command } from 'commander';
 import { addExamples, addOutput, ENVIRONMENT_ARGUMENT, lazy, positive } from './define.ts';
+import { hostingCommands } from './hosting.ts';
 import { localEnvironmentCommands } from './local-environments.ts';
 import { setCommand } from './session-policy.ts';
 
 const actions = () => import('../commands/environments.ts');
 
 export function environmentsCommand(): Command {
-  const environments = new Command('env').alias('environments').description('create, check, serve, register and list environments');
-  for (const command of localEnvironmentCommands()) environments.addCommand(command);
+  const environments = new Command('env').alias('environments').description('create, check, serve, deploy, register and list environments');
+  for (const command of [...localEnvironmentCommands(), ...hostingCommands()]) environments.addCommand(command);
   const list = new Command('list')
     .description('list environments')
     .option('--owner <owner>', 'environments of this organisation')
@@ -45,5 +46,11 @@ export function environmentsCommand(): Command {
     addExamples(addOutput(tools), 'palestra env tools palestra/ctf', 'palestra env tools palestra/ctf -o json'),
   ];
   for (const command of rest) environments.addCommand(command);
-  return addExamples(environments, 'palestra env init guess', 'palestra env list', 'palestra env push guess');
+  return addExamples(
+    environments,
+    'palestra env init guess',
+    'palestra env deploy guess',
+    'palestra env logs guess -f',
+    'palestra env list',
+  );
 }

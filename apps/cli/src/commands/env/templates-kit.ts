@@ -41,6 +41,7 @@ const packageOf = (name: string) => ({
     check: 'tsc',
     validate: 'palestra env validate',
     push: 'palestra env push',
+    deploy: 'palestra env deploy',
   },
   dependencies: { '@palestra/environment-kit': versionRange() },
   devDependencies: { '@types/node': '^20.19.0', jiti: '^2.7.0', palestra: versionRange(), typescript: '^5.9.0' },
@@ -178,6 +179,7 @@ Guess a number from 0 to 999 with at most ten guesses. The right guess has rewar
 | \`npm run check\`    | checks the types                                                                     |
 | \`npm run validate\` | prints the report: checks, and what the scripted players reach                       |
 | \`npm run push\`     | serves it, registers it with the service of \`OPENREWARD_URL\` and sends the report     |
+| \`npm run deploy\`   | lets that service build and run it, as a new version                                 |
 
 \`environment.ts\` contains the tasks, the prompt, the tools and the players. A tool returns a reward if the call is
 scored, and \`finished: true\` if the episode ends. \`solve\` returns calls that solve a task; only tests and the
