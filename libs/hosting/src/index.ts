@@ -1,6 +1,7 @@
 export { DockerProvider, type DockerProviderOptions } from './docker/docker.provider.ts';
 export { LocalBackend } from './local/local-backend.ts';
 export { freePort } from './process/free-port.ts';
+export { ProcessProvider, type ProcessProviderOptions } from './process/process-provider.ts';
 export { type ReadyMessage, SupervisedProcess } from './process/supervised-process.ts';
 export { detectServer, MAX_ANSWER_BYTES, type ServerKind } from './remote/detect-server.ts';
 export { HealthCheck } from './remote/health.ts';

@@ -1,0 +1,58 @@
+import { access, constants } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import type { BuildPlan } from '../provider/provider.port.ts';
+import type { BuildStep } from './process-builder.ts';
+
+type PythonPlan = Extract<BuildPlan, { kind: 'python' }>;
+
+/** Installs the packages of a plan into `venv` of a build, by `uv` if this machine has it, else by `pip`. */
+export async function installPython(
+  plan: PythonPlan,
+  build: string,
+  { path: python, hasPip, palestra }: { path: string; hasPip: boolean; palestra: string },
+  step: BuildStep,
+): Promise<void> {
+  const venv = path.join(build, 'venv');
+  const interpreter = path.join(venv, 'bin/python');
+  const uv = await programOf('uv');
+  const packages = plan.packages.map((one) => requirement(one, palestra));
+  if (uv === null) {
+    // A pip of its own takes seconds to install.
+    await step(python, ['-m', 'venv', ...(hasPip ? ['--without-pip'] : []), venv]);
+    const runner = hasPip ? [python, '-m', 'pip', '--python', interpreter] : [interpreter, '-m', 'pip'];
+    const pip = (args: string[]) => step(runner[0]!, [...runner.slice(1), 'install', '--no-input', '--disable-pip-version-check', ...args]);
+    for (const name of plan.install) await pip(name === 'pyproject.toml' ? ['.'] : ['-r', name]);
+    if (packages.length > 0) await pip(packages);
+    return;
+  }
+  await step(uv, ['venv', '--relocatable', '--python', python, venv]);
+  const locked = plan.install.includes('pyproject.toml') && existsSync(path.join(build, 'app', 'uv.lock'));
+  if (locked) await step(uv, ['sync', '--frozen', '--no-dev', '--no-editable', '--active'], { VIRTUAL_ENV: venv });
+  const install = (args: string[]) => step(uv, ['pip', 'install', '--python', interpreter, ...args]);
+  for (const name of plan.install) {
+    if (name !== 'pyproject.toml') await install(['-r', name]);
+    else if (!locked) await install(['.']);
+  }
+  if (packages.length > 0) await install(packages);
+}
+
+/** Scripts of packages do not run. */
+export async function installNode(_build: string, step: BuildStep): Promise<void> {
+  await step('npm', ['ci', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--no-update-notifier']);
+}
+
+/** The package `palestra` may come from a folder of this installation. */
+const requirement = (name: string, palestra: string): string => name.replace(/^palestra(?=$|\[)/, palestra);
+
+async function programOf(name: string): Promise<string | null> {
+  for (const folder of (process.env['PATH'] ?? '').split(path.delimiter)) {
+    const file = path.join(folder, name);
+    const isProgram = await access(file, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (folder !== '' && isProgram) return file;
+  }
+  return null;
+}
