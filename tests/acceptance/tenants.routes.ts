@@ -28,6 +28,8 @@ export const PUBLIC: Record<string, number> = {
   'GET /v1/environments//{name}/required-secrets': 404,
   // The key is in the body, and nobody has it.
   'POST /v1/login': 401,
+  // A signature replaces the key.
+  'POST /v1/hooks/git/{environmentId}': 401,
   'POST /v1/logout': 200,
   // Nobody opened a link.
   'GET /v1/shared': 404,
@@ -70,6 +72,7 @@ export const OWN = new Set([
   'GET /v1/slots',
   'GET /v1/billing/api-usage',
   'GET /v1/github/auth-status',
+  'GET /v1/github/repos',
   'POST /v1/rollouts',
   'GET /health',
   'GET /health/live',
@@ -106,7 +109,7 @@ export const ALIKE = new Set([
 ]);
 
 /** Nothing that could be taken: 501 for whoever has a key. */
-export const isAbsent = ({ path }: Route): boolean => /^\/v1\/github\/(?!auth-status|environments\/\{id\}\/deployments)/.test(path);
+export const isAbsent = ({ path }: Route): boolean => /^\/v1\/github\/(?:install|reauth)-url$/.test(path);
 export const isOfSessionPlane = ({ path }: Route): boolean => !/^\/(v1\/|health\/|metrics$)/.test(path);
 export const isOfOneSession = ({ path }: Route): boolean =>
   /^(?!\/v1\/).*\/(call|create|delete|delete_session|messages|ping|prompt|run|score_group|task_tools)$/.test(path);
@@ -163,9 +166,9 @@ export function scopeOf(route: Route): Scope | null {
       return 'sessions';
     case 'environments':
     case 'files':
-      return 'environments';
+    case 'deploys':
     case 'github':
-      return null;
+      return 'environments';
     default:
       throw new Error(`say which scope ${name} needs`);
   }
@@ -180,6 +183,8 @@ export function urlOf({ path }: Route, first: Belongings): string {
     exports: first.exportId,
     'review-queues': first.queueId,
     'text-sessions': first.textId,
+    deploys: first.deployId,
+    github: path.includes('/deployments/{id}') ? first.deployId : first.environmentId,
   };
   const { marks: _, ...belongings } = first;
   const values: Record<string, string> = {
@@ -193,6 +198,8 @@ export function urlOf({ path }: Route, first: Belongings): string {
     task: '1',
     split: 'train',
     secret: 'API_KEY',
+    a: '1',
+    b: '1',
     id: ids[path.split('/')[2]!] ?? first.environmentId,
   };
   // The SDK asks with an empty owner for a bare name.
@@ -252,6 +259,9 @@ export function bodyOf({ method, path }: Route, first: Belongings): object | nul
     webhooks: { name: 'one more', url: 'http://127.0.0.1:9' },
     keys: { name: 'one more', scopes: ['rollouts'] },
     '{secret}': { value: 'taken over' },
+    deploys: { source: { kind: 'url', urls: ['http://127.0.0.1:9'] } },
+    git: { url: 'https://git.example/taken/over.git' },
+    connect: { githubRepoId: 'taken over' },
     login: { key: 'or_nobody_has_this_key' },
     rollouts: { events: [{ ...message, type: 'assistant_message', content: 'taken over', isFinished: false, metadata: {} }] },
     sessions: { environment, split, index: 0 },

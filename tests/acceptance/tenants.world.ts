@@ -22,6 +22,8 @@ export interface Belongings {
   keyId: string;
   exportId: string;
   queueId: string;
+  /** Of an environment that is deployed. */
+  deployId: string;
   file: string;
   /** Of all that is above: what must not stand in an answer to another, unless the request itself said it. */
   marks: Record<string, string>;
@@ -132,6 +134,18 @@ async function secondOrganisation(palestra: Palestra): Promise<string> {
   return key;
 }
 
+/** Deploys a running server as another environment. */
+async function deployOf(palestra: Palestra, name: string, url: string): Promise<string> {
+  const body = { source: { kind: 'url', urls: [url] }, create: true };
+  const answer = await fetch(`${palestra.url}/v1/environments/${palestra.namespace}/${name}/deploys`, {
+    method: 'POST',
+    headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  if (answer.status !== 202) throw new Error(`${answer.status} ${await answer.text()}`);
+  return ((await answer.json()) as { id: string }).id;
+}
+
 async function acquire(palestra: Palestra, upstream: RunningServer, canary: string): Promise<Belongings> {
   const [owner, name] = [palestra.namespace, `private-${randomUUID()}`];
   const source = { kind: 'remote', url: upstream.url };
@@ -171,6 +185,18 @@ async function acquire(palestra: Palestra, upstream: RunningServer, canary: stri
     body: { environmentId: environment.id, files: [{ fileName: file, contentType: 'text/plain' }] },
   });
   await fetch(urls[0].uploadUrl, { method: 'PUT', body: canary, headers: { 'content-type': 'text/plain' } });
-  const ids = { environmentId: environment.id, sid, textId, taskId, runId: runs[0].id, rolloutId, keyId: key.id, exportId, queueId };
+  const deployId = await deployOf(palestra, `deployed-${randomUUID().slice(0, 8)}`, upstream.url);
+  const ids = {
+    environmentId: environment.id,
+    sid,
+    textId,
+    taskId,
+    runId: runs[0].id,
+    rolloutId,
+    keyId: key.id,
+    exportId,
+    queueId,
+    deployId,
+  };
   return { canary, owner, name, ...ids, file, marks: { canary, name, ...ids, apiKey: palestra.apiKey } };
 }

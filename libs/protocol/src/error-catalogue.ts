@@ -40,7 +40,6 @@ export const errorCatalogue = {
   deploy_not_found: { status: 404, retryable: false, text: 'The environment has no such deploy.' },
   instance_not_found: { status: 404, retryable: false, text: 'The environment has no such instance.' },
   channel_not_found: { status: 404, retryable: false, text: 'The environment has no such channel.' },
-  deploy_conflict: { status: 409, retryable: true, text: 'Another deploy of this environment is running. Wait for it, or cancel it.' },
   hosting_off: {
     status: 501,
     retryable: false,
@@ -57,6 +56,7 @@ export const errorCatalogue = {
     retryable: false,
     text: 'The source is larger than this server accepts. Leave files out with .dockerignore.',
   },
+  git_link_not_found: { status: 404, retryable: false, text: 'The environment is not linked to a git repository.' },
   webhook_signature_invalid: { status: 401, retryable: false, text: 'The signature of the webhook is missing or wrong.' },
   environment_exists: { status: 409, retryable: false, text: 'An environment with this name already exists. Choose another name.' },
   task_set_not_found: { status: 404, retryable: false, text: 'The environment has no such task set.' },

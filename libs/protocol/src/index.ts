@@ -234,6 +234,7 @@ export type {
   VersionDiff,
   SecretList,
 } from './schemas/environments/hosting.schema.ts';
+export type { ConnectGithub, GithubSettings, UpdateGithub } from './schemas/environments/github.schema.ts';
 export type { GitHookAnswer, GitLinkBody, GitLinkView, LinkedGit } from './schemas/environments/git-link.schema.ts';
 export type { UploadUrlsBody, FileListQuery } from './schemas/file.schema.ts';
 export type { Health } from './schemas/health.schema.ts';

@@ -94,6 +94,13 @@ export class EnvironmentRepository {
     await this.database.prisma.environmentVersion.updateMany({ where: { id: versionId }, data: discoveryColumns(discovery) });
   }
 
+  /** Sets description and README where the environment has none. */
+  async fillCard(id: string, { description, readme }: { description: string; readme: string | null }): Promise<void> {
+    const { environment } = this.database.prisma;
+    if (description !== '') await environment.updateMany({ where: { id, description: '' }, data: { description } });
+    if (readme !== null) await environment.updateMany({ where: { id, readmeContent: null }, data: { readmeContent: readme } });
+  }
+
   /** Replaces the report of a version. */
   async saveReport({ orgId }: EnvironmentRecord, versionId: string, report: EnvironmentReport): Promise<void> {
     const values = { report: report as unknown as Prisma.InputJsonValue, updatedAt: new Date() };

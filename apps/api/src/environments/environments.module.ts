@@ -8,7 +8,6 @@ import { EnvironmentStoreModule } from './environment-store.module.ts';
 import { RegistryDirectory } from './environment-directory.ts';
 import { EnvironmentsController } from './environments.controller.ts';
 import { EnvironmentsService } from './environments.service.ts';
-import { GithubController } from './github.controller.ts';
 import { ChannelsController } from './hosting/channels/channels.controller.ts';
 import { HostingModule } from './hosting/hosting.module.ts';
 import { InstancesController } from './hosting/instances/instances.controller.ts';
@@ -17,7 +16,7 @@ import { TaskSetsService } from './task-sets/task-sets.service.ts';
 
 @Module({
   imports: [EnvironmentStoreModule, HostingModule],
-  controllers: [EnvironmentsController, TaskSetsController, GithubController, BillingController, InstancesController, ChannelsController],
+  controllers: [EnvironmentsController, TaskSetsController, BillingController, InstancesController, ChannelsController],
   providers: [
     BundledEnvironments,
     BackendPool,

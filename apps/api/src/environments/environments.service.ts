@@ -35,6 +35,7 @@ import {
   type VersionRecord,
 } from './environment.record.ts';
 import { EnvironmentRepository } from './environment.repository.ts';
+import { hostingPrefix } from './hosting/logs/log-archive.ts';
 import { TaskSetRepository, withTaskSet } from './task-sets/task-set.repository.ts';
 
 /** Deadline for the discovery of a new server. */
@@ -143,6 +144,7 @@ export class EnvironmentsService {
     const environment = await this.access.managed(caller, owner, name);
     const versionIds = await this.repository.versionIds(environment.id);
     await this.blobs.deletePrefix(`environments/${environment.id}/`);
+    await this.blobs.deletePrefix(hostingPrefix(environment.id));
     await this.repository.delete(environment.id);
     this.directory.invalidate(versionIds);
     for (const versionId of versionIds) {
@@ -182,12 +184,6 @@ export class EnvironmentsService {
     );
     const tasks = specs.map((task_spec, offset) => ({ index: query.start + offset, task_spec }));
     return { split: query.split, start: query.start, total, tasks };
-  }
-
-  /** Always empty: no environment has a GitHub connection. */
-  async deployments(caller: Caller, environmentId: string): Promise<never[]> {
-    await this.access.visibleById(caller, environmentId);
-    return [];
   }
 
   async #present(record: EnvironmentRecord, caller: Caller | undefined): Promise<EnvironmentView> {

@@ -76,7 +76,20 @@ export {
   secretValueSchema,
   secretListSchema,
 } from './environments/hosting.schema.ts';
-export { gitHookAnswerSchema, gitLinkBodySchema, gitLinkSchema, linkedGitSchema } from './environments/git-link.schema.ts';
+export { gitHookAnswerSchema, gitLinkAnswerSchema, gitLinkBodySchema, linkedGitSchema } from './environments/git-link.schema.ts';
+export {
+  connectGithubSchema,
+  githubAuthSchema,
+  githubConnectedSchema,
+  githubDeploymentsSchema,
+  githubLogsSchema,
+  githubReposSchema,
+  githubRuntimeLogsSchema,
+  githubRuntimeQuerySchema,
+  githubTaskBuildsSchema,
+  githubUnlinkedSchema,
+  updateGithubSchema,
+} from './environments/github.schema.ts';
 export { uploadUrlsBodySchema, uploadUrlsSchema, fileListQuerySchema, fileListSchema, deletedFilesSchema } from './file.schema.ts';
 export { healthSchema } from './health.schema.ts';
 export {

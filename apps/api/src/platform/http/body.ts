@@ -75,7 +75,7 @@ function decoded(request: FastifyRequest, payload: Readable, isAuthenticated: bo
  * The whole body. Rejects with `body_too_large` beyond the limit, whatever its headers said, and with 408 when it stops arriving. Does not
  * destroy the stream, because the error response uses the same connection. An async iterator would cost a tool call 4 % of its time.
  */
-function collect(body: Readable, limit: number): Promise<Buffer> {
+export function collect(body: Readable, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const pieces: Buffer[] = [];
     let size = 0;

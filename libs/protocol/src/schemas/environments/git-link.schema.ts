@@ -11,7 +11,7 @@ export const gitLinkBodySchema = z.strictObject({
 });
 export type GitLinkBody = z.output<typeof gitLinkBodySchema>;
 
-export const gitLinkSchema = z.object({
+const gitLinkSchema = z.object({
   url: z.string(),
   ref: z.string().nullable(),
   subdirectory: z.string().nullable(),
@@ -21,6 +21,8 @@ export const gitLinkSchema = z.object({
   pushed_at: z.string().nullable().describe('When the last push started a deploy.'),
 });
 export type GitLinkView = z.output<typeof gitLinkSchema>;
+
+export const gitLinkAnswerSchema = z.object({ link: gitLinkSchema.nullable().describe('Null: the environment is not linked.') });
 
 /** With a new secret, which is not shown again. */
 export const linkedGitSchema = gitLinkSchema.extend({ secret: z.string().nullable().describe('Only when it is new.') });

@@ -10,10 +10,10 @@ import { LogSink, type LogStore } from './log-sink.ts';
 /** A line is visible after this time at most. */
 const FLUSH_MS = 250;
 const BATCH = 1_000;
-/** Lines that wait while the database does not answer. Further ones are lost. */
-const MAX_WAITING = 20_000;
 /** Of one environment: a burst, then a rate. */
 const FLOOD = { lines: 20_000, linesPerS: 200, bytes: 8 * 1024 * 1024, bytesPerS: 128 * 1024 };
+/** Lines that wait while the database does not answer. Further ones are lost. */
+const MAX_WAITING = 3 * FLOOD.lines;
 
 /** Stores lines of builds and instances in batches, in the order in which this process wrote them. */
 @Injectable()

@@ -4,6 +4,7 @@ import type { SecretMask } from '@palestra/session';
 import type { LogSource, LogStream, NewLogLine } from './hosting-log.sql.ts';
 import { SeverityGuess } from './severity.ts';
 
+const QUIET_MS = 1_000;
 /** As the port says. */
 const MAX_CHARS = 8_192;
 // oxlint-disable-next-line no-control-regex -- colours and cursor moves of terminals
@@ -23,6 +24,8 @@ export class LogSink {
   readonly #guesses: Record<LogStream, SeverityGuess>;
   /** Lines that were dropped since the last one that was stored. */
   #dropped = 0;
+  /** Until this time all lines are dropped, so that a flood has one note each second. */
+  #quietUntil = 0;
 
   constructor(
     private readonly store: LogStore,
@@ -37,7 +40,9 @@ export class LogSink {
   /** Returns whether the line is stored; false in a flood. */
   write({ at, stream, text }: LogLine): boolean {
     const clean = this.#clean(text);
-    if (!this.store.admit(this.source.environmentId, clean.length)) {
+    const now = performance.now();
+    if (now < this.#quietUntil || !this.store.admit(this.source.environmentId, clean.length)) {
+      if (now >= this.#quietUntil) this.#quietUntil = now + QUIET_MS;
       this.#dropped += 1;
       return false;
     }

@@ -1,0 +1,277 @@
+import { defineEnvironment, type RunningServer, serve, tool } from '@palestra/environment-kit';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createOrganisation } from '../../support/organisation.ts';
+import { deployOf, type DeploysWorld, ended, logOf, startDeploys, tarball, textsOf, upload, uploaded, WITHIN } from './deploys.world.ts';
+import { clientOf, query } from './hosting.world.ts';
+
+/** From a source to a version that serves sessions. The engine is one of the tests; everything else is real. */
+let world: DeploysWorld;
+let owner: string;
+let server: DeploysWorld['server'];
+beforeAll(async () => {
+  world = await startDeploys();
+  ({ server } = world);
+  owner = server.orgName;
+  await world.startWorker();
+});
+afterAll(() => world?.close());
+
+const get = async (path: string) => (await server.request('GET', path)).body;
+const versionsOf = async (name: string) => (await get(`/v1/environments/${owner}/${name}/versions`)).versions;
+const channelsOf = async (name: string) => (await get(`/v1/environments/${owner}/${name}/channels`)).channels;
+
+describe('a folder', () => {
+  test('becomes a version that serves sessions, and its log tells how', async () => {
+    const { id, state } = await upload(world, `${owner}/first`, { log: ['Step 1', 'Step 2'] });
+    expect(state).toBe('queued');
+    const deploy = await ended(world, { id });
+    expect(deploy).toMatchObject({
+      environment: `${owner}/first`,
+      state: 'ready',
+      version: 1,
+      reused: false,
+      channel: 'stable',
+      error: null,
+      source: { kind: 'folder' },
+      source_digest: expect.stringMatching(/^sha256:/),
+    });
+    const texts = await textsOf(world, id);
+    expect(texts).toEqual([
+      'Unpacking the uploaded folder.',
+      'Found a module of the environment kit. Building with the engine "process".',
+      'Step 1',
+      'Step 2',
+      'Starting an instance.',
+      expect.stringMatching(/^Instance \S+ answers after \d+ ms/),
+      'It is an ORS server.',
+      'Version 1 is ready, and the channel "stable" follows it.',
+    ]);
+    const { open, add, end } = clientOf(world);
+    const sid = await open(`${owner}/first`);
+    expect(await add(sid)).toMatch(/^1:\d+:1$/);
+    await end(sid);
+    const [row] = await query(
+      world,
+      'SELECT probe, tools_digest, tasks_digest, protocol, state FROM environment_versions WHERE deploy_id = $1',
+      [id],
+    );
+    expect(row).toMatchObject({
+      protocol: 'remote',
+      state: 'ready',
+      tools_digest: expect.stringMatching(/^sha256:/),
+      tasks_digest: expect.stringMatching(/^sha256:/),
+      probe: { prompt: 'Task 0 of version 1.', split: 'train', call: { tool: 'add', error: null }, rewards: [1] },
+    });
+  });
+
+  test('that was deployed before is its version again', async () => {
+    const builds = world.engine.builds.length;
+    const again = await ended(world, await upload(world, `${owner}/first`, { log: ['Step 1', 'Step 2'] }));
+    expect(again).toMatchObject({ state: 'ready', version: 1, reused: true });
+    expect(await textsOf(world, again.id)).toContain('The source is equal to that of version 1. No new version is made.');
+    expect(world.engine.builds).toHaveLength(builds);
+    expect(await versionsOf('first')).toHaveLength(1);
+  });
+
+  test('whose build fails names the line, and the old version serves', async () => {
+    const failed = await ended(world, await upload(world, `${owner}/first`, { log: ['Step 1', 'cannot do it'], failsAt: 2 }));
+    const { error } = failed;
+    expect(failed).toMatchObject({
+      state: 'failed',
+      version: null,
+      error: { code: 'build_failed', detail: 'The build failed: it was asked to.' },
+    });
+    expect((await textsOf(world, failed.id))[error!.line! - 1]).toBe('cannot do it');
+    expect((await logOf(world, failed.id)).at(-1)).toMatchObject({ severity: 'error', text: 'The build failed: it was asked to.' });
+    expect(await channelsOf('first')).toMatchObject([{ name: 'stable', version: 1 }]);
+  });
+
+  test('that never listens fails with the end of its log, and leaves neither version nor settings', async () => {
+    const before = await get(`/v1/environments/${owner}/first/hosting`);
+    const settings = encodeURIComponent(JSON.stringify({ egress: 'open', start_timeout_s: 30, max: 2 }));
+    const failed = await ended(world, await upload(world, `${owner}/first`, { variables: { MODE: 'exit' } }, `settings=${settings}`));
+    expect(failed).toMatchObject({
+      state: 'failed',
+      error: { code: 'instance_failed', detail: expect.stringContaining('cannot find the weights') },
+    });
+    expect(await versionsOf('first')).toHaveLength(1);
+    expect(await get(`/v1/environments/${owner}/first/hosting`)).toEqual(before);
+    const { open, end } = clientOf(world);
+    await end(await open(`${owner}/first`));
+  });
+
+  test('with a tool that fails is ready: the probe does not judge tools', async () => {
+    const deploy = await ended(world, await upload(world, `${owner}/first`, { variables: { MODE: 'broken' } }, 'channel='));
+    expect(deploy).toMatchObject({ state: 'ready', version: 2, channel: null });
+    const [row] = await query(world, 'SELECT probe FROM environment_versions WHERE deploy_id = $1', [deploy.id]);
+    expect(row).toMatchObject({ probe: { call: { error: 'failed', output: expect.stringContaining('broken on purpose') } } });
+    expect(await channelsOf('first')).toMatchObject([{ name: 'stable', version: 1 }]);
+  });
+
+  test('changes what clients see, and the difference says what', async () => {
+    await ended(world, await upload(world, `${owner}/first`, { variables: { VERSION: '3' } }));
+    const diff = await server.request('GET', `/v1/environments/${owner}/first/versions/1/diff/3`);
+    expect(diff).toMatchObject({
+      status: 200,
+      body: { from: 1, to: 3, tools: [], breaking: [], prompt: { from: 'Task 0 of version 1.', to: 'Task 0 of version 3.' } },
+    });
+    expect(await channelsOf('first')).toMatchObject([{ name: 'stable', version: 3, previous_version: 1 }]);
+    const missing = await server.request('GET', `/v1/environments/${owner}/first/versions/1/diff/9`);
+    expect(missing).toMatchObject({ status: 404, body: { code: 'deployment_not_found' } });
+  });
+
+  test('gets its settings with the deploy', async () => {
+    const settings = encodeURIComponent(JSON.stringify({ egress: 'open', concurrency: 7 }));
+    await ended(world, await upload(world, `${owner}/settled`, {}, `create=true&private=false&settings=${settings}`));
+    expect(await get(`/v1/environments/${owner}/settled/hosting`)).toMatchObject({ concurrency: 7, egress: 'open' });
+    expect(await get(`/v1/environments/${owner}/settled`)).toMatchObject({ is_private: false, source: { kind: 'hosted' }, version: 1 });
+  });
+});
+
+describe('a source that cannot be used', () => {
+  test.each([
+    ['no archive', Buffer.from('not gzip')],
+    ['a cut archive', null],
+  ])('%s', async (_name, body) => {
+    const bytes = body ?? (await tarball({})).subarray(0, 100);
+    const answer = await uploaded(world, `${owner}/hostile`, bytes);
+    const failed = await ended(world, (await answer.json()) as { id: string });
+    expect(failed).toMatchObject({ state: 'failed', error: { code: 'source_invalid' } });
+  });
+
+  test('an image that does not exist', async () => {
+    const { body } = await server.request('POST', `/v1/environments/${owner}/hostile/deploys`, {
+      body: { source: { kind: 'image', image: 'no/such' } },
+    });
+    expect(await ended(world, body)).toMatchObject({
+      state: 'failed',
+      error: { code: 'build_failed', detail: 'There is no image no/such.' },
+    });
+  });
+
+  test.each([
+    { kind: 'git', url: 'ext::sh -c id' },
+    { kind: 'git', url: 'file:///etc' },
+    { kind: 'git', url: 'https://user:token@git.example/a' },
+    { kind: 'git', url: 'https://ghp_token@git.example/a' },
+    { kind: 'git', url: 'https://git.example/a', ref: '--upload-pack=id' },
+    { kind: 'git', url: 'https://git.example/a', subdirectory: '../..' },
+    { kind: 'image', image: '-v /:/host' },
+    { kind: 'url', urls: [] },
+    { kind: 'url', urls: ['ftp://x'] },
+    { kind: 'folder' },
+  ])('%j is refused at once', async (source) => {
+    expect(await server.request('POST', `/v1/environments/${owner}/hostile/deploys`, { body: { source } })).toMatchObject({
+      status: 422,
+      body: { code: 'invalid_body' },
+    });
+  });
+
+  test('a repository on an address of the service is refused', async () => {
+    const url = `http://127.0.0.1:1/a.git`;
+    const { body } = await server.request('POST', `/v1/environments/${owner}/hostile/deploys`, { body: { source: { kind: 'git', url } } });
+    expect(await ended(world, body)).toMatchObject({ state: 'failed', error: { code: 'source_invalid', line: null } });
+  });
+
+  test('settings that the engine cannot enforce are refused', async () => {
+    const body = { source: { kind: 'image', image: 'a' }, settings: { gpus: 1 } };
+    const answer = await server.request('POST', `/v1/environments/${owner}/hostile/deploys`, { body });
+    expect(answer).toMatchObject({ status: 422, body: { code: 'hosting_unsupported' } });
+  });
+});
+
+describe('servers at URLs', () => {
+  const running: RunningServer[] = [];
+  const counting = async (name: string, tools: string[], tasks = 3) => {
+    const run = () => 'done';
+    const started = await serve([
+      defineEnvironment({
+        name,
+        description: '',
+        splits: ['train'],
+        tasks: () => Array.from({ length: tasks }, (_, id) => ({ id })),
+        prompt: () => 'Go.',
+        tools: Object.fromEntries(tools.map((one) => [one, tool({ description: one, run })])),
+      }),
+    ]);
+    running.push(started);
+    return started.url;
+  };
+  afterAll(() => Promise.all(running.map((one) => one.close())));
+  const deployUrls = async (name: string, urls: string[]) => {
+    const body = { source: { kind: 'url', urls }, create: true };
+    return ended(world, (await server.request('POST', `/v1/environments/${owner}/${name}/deploys`, { body })).body);
+  };
+
+  test('that offer the same are one version, and again the same one', async () => {
+    const urls = [await counting('same', ['a']), await counting('same', ['a'])];
+    const deploy = await deployUrls('urls', urls);
+    expect(deploy).toMatchObject({ state: 'ready', version: 1, reused: false, source: { kind: 'url' } });
+    const [row] = await query(world, 'SELECT artifact, provider FROM environment_versions WHERE deploy_id = $1', [deploy.id]);
+    expect(row).toMatchObject({ provider: 'remote', artifact: { kind: 'urls', urls } });
+    expect(await deployUrls('urls', urls)).toMatchObject({ state: 'ready', version: 1, reused: true });
+    await expect.poll(async () => (await get(`/v1/environments/${owner}/urls/instances`)).instances.length, WITHIN).toBe(2);
+  });
+
+  test.each([
+    ['tools', ['b'], 3],
+    ['tasks', ['a'], 4],
+  ])('that have other %s are refused', async (what, tools, tasks) => {
+    const urls = [await counting('same', ['a']), await counting('same', tools, tasks)];
+    const detail = expect.stringContaining(`other ${what}`);
+    expect(await deployUrls('different', urls)).toMatchObject({ state: 'failed', error: { code: 'instance_failed', detail } });
+  });
+
+  test('that do not answer are refused', async () => {
+    expect(await deployUrls('silent', ['http://127.0.0.1:9'])).toMatchObject({ state: 'failed', error: { code: 'instance_failed' } });
+  });
+});
+
+describe('other organisations', () => {
+  test('find no deploys and start none', async () => {
+    const { apiKey } = await createOrganisation(server.url, server.apiKey);
+    const headers = { 'x-api-key': apiKey };
+    const [{ id }] = (await get(`/v1/environments/${owner}/first/deploys`)).deploys;
+    const body = { source: { kind: 'image', image: 'a' } };
+    for (const [method, path, code] of [
+      ['GET', `/v1/deploys/${id}`, 'deploy_not_found'],
+      ['POST', `/v1/deploys/${id}/cancel`, 'deploy_not_found'],
+      ['GET', `/v1/environments/${owner}/first/deploys`, 'environment_not_found'],
+      ['POST', `/v1/environments/${owner}/first/deploys`, 'environment_not_found'],
+      ['GET', `/v1/environments/${owner}/first/versions/1/diff/3`, 'environment_not_found'],
+    ] as const)
+      expect(await server.request(method, path, { headers, ...(method === 'POST' && { body }) })).toMatchObject({
+        status: 404,
+        body: { code },
+      });
+    const answer = await uploaded(world, `${owner}/first`, await tarball({}), '', headers);
+    expect(answer.status).toBe(404);
+    const create = await server.request('POST', `/v1/environments/${owner}/stolen/deploys`, { headers, body: { ...body, create: true } });
+    expect(create).toMatchObject({ status: 403, body: { code: 'forbidden' } });
+  });
+
+  test('the audit log has the deploys', async () => {
+    const { events } = await get('/v1/audit?limit=500&action=deploy.create');
+    expect(events).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({
+          target: expect.objectContaining({ name: `${owner}/first` }),
+          details: { source: 'folder', channel: 'stable' },
+        }),
+      ]),
+    );
+  });
+});
+
+test('a deploy of an unknown environment says so', async () => {
+  const answer = await uploaded(world, `${owner}/unknown`, await tarball({}), '');
+  expect(answer.status).toBe(404);
+  expect(
+    await server.request('POST', `/v1/environments/${owner}/x/deploys`, { body: { source: { kind: 'image', image: 'a' }, create: true } }),
+  ).toMatchObject({
+    status: 400,
+  });
+  const odd = await uploaded(world, `${owner}/first`, 'x', '', { 'content-type': 'application/zip' });
+  expect(odd.status).toBe(400);
+  expect(await deployOf(world, 'nothing')).toMatchObject({ code: 'deploy_not_found' });
+});
