@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { defineEnvironment, serve, tool, z } from '@palestra/environment-kit';
 
 /** The server of an instance in tests. `MODE`: `exit` ends at once, `deaf` never listens, `late` listens after `LATE_MS`, `broken` fails each call. */
-const { PORT, MODE = 'serve', VERSION = '1', LATE_MS = '0', FLAG = '' } = process.env;
+const { PORT, MODE = 'serve', VERSION = '1', LATE_MS = '0', FLAG = '', FIXED } = process.env;
 
 const counter = defineEnvironment({
   name: 'counter',
@@ -19,7 +19,7 @@ const counter = defineEnvironment({
         if (MODE === 'broken') throw new Error('broken on purpose');
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
         session.state.count += 1;
-        return { content: `${VERSION}:${process.pid}:${session.state.count}${FLAG}`, reward: 1 };
+        return { content: `${VERSION}:${FIXED === undefined ? process.pid : 0}:${session.state.count}${FLAG}`, reward: 1 };
       },
     }),
     crash: tool({ description: 'Ends the process.', input: z.object({}), run: () => process.exit(7) }),

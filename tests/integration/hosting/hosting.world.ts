@@ -67,6 +67,15 @@ export async function startHosting(overrides: Parameters<typeof startServer>[0] 
     server,
     engine,
     start,
+    /** Another process takes over. */
+    async restart() {
+      const before = [...reconcilers];
+      start();
+      for (const reconciler of before) {
+        await reconciler.stop();
+        reconcilers.delete(reconciler);
+      }
+    },
     async close() {
       await Promise.all([...reconcilers].map((reconciler) => reconciler.stop()));
       await engine.end();
@@ -117,7 +126,7 @@ export async function deploy(
   version: { channel?: string | null; protocol?: string; sessions?: object } = {},
 ): Promise<Deployed> {
   const { prisma } = world.server.database;
-  const { body } = await world.server.request('POST', '/v1/environments', { body: { name, description: '' } });
+  const { body } = await world.server.request('POST', '/v1/environments', { body: { name, description: '', isPrivate: true } });
   const hosting = hostingSettingsSchema.parse({ egress: 'open', ...settings });
   const sessionPolicy = version.sessions === undefined ? {} : { sessionPolicy: version.sessions };
   await prisma.environment.update({ where: { id: body.id }, data: { hosting, ...sessionPolicy } });
@@ -171,6 +180,7 @@ export const clientOf = ({ server }: Pick<HostingWorld, 'server'>, at: Pick<Test
   async add(sid: string, input: object = {}): Promise<string> {
     const answer = await ask(at, 'POST', '/call', { sid, key: server.apiKey, body: { name: 'add', input } });
     if (answer.status !== 200) return (JSON.parse(answer.text) as { code: string }).code;
+    if (answer.text.includes('data: Session lost')) return 'session_lost';
     return /\d+:\d+:\d+[^"\\]*/.exec(answer.text)?.[0] ?? answer.text;
   },
   async end(sid: string): Promise<void> {

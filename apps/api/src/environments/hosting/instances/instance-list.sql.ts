@@ -79,7 +79,8 @@ export async function selectServing(pool: Pick<pg.Pool, 'query'>, environmentId:
 /** Failed instances of the version count no longer, so that others start at once. */
 export async function forgiveCrashes(pool: Pick<pg.Pool, 'query'>, versionId: string): Promise<void> {
   await pool.query(
-    `UPDATE environment_instances SET state = 'stopped' WHERE version_id = $1 AND state = 'failed' AND stopped_at > now() - interval '10 minutes'`,
+    `UPDATE environment_instances SET state = 'stopped'
+     WHERE version_id = $1 AND state = 'failed' AND (stopped_at IS NULL OR stopped_at > now() - interval '10 minutes')`,
     [versionId],
   );
 }

@@ -49,9 +49,9 @@ export interface StartFacts {
 
 const FACTS = `
   WITH failed AS (
-    SELECT created_at, ready_at, detail, stopped_at FROM environment_instances
+    SELECT created_at, ready_at, detail, stopped_at, true AS is_over FROM environment_instances
     WHERE version_id = $1 AND state = 'failed' AND stopped_at > now() - ${CRASH_WINDOW_MS} * interval '1 ms'
-    UNION ALL SELECT created_at, ready_at, detail, now() FROM environment_instances
+    UNION ALL SELECT created_at, ready_at, detail, now(), false FROM environment_instances
     WHERE version_id = $1 AND state = 'failed' AND stopped_at IS NULL),
   living AS (SELECT * FROM environment_instances WHERE version_id = $1 AND stopped_at IS NULL),
   answered AS (SELECT max(ready_at) AS at FROM (SELECT ready_at FROM failed UNION ALL SELECT ready_at FROM living) AS r)
@@ -59,7 +59,8 @@ const FACTS = `
     (SELECT count(*) FROM living WHERE state IN ('starting', 'ready'))::int AS serving,
     (SELECT count(*) FROM living WHERE state = 'ready')::int AS ready,
     (SELECT count(*) FROM failed, answered WHERE ready_at IS NULL AND created_at > coalesce(at, '-infinity'))::int AS unready,
-    (SELECT detail FROM failed ORDER BY stopped_at DESC LIMIT 1) AS detail,
+    -- The last lines of its log are there when it is over.
+    (SELECT detail FROM failed ORDER BY is_over DESC, stopped_at DESC LIMIT 1) AS detail,
     (SELECT count(*) FROM environment_instances AS i WHERE i.stopped_at IS NULL AND i.org_id = e.org_id)::int AS of_org,
     (SELECT extract(epoch FROM now() - max(seen_at)) FROM hosting_engines)::float8 AS reconciled_s,
     (SELECT jsonb_build_object('silent_s', extract(epoch FROM now() - seen_at), 'detail', detail)
