@@ -1,4 +1,4 @@
-"""A stand-in for `POST /v1/rollouts` on loopback that fails as it is told."""
+"""A stand-in for `POST /v1/rollouts` on loopback that fails as a test demands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions over a server that fails as it is told."""
+"""Sessions over a server that fails as a test demands."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ async def test_outcomes_that_are_failures(client: Client, ors: Ors, event: Any, 
         if kind is PolicyFailure:
             assert (await session.call("add")).text == "3"
         else:
-            # The session is over, and says so without a request.
+            # The session has ended: a call fails without a request.
             with pytest.raises(InfrastructureFailure):
                 await session.call("add")
             assert len(ors.of("/call")) == 1

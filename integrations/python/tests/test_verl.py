@@ -101,7 +101,7 @@ class Parser:
 
 
 class Server:
-    """Generates what it was told, in its order."""
+    """Generates the given texts in their order."""
 
     def __init__(self, *replies: str) -> None:
         self.left = list(replies)

@@ -1,7 +1,7 @@
 """miles: functions for its flags (docs/trainers/miles.md).
 
-miles records tokens behind the URL of a session, so the agent function only plays. It does not know the sample; the reward function leaves a
-failed one out of the loss, and the log function tells the service its step, group and number.
+miles records tokens behind the URL of a session, so the agent function only plays. It does not get the sample; the reward function leaves a
+failed one out of the loss, and the log function reports its step, group and number to the service.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _reward(sample: Sample) -> float:
     told = sample.metadata.get(REWARD)
     if told is not None:
         return float(told)
-    # Without a word of `run`, it raised.
+    # `run` raised: it returned neither a reward nor a failure.
     sample.metadata.setdefault(FAILURE, InfrastructureFailure("chat_failed", "The agent function failed.", ADVICE["chat"]).to_dict())
     sample.remove_sample, sample.status = True, Sample.Status.FAILED
     return 0.0

@@ -15,7 +15,7 @@ FAILURE = "palestra_failure"
 
 
 def log_samples(framework: str, step: int, phase: str, samples: Iterable[Any], args: Any) -> None:
-    """Tells the service which step, group and sample each rollout became, and which weights generated it."""
+    """Reports to the service which step, group and sample each rollout became, and which weights generated it."""
     recorder = recorder_of(None, framework)
     size = getattr(args, "n_samples_per_prompt", None)
     for sample in samples:

@@ -100,7 +100,7 @@ async def call_any(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 async def _in_thread(work: Callable[[], Any]) -> Any:
-    """Runs `work` in a daemon thread of its own: one for each episode may wait, and a call that never returns must not keep the process
+    """Runs `work` in a new daemon thread: one for each episode may wait, and a call that never returns must not keep the process
     from ending, as the threads of an executor do.
     """
     loop = asyncio.get_running_loop()
