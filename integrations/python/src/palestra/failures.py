@@ -218,6 +218,11 @@ def timed_out(code: str, detail: str) -> InfrastructureFailure:
     return InfrastructureFailure(code, detail, ADVICE["deadline"])
 
 
+def no_slot(detail: str) -> InfrastructureFailure:
+    """A session waited for a slot for as long as it may."""
+    return InfrastructureFailure("capacity_exhausted", detail, ADVICE["limit"], retryable=True)
+
+
 _OPENENV: dict[str, FailureClass] = {
     "INVALID_JSON": "policy",
     "UNKNOWN_TYPE": "policy",

@@ -39,6 +39,11 @@ class AnySession:
     def sid(self) -> str | None:
         return getattr(self._session, "sid", None)
 
+    @property
+    def queue_position(self) -> int | None:
+        """`Session.queue_position`; None for sessions of other clients."""
+        return self._session.queue_position if isinstance(self._session, Session) else None
+
     async def __aenter__(self) -> AnySession:
         """Opens a session that is not open yet; only such a session is closed at the end."""
         if self.sid is None:
