@@ -28,13 +28,12 @@ const INSERT = `INSERT INTO events
 async function startFloor() {
   const { PostgresServer } = await import(path.join(root, 'apps/api/dist/platform/database/postgres-server.js'));
   const folder = mkdtempSync(path.join(tmpdir(), 'palestra-bench-floor-'));
-  const port = await freePort();
   const password = 'floor';
   const postgresFlags = ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='];
-  const server = new PostgresServer({ databaseDir: path.join(folder, 'data'), port, password, postgresFlags });
+  const server = new PostgresServer({ databaseDir: path.join(folder, 'data'), choosePort: freePort, password, postgresFlags });
   await server.initialise();
   await server.start();
-  const connectionString = `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`;
+  const connectionString = `postgresql://postgres:${password}@127.0.0.1:${server.port}/postgres`;
   const pool = new pg.Pool({ connectionString, max: CONNECTIONS });
   pool.on('error', () => {});
   await pool.query(TABLE);

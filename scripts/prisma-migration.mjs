@@ -10,6 +10,7 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils';
 import * as engineModule from '@prisma/schema-engine-wasm/schema_engine_bg';
 import pg from 'pg';
+import { freePort } from '@palestra/hosting';
 // Of the last build.
 import { PostgresServer } from '../apps/api/dist/platform/database/postgres-server.js';
 
@@ -39,10 +40,9 @@ const existing = existsSync(folder)
 
 // The engine asks a real server for its version and replays earlier migrations in a scratch database.
 const scratch = await mkdtemp(path.join(tmpdir(), 'palestra-migration-'));
-const port = 20_000 + Math.floor(Math.random() * 10_000);
 const server = new PostgresServer({
   databaseDir: path.join(scratch, 'data'),
-  port,
+  choosePort: freePort,
   password: 'scratch',
   initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
   postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='],
@@ -67,7 +67,7 @@ const withoutChar = (result) => {
   return result;
 };
 const adapter = bindMigrationAwareSqlAdapterFactory(
-  new PrismaPg({ connectionString: `postgresql://postgres:scratch@127.0.0.1:${port}/postgres`, Client }),
+  new PrismaPg({ connectionString: `postgresql://postgres:scratch@127.0.0.1:${server.port}/postgres`, Client }),
 );
 const engine = await engineModule.SchemaEngine.new({ datamodels }, () => {}, adapter);
 // The engine splits statements at every semicolon, also in comments and function bodies, and runs them without a transaction: no lock lasts.

@@ -43,7 +43,7 @@ class Player:
             self._alibis[arguments["suspect"]] = "is true" in text
 
     def _next_call(self):
-        """A tool and its arguments. What nobody has to learn is not to ask twice."""
+        """A tool and its arguments. The same question twice is no option, so the policy need not learn to avoid it."""
         blood = any(self._searched.values())
         weapon = any(washed and self._fits[name] for name, washed in self._washed.items())
         liar = any(map(self._is_culprit, self._suspects))

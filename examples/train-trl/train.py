@@ -17,7 +17,7 @@ from palestra import iter_tasks
 from palestra.trl import environment_factory, record_rollouts
 
 WORDS = ["colour", "red", "orange", "yellow", "green", "blue", "indigo", "violet", "white", "user", "assistant", "tool"]
-# TRL wants a template that can show calls, also of a model that makes none.
+# TRL needs a template with tool calls, even if the model makes none.
 TEMPLATE = """{% for message in messages %}{{ message['role'] }} {{ message['content'] or '' }} \
 {% for call in message['tool_calls'] or [] %}{{ call['function']['name'] }} {{ call['function']['arguments'] | tojson }} {% endfor %}\
 {% endfor %}{% if add_generation_prompt %}assistant {% endif %}"""

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { serve } from '@palestra/environment-kit';
-import { TASK_ROW_FORMATS } from '@palestra/protocol';
+import { type FailureList, TASK_ROW_FORMATS } from '@palestra/protocol';
 import { startHttpFaultProxy } from '../support/http-fault-proxy.ts';
 import { addRemote, type Palestra, type SharedPalestra, sharedPalestra, startPalestra } from '../support/palestra.ts';
 import { executions, textEnvironments } from '../support/text-environments.ts';
@@ -195,7 +195,7 @@ describe('against the service', () => {
     expect(seen['key_revoked'].spilled).toBeGreaterThan(0);
     expect(seen['key_revoked'].report_error).toBe('key_revoked');
     expect(seen['uploaded_later']).toEqual({ stored: seen['key_revoked'].spilled, complete: true });
-    expect(seen['quota_reached']).toMatchObject({ stop: 'timeout', failure: { code: 'episode_timeout' } });
+    expect(seen['quota_reached']).toMatchObject({ stop: 'infra_error', failure: { code: 'capacity_exhausted' } });
     expect(seen['beside_the_quota']).toMatchObject({ stop: 'max_turns', total: 3, failure: null, spilled: 0 });
     expect(seen['renamed_while_playing']).toMatchObject({ stop: 'max_turns', total: 3, failure: null, spilled: 0 });
     expect(seen['after_the_renaming']).toMatchObject({ stop: 'infra_error', failure: { code: 'deployment_not_found' } });
@@ -223,7 +223,7 @@ describe('through faults', () => {
   let environment: string;
   beforeAll(async () => {
     running = await serve(textEnvironments);
-    palestra = await startPalestra({ env: { PALESTRA_BUNDLED_ENVIRONMENTS: '0' } });
+    palestra = await startPalestra({ env: { PALESTRA_QUEUE_PATIENCE_S: '2' } });
     environment = await addRemote(palestra, 'texts', running.url);
   });
   afterAll(async () => {
@@ -252,6 +252,25 @@ describe('through faults', () => {
       }
     },
   );
+
+  test('a quota that refuses a sample of a group: the others are played, and the run names the reason', async () => {
+    const recorded = (await drive(palestra, 'quota', [environment])) as Recorded;
+    const stored = await assertStored(palestra, recorded);
+    const played = recorded.played.toSorted((a, b) => Number(a.failure !== null) - Number(b.failure !== null));
+    expect(played.map(({ stop, total, failure }) => [stop, total, failure?.code])).toEqual([
+      ['max_turns', 3, undefined],
+      ['max_turns', 3, undefined],
+      ['infra_error', null, 'capacity_exhausted'],
+    ]);
+    const reason = expect.stringMatching(/this API key may have 2 sessions open.* none became free within 2 s/);
+    expect(played[2]!.failure).toMatchObject({ failure_class: 'infrastructure', detail: reason });
+    expect(stored.map(({ reward }) => reward)).toEqual(recorded.played.map(({ total }) => total));
+    const { runs } = await read<{ runs: { id: string; name: string }[] }>(palestra, '/v1/runs?search=quota');
+    const { failures, rollouts } = await read<FailureList>(palestra, `/v1/runs/${runs[0]!.id}/failures`);
+    expect(rollouts).toBe(3);
+    const refused = failures.filter((failure) => failure.class === 'infrastructure');
+    expect(refused).toMatchObject([{ count: 1, example: { text: reason, stop: 'infra_error' } }]);
+  });
 
   test('kill -9 of the service while it is played and recorded', { timeout: 400_000 }, async () => {
     const before = executions.count;

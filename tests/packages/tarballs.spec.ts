@@ -17,7 +17,7 @@ const MOST_BYTES = 3_000_000;
 const PUBLISHED =
   /^(?:package\.json|README\.md|LICENSE|(?:dist|bin)\/.+\.[cm]?js|dist\/.+\.(?:d\.[cm]?ts|js\.map|mjs\.map|json)|prisma\/migrations\/.+)$/;
 const PAGES =
-  /^(?:package\.json|README\.md|LICENSE|dist\/(?:[\w/-]+\.html|code\.css|hashmap\.json|favicon\.svg|THIRD-PARTY-LICENSES\.txt|assets\/.+\.(?:css|js|woff2)))$/;
+  /^(?:package\.json|README\.md|LICENSE|dist\/(?:[\w/-]+\.html|code\.css|hashmap\.json|favicon\.svg|THIRD-PARTY-LICENSES\.txt|assets\/.+\.(?:css|jpg|js|woff2)))$/;
 const TESTS = /\.(?:spec|fixture)\.|(?:^|\/)(?:fixtures|tests?)\/|tsbuildinfo|(?:^|\/)\.env/;
 const IMPORT =
   /^\s*(?:import|export)\s(?:[^'";]*?\sfrom\s*)?['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)|\brequire\(\s*['"]([^'"]+)['"]\s*\)/gm;

@@ -2,6 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -193,7 +194,7 @@ test('R1: a start ends when it is aborted, or when the server is silent', async 
   const folder = openFolder('palestra-start-');
   const server = new PostgresServer({
     databaseDir: path.join(folder, 'data'),
-    port: await freePort(),
+    choosePort: freePort,
     password: 'test',
     initdbFlags: ['--no-sync'],
     postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='],
@@ -215,6 +216,39 @@ test('R1: a start ends when it is aborted, or when the server is silent', async 
     await server.start();
   } finally {
     await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test('a port that another process takes before the server does: it starts at another one, and an error names the cause', async () => {
+  const folder = openFolder('palestra-port-');
+  const holder = createServer().listen(0, '127.0.0.1');
+  await once(holder, 'listening');
+  const held = (holder.address() as AddressInfo).port;
+  const options = {
+    databaseDir: path.join(folder, 'data'),
+    password: 'test',
+    initdbFlags: ['--no-sync'],
+    postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='],
+  };
+  const chosen = [held, await freePort()];
+  const server = new PostgresServer({ ...options, choosePort: async () => chosen.shift()! });
+  try {
+    await server.initialise();
+    const unlucky = new PostgresServer({ ...options, choosePort: async () => held });
+    await expect(unlucky.start()).rejects.toThrow(/^postgres ended with 1: .*FATAL: +could not create any TCP\/IP sockets$/);
+    await server.start();
+    expect(chosen).toEqual([]);
+    expect(server.port).not.toBe(held);
+    await server.stop();
+    // It keeps its port, at which clients look for it.
+    await server.start();
+    // As after `kill -9`: the folder is in use.
+    const second = new PostgresServer({ ...options, choosePort: freePort });
+    await expect(second.start()).rejects.toThrow(/FATAL: .*lock file "postmaster.pid" already exists HINT: /);
+  } finally {
+    await server.stop();
+    holder.close();
     rmSync(folder, { recursive: true, force: true });
   }
 });

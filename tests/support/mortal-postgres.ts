@@ -17,21 +17,10 @@ export interface MortalPostgres {
   stop(): Promise<void>;
 }
 
-const options = (databaseDir: string, port: number) => ({
-  databaseDir,
-  port,
-  password: 'test',
-  initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
-  // With fsync, unlike the shared server, because crash safety is tested.
-  postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=200'],
-});
-
-async function startPatiently(make: () => PostgresServer): Promise<PostgresServer> {
+async function startPatiently(server: PostgresServer): Promise<void> {
   for (const deadline = Date.now() + 30_000; ;) {
-    const server = make();
     try {
-      await server.start();
-      return server;
+      return await server.start();
     } catch (error) {
       // The children of a killed postmaster exit with a delay.
       if (Date.now() > deadline) throw error;
@@ -44,19 +33,24 @@ async function startPatiently(make: () => PostgresServer): Promise<PostgresServe
 export async function startMortalPostgres(): Promise<MortalPostgres> {
   const folder = await mkdtemp(path.join(tmpdir(), 'palestra-mortal-'));
   const databaseDir = path.join(folder, 'data');
-  const port = await freePort();
-  const first = new PostgresServer(options(databaseDir, port));
-  await first.initialise();
-  await first.start();
-  let server = first;
+  const server = new PostgresServer({
+    databaseDir,
+    choosePort: freePort,
+    password: 'test',
+    initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
+    // With fsync, unlike the shared server, because crash safety is tested.
+    postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=200'],
+  });
+  await server.initialise();
+  await server.start();
   return {
-    url: `postgresql://postgres:test@127.0.0.1:${port}/postgres`,
+    url: `postgresql://postgres:test@127.0.0.1:${server.port}/postgres`,
     async crash(awayMs = 0) {
       const startedAt = Date.now();
       const pid = Number((await readFile(path.join(databaseDir, 'postmaster.pid'), 'utf8')).split('\n')[0]);
       process.kill(pid, 'SIGKILL');
       await new Promise((resolve) => setTimeout(resolve, awayMs));
-      server = await startPatiently(() => new PostgresServer(options(databaseDir, port)));
+      await startPatiently(server);
       return Date.now() - startedAt;
     },
     freeze() {

@@ -77,15 +77,14 @@ async function createCluster(databaseDir: string, stored: string): Promise<void>
 }
 
 async function startCluster(databaseDir: string, { initialise = false } = {}): Promise<{ url: string; stop(): Promise<void> }> {
-  const port = await freePort();
   const server = new PostgresServer({
     databaseDir,
-    port,
+    choosePort: freePort,
     password: 'test',
     initdbFlags: ['--encoding=UTF8', '--locale=C', '--no-sync'],
     postgresFlags: ['-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=', '-c', 'max_connections=600', '-c', 'fsync=off'],
   });
   if (initialise) await server.initialise();
   await server.start();
-  return { url: `postgresql://postgres:test@127.0.0.1:${port}`, stop: () => server.stop() };
+  return { url: `postgresql://postgres:test@127.0.0.1:${server.port}`, stop: () => server.stop() };
 }

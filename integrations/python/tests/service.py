@@ -1,4 +1,4 @@
-"""A stand-in for `POST /v1/rollouts` on loopback that fails as it is told."""
+"""A stand-in for `POST /v1/rollouts` on loopback that fails as a test demands."""
 
 from __future__ import annotations
 
@@ -7,6 +7,23 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+
+class QuietServer(ThreadingHTTPServer):
+    """On loopback, in threads. It says nothing of clients that leave."""
+
+    daemon_threads = True
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler], port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, *_arguments: Any) -> None:
+        pass
+
+    def close(self) -> None:
+        self.shutdown()
+        self.server_close()
 
 
 class Service:
@@ -42,16 +59,9 @@ class Service:
             def log_message(self, *_arguments: Any) -> None:
                 pass
 
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, *_arguments: Any) -> None:
-                pass
-
-        self._server = Server(("127.0.0.1", port), Handler)
+        self._server = QuietServer(Handler, port)
         self.port = self._server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def answer(self, events: list[dict[str, Any]]) -> tuple[int, Any]:
         with self._lock:
@@ -81,8 +91,7 @@ class Service:
 
     def close(self) -> None:
         self.release.set()
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
 
 def key_of(event: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Sessions over a server that fails as it is told."""
+"""Sessions over a server that fails as a test demands."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import base64
 import json
 import threading
 from collections.abc import AsyncIterator, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
+from service import QuietServer
 
 from palestra import Client, EnvironmentFailure, Failure, InfrastructureFailure, OpenAIChat, PolicyFailure, iter_tasks, play, transport
 from palestra.settings import settings
@@ -21,8 +22,8 @@ OUTPUT = {"blocks": [{"type": "text", "text": "3"}], "reward": 1.0, "finished": 
 
 
 class Ors:
-    """`plan`: what happens to the next requests of a path: a status, `cut`, `half` (the task id and then nothing), `stall`, a dict of an SSE
-    event, or a (status, body, headers) to answer with.
+    """`plan`: what happens to the next requests of a path: a status, `cut`, `half` (the task id and then nothing), `stall`, a dict of SSE
+    events (`queue` alone stalls), or a (status, body, headers) to answer with.
     """
 
     def __init__(self) -> None:
@@ -74,7 +75,11 @@ class Ors:
                 if fault == "half":
                     return self.leave()
                 if isinstance(fault, dict):
-                    return self.say(*next(iter(fault.items())))
+                    for event, data in fault.items():
+                        self.say(event, data)
+                    if list(fault) == ["queue"]:
+                        server.release.wait(20)
+                    return None
                 if path == "/create_session":
                     return self.say("end", "")
                 text = json.dumps({"ok": True, "output": OUTPUT})
@@ -98,23 +103,15 @@ class Ors:
             def log_message(self, *_arguments: Any) -> None:
                 pass
 
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, *_arguments: Any) -> None:
-                pass
-
-        self._server = Server(("127.0.0.1", 0), Handler)
+        self._server = QuietServer(Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def of(self, path: str) -> list[tuple[dict[str, str], Any]]:
         return [(headers, body) for seen, headers, body in self.seen if seen == path]
 
     def close(self) -> None:
         self.release.set()
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
 
 @pytest.fixture
@@ -202,7 +199,7 @@ async def test_outcomes_that_are_failures(client: Client, ors: Ors, event: Any, 
         if kind is PolicyFailure:
             assert (await session.call("add")).text == "3"
         else:
-            # The session is over, and says so without a request.
+            # The session has ended: a call fails without a request.
             with pytest.raises(InfrastructureFailure):
                 await session.call("add")
             assert len(ors.of("/call")) == 1
@@ -227,6 +224,40 @@ async def test_refusals_are_not_repeated(client: Client, ors: Ors) -> None:
     with pytest.raises(InfrastructureFailure) as raised:
         await session_of(client).open()
     assert (raised.value.code, raised.value.status, len(ors.seen)) == ("key_revoked", 401, 1)
+
+
+def place(position: int) -> str:
+    return json.dumps({"position": position, "waiting": 3, "estimated_wait_s": None})
+
+
+async def test_a_slot_is_waited_for(client: Client, ors: Ors) -> None:
+    ors.plan["/create_session"] = [{"queue": place(2), "end": ""}]
+    async with session_of(client) as session:
+        assert session.queue_position is None
+    assert ors.of("/create_session")[0][0]["x-palestra-queue"] == "1"
+
+
+async def test_a_full_queue_is_repeated_with_the_id_of_the_session(client: Client, ors: Ors) -> None:
+    full = {"failure": json.dumps({"code": "capacity_exhausted", "status": 429, "detail": "this API key may have 1 sessions open"})}
+    ors.plan["/create_session"] = [full, full]
+    async with session_of(client) as session:
+        assert session.sid == "s-1"
+    assert [body.get("task_id") for _, body in ors.of("/create_session")] == [None, "s-1", "s-1"]
+    ors.plan["/create_session"] = [full]
+    async with Client(ors.url, retry_for_s=0) as impatient:
+        with pytest.raises(InfrastructureFailure, match="this API key may have 1 sessions open") as raised:
+            await session_of(impatient).open()
+    assert (raised.value.code, raised.value.status) == ("capacity_exhausted", 429)
+
+
+async def test_an_episode_that_waits_for_a_slot_until_its_end_says_so(client: Client, ors: Ors) -> None:
+    ors.plan["/create_session"] = [{"queue": place(3)}]
+    episode = await play(session_of(client), lambda _messages, _tools: "", timeout_s=0.5)
+    assert episode.failure is not None
+    assert (episode.stop, episode.failure.code, episode.failure.failure_class) == ("infra_error", "capacity_exhausted", "infrastructure")
+    assert "within the 0.5 s of the episode, which was number 3 in the queue" in episode.failure.detail
+    # The reservation is given back.
+    assert [path for path, _, _ in ors.seen][-2:] == ["/delete", "/delete_session"]
 
 
 async def test_an_environment_that_starts_is_waited_for(ors: Ors, client: Client) -> None:

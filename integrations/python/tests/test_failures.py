@@ -38,7 +38,7 @@ def made_of(when: dict[str, Any]) -> Failure:
     if when.get("event") == "error":
         return tool_failed(when["data"])
     if when.get("event") == "failure":
-        return _failure_of_event(json.dumps(when["data"]))
+        return _failure_of_event(json.dumps(when["data"]), is_call=True)
     body = "<html>" if when["code"] is None else json.dumps({"code": when["code"], "detail": "x"})
     return http_failure(when["status"], body)
 

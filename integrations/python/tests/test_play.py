@@ -106,7 +106,7 @@ OFF = says(call())
 
 
 def script(*replies: Any) -> Callable[..., Any]:
-    """A model that gives one reply after another, then the last one for ever."""
+    """A model that gives one reply after another, then repeats the last one."""
     left = list(replies)
 
     async def chat(messages: Sequence[Any], tools: Sequence[Any]) -> Any:

@@ -103,7 +103,7 @@ def test_every_transient_fault(service: Service, tmp_path: Path, faults: list[An
     assert report.complete and report.stored == report.recorded == 301
     assert [one["content"] for one in service.messages(rollout.id)] == [f"message {number}" for number in range(300)]
     assert service.faults == []
-    # The repeats had the same ids, and no batch was larger than the service wants.
+    # The repeats had the same ids, and no batch was larger than the service accepts.
     assert len(service.stored) == 301
     assert max(map(len, service.requests)) <= 128
 

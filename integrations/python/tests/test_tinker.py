@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import enum
-import importlib
 import json
 import pickle
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from test_play import Block, OfficialSession, Output, ToolFailed
+from adapters import adapter_of
 
-from palestra import EnvironmentFailure, versions
+from palestra import EnvironmentFailure
 
 FACTS = {"env_name": "a/lamp", "split": "train"}
 
@@ -65,13 +63,6 @@ def calls(name: str, **arguments: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": "", "tool_calls": [SimpleNamespace(id=None, function=function)]}
 
 
-class Lamp(OfficialSession):
-    async def call_tool(self, name: str, arguments: dict[str, Any]) -> Output:
-        if name == "break":
-            raise ToolFailed("broken")
-        return Output([Block("dark")], reward=0.5, finished=bool(arguments["on"]))
-
-
 @pytest.fixture
 def adapter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     shapes: dict[str, dict[str, Any]] = {
@@ -90,27 +81,8 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         },
         "tinker_cookbook.tokenizer_utils": {"get_tokenizer": lambda _name: None},
     }
-    for name, members in shapes.items():
-        module = ModuleType(name)
-        module.__dict__.update(members)
-        monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr(versions, "require", lambda *_, **__: "0.6.1")
-    monkeypatch.delitem(sys.modules, "palestra.tinker", raising=False)
-    module = importlib.import_module("palestra.tinker")
-    module.sessions, module.rollouts = [], []  # type: ignore[attr-defined]
-
-    def session_of(_client: Any, _task: Any) -> Lamp:
-        module.sessions.append(Lamp())  # type: ignore[attr-defined]
-        return module.sessions[-1]  # type: ignore[attr-defined,no-any-return]
-
-    def recorder_of(_run: Any, _framework: str, **_info: Any) -> Any:
-        return SimpleNamespace(rollout=lambda _task, **facts: module.rollouts.append(facts))  # type: ignore[attr-defined]
-
-    monkeypatch.setattr(module, "session_of", session_of)
-    monkeypatch.setattr(module, "client_of", lambda: None)
-    monkeypatch.setattr(module, "recorder_of", recorder_of)
-    yield module
-    sys.modules.pop("palestra.tinker", None)
+    with adapter_of(monkeypatch, "tinker", "0.6.1", shapes, lambda _task, **_facts: None) as module:
+        yield module
 
 
 @pytest.fixture

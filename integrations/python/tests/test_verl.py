@@ -8,14 +8,14 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from adapters import adapter_of
 from service import Service
-from test_play import Block, OfficialSession, Output, ToolFailed
 
-from palestra import Recorder, versions
+from palestra import Recorder
 
 ROW = {"env_name": "a/lamp", "split": "train", "task_index": 3, "uid": "g", "session_id": 0, "global_steps": 5}
 TRAINING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "logprobs": True}
@@ -101,7 +101,7 @@ class Parser:
 
 
 class Server:
-    """Generates what it was told, in its order."""
+    """Generates the given texts in their order."""
 
     def __init__(self, *replies: str) -> None:
         self.left = list(replies)
@@ -118,13 +118,6 @@ class Server:
         return SimpleNamespace(token_ids=ids, log_probs=[-1.0] * len(ids), num_preempted=None, extra_fields={"min_global_steps": 4, "max_global_steps": 4})
 
 
-class Lamp(OfficialSession):
-    async def call_tool(self, name: str, arguments: dict[str, Any]) -> Output:
-        if name == "break":
-            raise ToolFailed("broken")
-        return Output([Block("dark")], reward=0.5, finished=bool(arguments["on"]))
-
-
 @pytest.fixture
 def adapter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, service: Service) -> Iterator[Any]:
     shapes: dict[str, dict[str, Any]] = {
@@ -137,30 +130,10 @@ def adapter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, service: Service) -
         "verl.experimental.agent_loop.tool_parser": {"ToolParser": Parser},
         "verl.tools.schemas": {"OpenAIFunctionToolSchema": SimpleNamespace(model_validate=lambda tool: tool)},
     }
-    for name, members in shapes.items():
-        module = ModuleType(name)
-        module.__dict__.update(members)
-        monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr(versions, "require", lambda *_, **__: "0.9.1")
-    monkeypatch.delitem(sys.modules, "palestra.verl", raising=False)
-    module = importlib.import_module("palestra.verl")
-    module.sessions, module.rollouts = [], []  # type: ignore[attr-defined]
-
-    def session_of(_client: Any, _task: Any) -> Lamp:
-        module.sessions.append(Lamp())  # type: ignore[attr-defined]
-        return module.sessions[-1]  # type: ignore[attr-defined,no-any-return]
-
     recorder = Recorder("run", url=service.url, api_key="or_key", spool_dir=tmp_path)
-
-    def recorder_of(_run: Any, _framework: str, **_info: Any) -> Any:
-        return SimpleNamespace(rollout=lambda task, **facts: module.rollouts.append(facts) or recorder.rollout(task, **facts))  # type: ignore
-
-    monkeypatch.setattr(module, "session_of", session_of)
-    monkeypatch.setattr(module, "client_of", lambda: None)
-    monkeypatch.setattr(module, "recorder_of", recorder_of)
-    yield module
+    with adapter_of(monkeypatch, "verl", "0.9.1", shapes, recorder.rollout) as module:
+        yield module
     recorder.close()
-    sys.modules.pop("palestra.verl", None)
 
 
 async def test_a_trajectory_has_the_tokens_of_the_model_and_those_of_the_environment(adapter: Any) -> None:

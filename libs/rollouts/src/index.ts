@@ -15,6 +15,7 @@ export type { LedgerCall, LedgerDifference, UploadedCall } from './ledger/ledger
 export { type ClaimedRollout, type LedgerMatch, type LedgerSession, matchLedger } from './ledger/ledger-match.ts';
 export { type CallMessage, uploadedCalls } from './ledger/uploaded-calls.ts';
 export { LIVE_MS, STALE_MS, rolloutState } from './outcome/rollout-state.ts';
+export { failureOfStop } from './outcome/stop-reason.ts';
 export { type TrainedRewardInput, trainedReward } from './outcome/trained-reward.ts';
 export { nameRegexProblem, matchName } from './provenance/name-regex.ts';
 export { type FieldProvenance, provenanceShift, unpackProvenance, withProvenance } from './provenance/provenance.ts';

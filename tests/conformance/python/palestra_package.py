@@ -3,6 +3,7 @@
 usage: palestra_package.py play ENVIRONMENT...      each with our client, and both clients of `openreward`; recorded
        palestra_package.py forms ENVIRONMENT        the episodes of text_episodes.json
        palestra_package.py count ENVIRONMENT TURNS EPISODES    calls of `count`, recorded, many episodes at once
+       palestra_package.py quota ENVIRONMENT        a group of three episodes with a key that may open two sessions
        palestra_package.py tasks ENVIRONMENT        references and rows of its first tasks
        palestra_package.py errors ENVIRONMENT       what a program gets when things go wrong; ENVIRONMENT belongs to the key
        palestra_package.py readme                   the snippets of README.md
@@ -124,23 +125,51 @@ async def forms(environment):
     return played
 
 
+async def counting(messages, _tools):
+    """A model that calls `count`."""
+    made = sum(message["role"] == "assistant" for message in messages)
+    call = {"id": f"c{made}", "type": "function", "function": {"name": "count", "arguments": "{}"}}
+    return {"role": "assistant", "content": f"turn {made + 1}", "tool_calls": [call]}
+
+
 async def count(environment, turns, episodes):
     recorder, events = recorded("counted")
-
-    async def chat(messages, _tools):
-        made = sum(message["role"] == "assistant" for message in messages)
-        call = {"id": f"c{made}", "type": "function", "function": {"name": "count", "arguments": "{}"}}
-        return {"role": "assistant", "content": f"turn {made + 1}", "tool_calls": [call]}
 
     async with Client(retry_for_s=240) as client:
 
         async def one(sample):
             rollout = recorder.rollout(environment=environment, split="train", index=0, variant="abacus", sample=sample, group="g", step=0)
             session = client.session(environment, variant="abacus", split="train", index=0)
-            return shown(await play(session, chat, max_turns=turns, record=rollout), rollout)
+            return shown(await play(session, counting, max_turns=turns, record=rollout), rollout)
 
         played = await asyncio.gather(*map(one, range(episodes)))
     report = recorder.close(120)
+    return {"played": played, "events": events, "complete": report.complete, "report": str(report)}
+
+
+async def quota(environment):
+    recorder, events = recorded("quota")
+    limited = ask("POST", "/v1/keys", {"name": "limited", "max_sessions": 2})
+    refused = asyncio.Event()
+
+    async def chat(messages, tools):
+        """The two that have a session keep it until the third is refused."""
+        if messages[-1]["role"] == "tool":
+            await refused.wait()
+        return await counting(messages, tools)
+
+    async with Client(api_key=limited["key"], retry_for_s=0) as client:
+
+        async def one(sample):
+            rollout = recorder.rollout(environment=environment, split="train", index=0, variant="abacus", sample=sample, group="g", step=0)
+            session = client.session(environment, variant="abacus", split="train", index=0)
+            episode = await play(session, chat, max_turns=3, record=rollout)
+            if episode.failure is not None:
+                refused.set()
+            return shown(episode, rollout)
+
+        played = await asyncio.gather(*map(one, range(3)))
+    report = recorder.close(60)
     return {"played": played, "events": events, "complete": report.complete, "report": str(report)}
 
 
@@ -244,6 +273,7 @@ MODES = {
     "play": lambda *environments: asyncio.run(play_all(environments)),
     "forms": lambda environment: asyncio.run(forms(environment)),
     "count": lambda environment, turns, episodes: asyncio.run(count(environment, int(turns), int(episodes))),
+    "quota": lambda environment: asyncio.run(quota(environment)),
     "tasks": tasks,
     "errors": lambda environment: asyncio.run(errors(environment)),
     "readme": readme,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertNoSession, assertRun, drive, failureOf, hostFragile, rolloutsOf } from './contract.ts';
+import { assertNoSession, assertRun, drive, hostFragile, rolloutsOf } from './contract.ts';
 
 interface Rollout {
   state: string;
@@ -41,7 +41,7 @@ describe('agent-lightning 1.0.2: its gateway, local runner, hooks and rollout ma
     // The first was in the middle of its episode: two requests were generated, and two mark them as errors.
     expect(Math.max(...failed.map(({ requests }) => requests))).toBe(4);
     const rows = await rolloutsOf(palestra, 'agent-lightning-fragile', 3);
-    expect(rows.map((row) => [row.phase, row.reward, failureOf(row)])).toEqual([
+    expect(rows.map((row) => [row.phase, row.reward, row.failure_class])).toEqual([
       ['eval', 1.25, null],
       ['train', null, 'infrastructure'],
       ['train', null, 'infrastructure'],

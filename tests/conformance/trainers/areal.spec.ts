@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertNoSession, assertRun, drive, failureOf, hostFragile, rolloutsOf } from './contract.ts';
+import { assertNoSession, assertRun, drive, hostFragile, rolloutsOf } from './contract.ts';
 
 describe('AReaL 1.0.4: its workflow interface and context, with the shape of its proxy and engine client', () => {
   let palestra: SharedPalestra;
@@ -42,7 +42,7 @@ describe('AReaL 1.0.4: its workflow interface and context, with the shape of its
     expect(areal.fragile[1]).toEqual([]);
     expect(areal.raised).toBe('InfrastructureFailure');
     const rows = await rolloutsOf(palestra, 'areal-fragile', 4);
-    expect(rows.map((row) => [row.reward, failureOf(row)])).toEqual([
+    expect(rows.map((row) => [row.reward, row.failure_class])).toEqual([
       [1.25, null],
       [1.25, null],
       [null, 'infrastructure'],

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertNoSession, assertRun, drive, failureOf, hostFragile, rolloutsOf } from './contract.ts';
+import { assertNoSession, assertRun, drive, failuresOf, hostFragile, rolloutsOf } from './contract.ts';
 
 interface Group {
   rewards: number[];
   /** Types of the exceptions that ART kept apart. */
   exceptions: string[];
+  messages: string[];
   /** Number of messages of each history of each trajectory. */
   histories: number[][];
   metrics: number[];
@@ -14,7 +15,7 @@ interface Group {
 describe('openpipe-art 0.5.23: its models, trajectories and gatherer', () => {
   let palestra: SharedPalestra;
   let fragile: Awaited<ReturnType<typeof hostFragile>>;
-  let played: { groups: Group[]; trained: number[]; fragile: Group[]; cancelled: string };
+  let played: { groups: Group[]; trained: number[]; fragile: Group[]; cancelled: string; quota: Group[] };
   beforeAll(async () => {
     palestra = await sharedPalestra();
     fragile = await hostFragile(palestra, 'fragile-art');
@@ -44,7 +45,7 @@ describe('openpipe-art 0.5.23: its models, trajectories and gatherer', () => {
     expect(broken).toMatchObject({ rewards: [] });
     expect(broken!.exceptions).toEqual(Array(2).fill(expect.stringContaining('InfrastructureFailure')));
     const rows = await rolloutsOf(palestra, 'art-fragile', 4);
-    expect(rows.map((row) => [row.reward, failureOf(row)])).toEqual([
+    expect(rows.map((row) => [row.reward, row.failure_class])).toEqual([
       [1.25, null],
       [1.25, null],
       [null, 'infrastructure'],
@@ -57,6 +58,28 @@ describe('openpipe-art 0.5.23: its models, trajectories and gatherer', () => {
     expect(played.cancelled).toBe('CancelledError');
     const [left] = await rolloutsOf(palestra, 'art-cancelled', 1);
     expect(left).toMatchObject({ stop: 'cancelled', reward: null, phase: 'eval' });
+    await assertNoSession(palestra);
+  });
+
+  test('samples that wait for a quota until their time is over are exceptions of the group; the step goes on, and so does the next', async () => {
+    const [first, second] = played.quota;
+    const reason = /No slot became free .* a quota of the key or the organisation is reached/;
+    expect(first).toMatchObject({
+      rewards: [expect.any(Number)],
+      exceptions: Array(2).fill(expect.stringContaining('InfrastructureFailure')),
+      messages: Array(2).fill(expect.stringMatching(reason)),
+    });
+    expect(second).toMatchObject({ rewards: Array(3).fill(first!.rewards[0]), exceptions: [] });
+    const rows = await rolloutsOf(palestra, 'art-quota', 6);
+    const [reward] = first!.rewards;
+    expect(rows.map((row) => [row.step, row.sample, row.reward, row.stop, row.gaps])).toEqual([
+      [0, 0, reward, 'finished', 0],
+      ...[1, 2].map((sample) => [0, sample, null, 'infra_error', 0]),
+      ...[0, 1, 2].map((sample) => [1, sample, reward, 'finished', 0]),
+    ]);
+    expect(await failuresOf(palestra, 'art-quota')).toMatchObject([
+      { class: 'infrastructure', count: 2, first_step: 0, last_step: 0, example: { text: expect.stringMatching(reason) } },
+    ]);
     await assertNoSession(palestra);
   });
 });

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import type { RolloutRow } from '@palestra/protocol';
+import type { FailureList, RolloutRow } from '@palestra/protocol';
 import { expect } from 'vitest';
 import { addRemote, type SharedPalestra } from '../../support/palestra.ts';
 import { type Finished, run } from '../support/python.ts';
@@ -77,19 +77,25 @@ async function read<T>(palestra: Pick<SharedPalestra, 'url' | 'apiKey'>, route: 
   return (await answer.json()) as T;
 }
 
-/** Whose failure ended a rollout: as the service saw it, else as its stop reason says. */
-export const failureOf = ({ failure_class, stop }: RolloutRow): string | null =>
-  failure_class ?? (stop === 'env_error' ? 'environment' : stop === 'infra_error' ? 'infrastructure' : null);
-
 const place = ({ step, task_index, sample }: RolloutRow) => [step ?? 0, task_index ?? 0, sample ?? 0] as const;
+
+async function runNamed(palestra: Pick<SharedPalestra, 'url' | 'apiKey'>, name: string): Promise<{ id: string } | undefined> {
+  const { runs } = await read<{ runs: { id: string; name: string }[] }>(palestra, `/v1/runs?search=${encodeURIComponent(name)}`);
+  return runs.find((one) => one.name === name);
+}
+
+/** Why rollouts of a run failed, as its page shows it. */
+export async function failuresOf(palestra: Pick<SharedPalestra, 'url' | 'apiKey'>, name: string): Promise<FailureList['failures']> {
+  const run = await runNamed(palestra, name);
+  return (await read<FailureList>(palestra, `/v1/runs/${run?.id}/failures`)).failures;
+}
 
 /** The rollouts of a run by step, task and sample, when there are `count` of them and each has ended. */
 export async function rolloutsOf(palestra: SharedPalestra, name: string, count: number): Promise<RolloutRow[]> {
   let rows: RolloutRow[] = [];
   await expect
     .poll(async () => {
-      const { runs } = await read<{ runs: { id: string; name: string }[] }>(palestra, `/v1/runs?search=${encodeURIComponent(name)}`);
-      const found = runs.find((one) => one.name === name);
+      const found = await runNamed(palestra, name);
       if (found === undefined) return { ended: 0, total: 0 };
       const list = await read<{ rollouts: RolloutRow[] }>(palestra, `/v1/runs/${found.id}/rollouts?sort=created_at&order=asc&limit=200`);
       rows = list.rollouts.toSorted(
@@ -127,7 +133,7 @@ export interface Expected {
 export async function assertRun(palestra: SharedPalestra, name: string, expected: Expected): Promise<RolloutRow[]> {
   const rows = await rolloutsOf(palestra, name, expected.rewards.length);
   expect(rows.map(({ reward }) => reward)).toEqual(expected.rewards.map((reward) => (reward === null ? null : expect.closeTo(reward, 5))));
-  expect(rows.map(failureOf)).toEqual(expected.failures ?? rows.map(() => null));
+  expect(rows.map(({ failure_class }) => failure_class)).toEqual(expected.failures ?? rows.map(() => null));
   expect(rows.map(({ session }) => session)).toEqual(rows.map(() => expect.any(String)));
   expect(rows.map(({ gaps }) => gaps)).toEqual(rows.map(() => 0));
   if (expected.steps) expect(rows.map(({ step }) => step)).toEqual(expected.steps);

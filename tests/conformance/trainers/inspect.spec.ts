@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertNoSession, assertRun, drive, failureOf, hostFragile, rolloutsOf, start } from './contract.ts';
+import { assertNoSession, assertRun, drive, hostFragile, rolloutsOf, start } from './contract.ts';
 
 /** `palestra.inspect`, evaluated by the real Inspect. */
 describe('a task of Inspect', () => {
@@ -48,7 +48,7 @@ describe('a task of Inspect', () => {
     });
     expect(samples.map(({ score, error }) => [score, error])).toEqual(Array(2).fill([null, expect.stringContaining('chat_failed')]));
     const rows = await rolloutsOf(palestra, run, 2);
-    expect(rows.map((row) => [row.reward, failureOf(row)])).toEqual(Array(2).fill([null, 'infrastructure']));
+    expect(rows.map((row) => [row.reward, row.failure_class])).toEqual(Array(2).fill([null, 'infrastructure']));
     await assertNoSession(palestra);
   });
 

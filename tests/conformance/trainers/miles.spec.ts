@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertNoSession, assertRun, drive, failureOf, hostFragile, rolloutsOf } from './contract.ts';
+import { assertNoSession, assertRun, drive, hostFragile, rolloutsOf } from './contract.ts';
 
 interface Step {
   rewards: number[];
@@ -49,7 +49,7 @@ describe('miles 0.1.0 (recorded shapes): agent, abort, reward, log and post-proc
       normalised: [0, 0, 0],
     });
     const rows = await rolloutsOf(palestra, 'miles-fragile', 2);
-    expect(rows.map((row) => [row.reward, failureOf(row), row.group !== null])).toEqual([
+    expect(rows.map((row) => [row.reward, row.failure_class, row.group !== null])).toEqual([
       [1.25, null, true],
       [null, 'infrastructure', true],
     ]);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertNoSession, drive, failureOf, groupsOf, hostFragile, ordered, rolloutsOf } from './contract.ts';
+import { assertNoSession, drive, groupsOf, hostFragile, ordered, rolloutsOf } from './contract.ts';
 
 /** OpenEnv 0.10's harness, which TRL's `openenv_harness` drives, with hosted environments. */
 describe('ResourceSessionFactory', () => {
@@ -45,7 +45,7 @@ describe('ResourceSessionFactory', () => {
       ['not created', 'infrastructure'],
     ]);
     const rows = await rolloutsOf(palestra, run, 5);
-    expect(ordered(rows.map((row) => [row.task_index, row.reward, failureOf(row)]))).toEqual([
+    expect(ordered(rows.map((row) => [row.task_index, row.reward, row.failure_class]))).toEqual([
       [0, 1.25, null],
       [0, 1.25, null],
       ...Array.from({ length: 3 }, () => [1, null, 'infrastructure']),

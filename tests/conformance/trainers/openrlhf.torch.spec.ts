@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertRun, drive, failureOf, hostFragile, rolloutsOf } from './contract.ts';
+import { assertRun, drive, hostFragile, rolloutsOf } from './contract.ts';
 
 /** examples/openrlhf/agent.py, which is the code of docs/trainers/openrlhf.md, in the real executor of OpenRLHF, with torch. */
 describe('the executor of OpenRLHF', () => {
@@ -53,7 +53,7 @@ describe('the executor of OpenRLHF', () => {
     ]);
     expect({ live, groups }).toEqual({ live: 0, groups: 0 });
     const rows = await rolloutsOf(palestra, 'openrlhf-fragile', 2);
-    const facts = rows.map((row) => [row.reward, failureOf(row)]);
+    const facts = rows.map((row) => [row.reward, row.failure_class]);
     expect(facts).toEqual([
       [1.25, null],
       [null, 'infrastructure'],

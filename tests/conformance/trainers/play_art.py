@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import sys
+import threading
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +44,7 @@ def told(group: art.TrajectoryGroup) -> dict[str, Any]:
     return {
         "rewards": [trajectory.reward for trajectory in group],
         "exceptions": [error.type for error in group.exceptions],
+        "messages": [error.message for error in group.exceptions],
         "histories": [[len(one.messages) for one in trajectory.chat_completions_histories()] for trajectory in group],
         "metrics": [trajectory.metrics["num_turns"] for trajectory in group],
     }
@@ -61,6 +65,43 @@ async def cancelled(url: str, row: dict[str, Any]) -> str:
     ended = await asyncio.gather(task, return_exceptions=True)
     policy.completion = plain
     return type(ended[0]).__name__
+
+
+def set_quota(sessions: int | None) -> None:
+    """Of the organisation."""
+    headers = {"x-api-key": os.environ["PALESTRA_API_KEY"], "content-type": "application/json"}
+    body = json.dumps({"max_sessions": sessions}).encode()
+    urllib.request.urlopen(urllib.request.Request(f"{os.environ['PALESTRA_URL']}/v1/organisation", body, headers, method="PATCH")).close()
+
+
+async def quota(url: str, row: dict[str, Any]) -> list[art.TrajectoryGroup]:
+    """Two steps. In the middle of the first, when one of three samples has its session, the organisation's quota becomes one session."""
+    started, others_ended = asyncio.Event(), threading.Event()
+    loop, plain, left = asyncio.get_running_loop(), policy.completion, {1, 2}
+
+    def held(body: dict[str, Any]) -> dict[str, Any]:
+        loop.call_soon_threadsafe(started.set)
+        others_ended.wait(100)
+        return plain(body)
+
+    async def sample(number: int) -> art.Trajectory:
+        arguments = {"run": "art-quota", "step": 0, "group": "g0", "sample": number, "samples": 3}
+        if number == 0:
+            return await rollout(scripted(url), row, **arguments)
+        await started.wait()
+        set_quota(1)
+        try:
+            return await rollout(scripted(url), row, **arguments, timeout_s=5.0)
+        finally:
+            left.discard(number)
+            if not left:
+                others_ended.set()
+
+    policy.completion = held
+    first = await art.trajectory_group([sample(number) for number in range(3)], return_exceptions=True)
+    policy.completion = plain
+    set_quota(None)
+    return [first, await rollout_group(scripted(url), row, samples=3, group="g1", step=1, run="art-quota")]
 
 
 async def documented(model: Any, tasks: list[Any]) -> list[art.TrajectoryGroup]:
@@ -90,6 +131,7 @@ async def main(fragile: str) -> dict[str, Any]:
             "trained": trained,
             "fragile": [told(group) for group in failed],
             "cancelled": await cancelled(url, tasks[0]),
+            "quota": [told(group) for group in await quota(url, tasks[0])],
         }
 
 

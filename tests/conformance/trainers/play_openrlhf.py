@@ -17,9 +17,10 @@ from typing import Any
 
 import policy
 from characters import Characters, messages_of
+from live import live_sessions
 from openrlhf.datasets.prompts_dataset import preprocess_data
 
-from palestra import client_of, rows
+from palestra import rows
 
 ROOT = Path(__file__).resolve().parents[3]
 tokenizer = Characters()
@@ -68,17 +69,6 @@ async def generate_responses(agent: Any, engine: Engine, row: Any, max_length: i
     await asyncio.sleep(0)
     engine.group = agent._groups[id(params)]
     return await gathered
-
-
-async def live_sessions(tries: int = 100) -> int:
-    """Sessions that are still open, when those that are being closed are."""
-    sessions: list[Any] = []
-    for _ in range(tries):
-        sessions = (await client_of().get("/v1/sessions", state="live"))["sessions"]
-        if not sessions:
-            break
-        await asyncio.sleep(0.05)
-    return len(sessions)
 
 
 def shown(response: Any) -> dict[str, Any]:

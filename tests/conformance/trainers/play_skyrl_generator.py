@@ -12,10 +12,11 @@ from typing import Any
 
 import policy
 from characters import Characters, messages_of
+from live import live_sessions
 from skyrl.train.config import GeneratorConfig, SkyRLGymConfig, SkyRLTrainConfig
 from skyrl.train.generators.utils import prepare_generator_input
 
-from palestra import client_of, rows
+from palestra import rows
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/trainers/skyrl.md").read_text()
@@ -64,17 +65,6 @@ def shown(output: Any) -> dict[str, Any]:
     trained = [sum(mask) for mask in output["loss_masks"]]
     metrics = {name: value for name, value in output["rollout_metrics"].items() if name.startswith("environment/")}
     return {"rewards": rewards, "trained": trained, "stops": output["stop_reasons"], "last": output["is_last_step"], "metrics": metrics}
-
-
-async def live_sessions(tries: int = 100) -> int:
-    """Sessions that are still open, when those that are being closed are."""
-    sessions: list[Any] = []
-    for _ in range(tries):
-        sessions = (await client_of().get("/v1/sessions", state="live"))["sessions"]
-        if not sessions:
-            break
-        await asyncio.sleep(0.05)
-    return len(sessions)
 
 
 async def main(scenario: str, environment: str) -> Any:

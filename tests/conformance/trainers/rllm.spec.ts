@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertNoSession, assertRun, drive, failureOf, hostFragile, rolloutsOf } from './contract.ts';
+import { assertNoSession, assertRun, drive, hostFragile, rolloutsOf } from './contract.ts';
 
 describe('rLLM 0.3.0.pre (recorded shapes): agent flow and evaluator', () => {
   let palestra: SharedPalestra;
@@ -25,7 +25,7 @@ describe('rLLM 0.3.0.pre (recorded shapes): agent flow and evaluator', () => {
     expect(rllm.fragile).toEqual([[1.25], []]);
     expect(rllm.error.message).not.toBe('');
     const rows = await rolloutsOf(palestra, 'rllm-fragile', 4);
-    expect(rows.map((row) => [row.reward, failureOf(row), row.phase])).toEqual([
+    expect(rows.map((row) => [row.reward, row.failure_class, row.phase])).toEqual([
       [1.25, null, 'eval'],
       ...Array(3).fill([null, 'infrastructure', 'eval']),
     ]);

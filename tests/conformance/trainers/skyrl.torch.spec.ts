@@ -1,7 +1,7 @@
 import type { RolloutRow } from '@palestra/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertRun, drive, failureOf, hostFragile, rolloutsOf } from './contract.ts';
+import { assertRun, drive, hostFragile, rolloutsOf } from './contract.ts';
 
 /** `palestra.skyrl.PalestraGenerator` on the real generator of SkyRL, with torch, set up by the lines of docs/trainers/skyrl.md. */
 describe('the generator of SkyRL', () => {
@@ -41,7 +41,7 @@ describe('the generator of SkyRL', () => {
       expect(new Set(rows.map(key)).size).toBe(3);
     const total = (list: (number | null)[]) => list.reduce<number>((sum, one) => sum + one!, 0);
     expect(total(rows.map(({ reward }) => reward))).toBeCloseTo(total([...train.rewards, ...evaluation.rewards]));
-    expect(rows.map((row) => [row.turns, row.stop, failureOf(row)])).toEqual(Array(6).fill([2, 'finished', null]));
+    expect(rows.map((row) => [row.turns, row.stop, row.failure_class])).toEqual(Array(6).fill([2, 'finished', null]));
   });
 
   test.each([
@@ -60,7 +60,7 @@ describe('the generator of SkyRL', () => {
     expect(batch.metrics).toMatchObject({ 'environment/failed_episodes': 1, 'environment/total_reward': 1.25 });
     expect(batch.live).toBe(0);
     const rows = await rolloutsOf(palestra, `skyrl-${scenario}`, 2);
-    const facts = rows.map((row) => [row.reward, failureOf(row)]);
+    const facts = rows.map((row) => [row.reward, row.failure_class]);
     expect(facts).toEqual([
       [1.25, null],
       [null, 'infrastructure'],

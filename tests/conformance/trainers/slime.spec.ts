@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertNoSession, assertRun, drive, failureOf, hostFragile, rolloutsOf } from './contract.ts';
+import { assertNoSession, assertRun, drive, hostFragile, rolloutsOf } from './contract.ts';
 
 interface Step {
   rewards: number[];
@@ -56,7 +56,7 @@ describe('slime 0.3.1 (recorded shapes): generate, reward, log and post-processi
       normalised: [0, 0],
     });
     const rows = await rolloutsOf(palestra, 'slime-fragile', 2);
-    expect(rows.map((row) => [row.reward, failureOf(row), row.step])).toEqual([
+    expect(rows.map((row) => [row.reward, row.failure_class, row.step])).toEqual([
       [1.25, null, 0],
       [null, 'infrastructure', 0],
     ]);

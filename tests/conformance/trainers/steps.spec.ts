@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertNoSession, assertRun, drive, failureOf, hostFragile, rolloutsOf, start } from './contract.ts';
+import { assertNoSession, assertRun, drive, hostFragile, rolloutsOf, start } from './contract.ts';
 
 /** `Steps`, on which the adapters of trainers that generate themselves are built. */
 describe('an episode that a trainer drives', () => {
@@ -37,7 +37,7 @@ describe('an episode that a trainer drives', () => {
     expect(played.slice(0, 2).map(({ total, failure }) => [total, failure])).toEqual(Array(2).fill([1.25, null]));
     expect(played.slice(2).map(({ total, failure }) => [total, failure])).toEqual(Array(2).fill([null, 'infrastructure']));
     const rows = await rolloutsOf(palestra, 'fragile', 4);
-    expect(rows.map((row) => [row.reward, failureOf(row)])).toEqual([
+    expect(rows.map((row) => [row.reward, row.failure_class])).toEqual([
       [1.25, null],
       [1.25, null],
       [null, 'infrastructure'],

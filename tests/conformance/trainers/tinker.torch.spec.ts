@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertNoSession, assertRun, drive, failureOf, hostFragile, ordered, rolloutsOf } from './contract.ts';
+import { assertNoSession, assertRun, drive, hostFragile, ordered, rolloutsOf } from './contract.ts';
 
 /** tinker-cookbook's rollouts, strategies, renderer and evaluator on a CPU; only the policy is scripted. */
 describe('groups of tinker-cookbook', () => {
@@ -67,7 +67,7 @@ describe('groups of tinker-cookbook', () => {
     expect(seen.fail.errors).toEqual(['InfrastructureFailure']);
     const stored = await rolloutsOf(palestra, 'tinker-fail', 2);
     // Which of the two finished first is open.
-    expect(ordered(stored.map((row) => [row.reward, failureOf(row)]))).toEqual([
+    expect(ordered(stored.map((row) => [row.reward, row.failure_class]))).toEqual([
       [1.25, null],
       [null, 'infrastructure'],
     ]);

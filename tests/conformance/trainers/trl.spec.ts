@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertNoSession, drive, failureOf, groupsOf, hostFragile, ordered, rolloutsOf, start } from './contract.ts';
+import { assertNoSession, drive, groupsOf, hostFragile, ordered, rolloutsOf, start } from './contract.ts';
 
 /** TRL 1.16.0 without torch: the environment class as GRPOTrainer uses it, and TRL's own OpenRewardSpec. trl.torch.spec.ts has the trainers. */
 const program = { python: 'trl', program: 'trl_environment.py' };
@@ -63,7 +63,7 @@ describe('environment_factory', () => {
     const played = await drive<Played>(palestra, { ...program, args: ['fail', fragile.environment], run });
     expect(played.rewards).toEqual([1.25, 1.25, null, null, null, null]);
     const rows = await rolloutsOf(palestra, run, 6);
-    expect(ordered(rows.map((row) => [row.step, row.task_index, row.reward, failureOf(row)]))).toEqual([
+    expect(ordered(rows.map((row) => [row.step, row.task_index, row.reward, row.failure_class]))).toEqual([
       [0, 0, 1.25, null],
       [0, 0, 1.25, null],
       [0, 1, null, 'infrastructure'],

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertNoSession, drive, failureOf, groupsOf, hostFragile, ordered, rolloutsOf } from './contract.ts';
+import { assertNoSession, drive, groupsOf, hostFragile, ordered, rolloutsOf } from './contract.ts';
 import { hostColours, trainTrl } from './colours.ts';
 
 /** TRL's real trainers on a CPU, with the code of docs/trainers/trl.md. */
@@ -41,7 +41,7 @@ describe('GRPOTrainer', () => {
     // Two of four samples are scored, and the mean is theirs.
     expect(played.rewards).toEqual([1.25]);
     const rows = await rolloutsOf(palestra, run, 4);
-    expect(rows.map((row) => [row.task_index, row.reward, failureOf(row)])).toEqual([
+    expect(rows.map((row) => [row.task_index, row.reward, row.failure_class])).toEqual([
       [0, 1.25, null],
       [0, 1.25, null],
       [1, null, 'infrastructure'],

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertNoSession, assertRun, drive, failureOf, hostFragile, rolloutsOf, start } from './contract.ts';
+import { assertNoSession, assertRun, drive, hostFragile, rolloutsOf, start } from './contract.ts';
 
 const root = path.resolve(import.meta.dirname, '../../..');
 
@@ -73,7 +73,7 @@ describe('the taskset of verifiers', () => {
     });
     expect(traces.map(({ ok }) => ok)).toEqual([false]);
     const rows = await rolloutsOf(palestra, run, 1);
-    expect(rows.map((row) => [row.reward, failureOf(row)])).toEqual([[null, 'infrastructure']]);
+    expect(rows.map((row) => [row.reward, row.failure_class])).toEqual([[null, 'infrastructure']]);
     await assertNoSession(palestra);
   });
 

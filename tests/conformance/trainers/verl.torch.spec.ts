@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
-import { assertNoSession, assertRun, drive, failureOf, hostFragile, ordered, rolloutsOf } from './contract.ts';
+import { assertNoSession, assertRun, drive, hostFragile, ordered, rolloutsOf } from './contract.ts';
 
 /** verl's v1 worker, data set, building of tokens and advantages on a CPU; only its queue and its language model are replaced. */
 describe('an agent loop of verl', () => {
@@ -55,7 +55,7 @@ describe('an agent loop of verl', () => {
     // A group of one: a fake zero beside it would have halved this.
     expect(advantages[scored!]).toBeCloseTo(1.25, 3);
     const stored = await rolloutsOf(palestra, 'verl-fail', 2);
-    expect(ordered(stored.map((row) => [row.reward, failureOf(row)]))).toEqual([
+    expect(ordered(stored.map((row) => [row.reward, row.failure_class]))).toEqual([
       [1.25, null],
       [null, 'infrastructure'],
     ]);
@@ -69,7 +69,7 @@ describe('an agent loop of verl', () => {
     expect(rows[masked!]).toMatchObject({ trained: 0, length: 1, versions: [4, 4] });
     expect(advantages[masked!]).toBe(0);
     const stored = await rolloutsOf(palestra, 'verl-model', 2);
-    expect(stored.map((row) => [row.reward, failureOf(row)])).toEqual(Array(2).fill([null, 'infrastructure']));
+    expect(stored.map((row) => [row.reward, row.failure_class])).toEqual(Array(2).fill([null, 'infrastructure']));
   });
 
   test('a step that the trainer cancels leaves no session', async () => {

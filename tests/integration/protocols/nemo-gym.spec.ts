@@ -48,8 +48,15 @@ interface Options {
   cookie?: string | null;
   headers?: Record<string, string>;
   method?: string;
+  signal?: AbortSignal;
 }
-async function send(route: string, body: unknown, { name = 'gym', cookie = null, headers, method = 'POST' }: Options = {}) {
+/** Members of JSON answers that tests read one by one. */
+interface Answer {
+  failure_kind?: string;
+  failure_reason?: string;
+  agent_metrics?: object;
+}
+async function send(route: string, body: unknown, { name = 'gym', cookie = null, headers, method = 'POST', signal }: Options = {}) {
   const answer = await fetch(`${server.url}/nemo-gym/${server.orgName}/${name}/${route}`, {
     method,
     headers: {
@@ -58,13 +65,14 @@ async function send(route: string, body: unknown, { name = 'gym', cookie = null,
       ...(cookie !== null && { cookie }),
     },
     ...(method === 'POST' && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    ...(signal !== undefined && { signal }),
   });
   const text = await answer.text();
   const isJson = answer.headers.get('content-type')?.startsWith('application/json') === true;
   return {
     status: answer.status,
     text,
-    json: (isJson ? JSON.parse(text) : null) as any,
+    json: (isJson ? JSON.parse(text) : null) as Answer,
     cookie: answer.headers.get('set-cookie')?.split(';')[0] ?? null,
   };
 }
@@ -291,5 +299,17 @@ describe('refusals', () => {
       'mean/reward': 1,
       'coverage/masked_rollouts': 1,
     });
+  });
+
+  test('the metrics of 200 000 samples of one task, before a deadline that work for each pair of samples would miss', async () => {
+    const samples = 200_000;
+    const body = `{"verify_responses":[${Array(samples).fill('{}').join()}]}`;
+    const signal = AbortSignal.timeout(30_000);
+    const [{ status, json }, health] = await Promise.all([
+      send('aggregate_metrics', body, { signal }),
+      fetch(`${server.url}/health`, { signal }),
+    ]);
+    expect([status, health.status]).toEqual([200, 200]);
+    expect(json).toMatchObject({ group_level_metrics: [{ _ng_task_index: 0, 'mean/reward': 0 }], agent_metrics: { 'mean/reward': 0 } });
   });
 });

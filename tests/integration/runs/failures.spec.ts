@@ -187,7 +187,8 @@ it('quotes what the trainer reported in the metadata of an interrupted rollout, 
   const [start, ...messages] = eventsOf(run, id, { step: 7, calls: [], stop: 'infra_error', reported: false, reward: 0 }, 41);
   const error = `session_lost: <img src=x onerror=alert(1)>\n${'gone '.repeat(1_000)}`;
   await send([{ ...start, metadata: { stop_reason: 'infra_error', error } }, ...messages]);
-  const { failure } = await get(`/v1/rollouts/${id}/header`);
+  const { failure, failure_class } = await get(`/v1/rollouts/${id}/header`);
+  expect(failure_class).toBe('infrastructure');
   expect(failure).toMatchObject({ kind: 'reported', class: 'infrastructure', stop: 'infra_error' });
   expect(failure.text).toMatch(/^session_lost: <img src=x onerror=alert\(1\)>/);
   expect(failure.text).not.toContain('\n');

@@ -160,3 +160,23 @@ test('groups with an id that repeats at every inferred step are listed separatel
       ).toEqual(Array.from({ length: steps }, (_, step) => [step, samples]));
     }
 });
+
+test('a run whose inferred steps are all reported later has no inferred step', { timeout: 120_000 }, async () => {
+  const run = 'steps are reported later';
+  const starts = ids.map((_, at) => ({ ...start(randomUUID(), at), runName: run }));
+  const inference = async () => {
+    const { rows: found } = await server.database.pool.query(`SELECT inference->'rollouts' AS rollouts FROM runs WHERE name = $1`, [run]);
+    return found[0].rollouts as number;
+  };
+  await send(...starts, ...starts.map(({ eventId }) => message(eventId)));
+  expect(await server.request('PATCH', `/v1/runs/${encodeURIComponent(run)}`, { body: { settings: { n: 2 } } })).toMatchObject({
+    status: 200,
+  });
+  await settled(server.database.pool, server.orgName);
+  expect(await inference()).toBe(4);
+  await send(...starts.slice(0, 2).map(({ eventId }) => told(eventId, 9_000, { current_step: 3 })));
+  expect(await inference()).toBe(2);
+  await send(...starts.slice(2).map(({ eventId }) => told(eventId, 9_000, { current_step: 3 })));
+  expect(await inference()).toBe(0);
+  await expectSameFromNothing(server.database.pool, server.orgName);
+});

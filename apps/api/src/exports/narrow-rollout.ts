@@ -6,11 +6,10 @@ import {
   type ProvenanceField,
   PROVENANCES,
   STOP_REASONS,
-  UNSCORED_FAILURES,
   VERIFICATIONS,
 } from '@palestra/protocol';
 import { provenanceShift, rolloutFlagNames } from '@palestra/rollouts';
-import { wordOf } from '../store/vocabulary-codes.ts';
+import { failureClassOf, wordOf } from '../store/vocabulary-codes.ts';
 import type { DetailRow, GroupReward } from './rollout-export.rows.sql.ts';
 
 const SHIFTS = Object.fromEntries(PROVENANCE_FIELDS.map((field) => [field, provenanceShift(field)])) as Record<ProvenanceField, number>;
@@ -23,7 +22,7 @@ export const groupId = ({ group_key, phase, step }: Pick<GroupReward, 'phase' | 
 export function narrowRollout(row: DetailRow, org: string, group: GroupReward | undefined): NarrowRollout {
   const prov = (field: ProvenanceField) => provenance(row.provenance, field);
   const { reward } = row;
-  const failure = wordOf(UNSCORED_FAILURES, row.failure);
+  const failure = failureClassOf(row);
   const stop = wordOf(STOP_REASONS, row.stop);
   return {
     rollout_id: row.id,

@@ -7,11 +7,10 @@ import {
   type RolloutRow,
   type RolloutView,
   STOP_REASONS,
-  UNSCORED_FAILURES,
   VERIFICATIONS,
 } from '@palestra/protocol';
 import { MESSAGE_FLAGS, missingIndexes, rolloutFlagNames, rolloutState, unpackProvenance } from '@palestra/rollouts';
-import { wordOf } from '../store/vocabulary-codes.ts';
+import { failureClassOf, wordOf } from '../store/vocabulary-codes.ts';
 import type { RolloutDetail, RolloutHead, RolloutRecord } from './rollout.sql.ts';
 import type { StoredMessageRow } from '../store/storage/transcript-reader.service.ts';
 
@@ -44,7 +43,7 @@ export function presentRolloutRow(record: RolloutRecord): RolloutRow {
     gaps: record.gaps,
     finished: record.finished,
     stop: stopOf(record.stop),
-    failure_class: wordOf(UNSCORED_FAILURES, record.failure),
+    failure_class: failureClassOf(record),
     flags: rolloutFlagNames(record.flags),
     provenance: unpackProvenance(record.provenance),
     verified: wordOf(VERIFICATIONS, record.verdict),

@@ -1,4 +1,4 @@
-"""NeMo Gym starts a program for every server. This one has nothing to do: Palestra answers."""
+"""NeMo Gym starts a program for every server. This one does nothing, because Palestra answers."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""Agent Lightning: tells its rollouts their step, group and sample. The path of this file is the setting `agentlightning.hooks`
+"""Agent Lightning: hooks that give its rollouts step, group and sample. The path of this file is the setting `agentlightning.hooks`
 (docs/trainers/agent-lightning.md).
 """
 
@@ -15,8 +15,8 @@ from agentlightning.hooks import RolloutHooks  # noqa: E402
 
 
 class PalestraHooks(RolloutHooks):  # type: ignore[misc]
-    """The trainer enqueues the samples of a task one after another, and a new batch only after rollouts of the one before have ended. So a
-    group is a row of equal requests, and a step is what was enqueued between two ends. Steps count from 0 in each process of the trainer.
+    """The trainer enqueues the samples of a task one after another, and a new batch only after rollouts of the one before have ended. So
+    consecutive equal requests are a group, and the requests between two ends are a step. Steps count from 0 in each process of the trainer.
     """
 
     def __init__(self) -> None:

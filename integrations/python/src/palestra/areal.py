@@ -111,7 +111,7 @@ _process = uuid.uuid4().hex
 
 
 def _place() -> dict[str, Any]:
-    """Group and phase of the running episode; AReaL tells neither step nor sample. Nothing in the mode `subproc`."""
+    """Group and phase of the running episode; AReaL provides neither step nor sample, and nothing in the mode `subproc`."""
     from areal.infra import workflow_context
 
     context = workflow_context.get()

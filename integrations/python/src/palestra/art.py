@@ -1,6 +1,6 @@
 """ART: episodes as trajectories that keep the exchanges with the model (docs/trainers/art.md).
 
-A failure of environment or infrastructure is raised, so that it lands in `TrajectoryGroup.exceptions` and in no loss.
+A failure of environment or infrastructure is raised. ART lists it in `TrajectoryGroup.exceptions`, which no loss counts.
 """
 
 from __future__ import annotations

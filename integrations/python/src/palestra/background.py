@@ -1,4 +1,4 @@
-"""Event loops in threads of their own, for synchronous callers and for pings. A forked child starts its own."""
+"""Event loops in separate threads, for synchronous callers and for pings. A forked child starts new ones."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ class LoopThread:
 
 
 worker = LoopThread("palestra-worker")
-# Apart from the others: work that blocks its loop must not let sessions expire.
+# A separate loop: work that blocks the other one must not let sessions expire.
 pinger = LoopThread("palestra-pings")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import concurrent.futures
+import contextlib
 import json
 import uuid
 from collections.abc import Mapping
@@ -110,6 +111,7 @@ class Session:
         self._ping_s = ping_s
         self._prefix = f"/{quote(variant, safe='')}" if variant else ""
         self._sid: str | None = None
+        self._queue_position: int | None = None
         self._ended: Failure | None = None
         self._pings: concurrent.futures.Future[None] | None = None
 
@@ -117,6 +119,11 @@ class Session:
     def sid(self) -> str | None:
         """Id of the session; None before it is open."""
         return self._sid
+
+    @property
+    def queue_position(self) -> int | None:
+        """Position, from 1, among the sessions that wait for a slot of the environment or of a quota; None if this one does not wait."""
+        return self._queue_position
 
     async def __aenter__(self) -> Session:
         await self.open()
@@ -138,11 +145,16 @@ class Session:
             self._pings = background.pinger.submit(_ping(self._transport, dict(self._headers()), self._ping_s))
 
     async def _reserve(self) -> None:
-        def learn(sid: str) -> None:
-            self._sid = sid
+        def notice(event: str, data: str) -> None:
+            if event == "task_id":
+                self._sid = data
+            elif event == "queue":
+                with contextlib.suppress(ValueError, TypeError, KeyError):
+                    self._queue_position = int(json.loads(data)["position"])
 
-        headers = {"x-deployment": self.environment, **self._secrets}
-        text = await self._transport.stream(Request("POST", "/create_session", headers, {}), on_task_id=learn)
+        headers = {"x-deployment": self.environment, "x-palestra-queue": "1", **self._secrets}
+        text = await self._transport.stream(Request("POST", "/create_session", headers, {}), on_event=notice, is_call=False)
+        self._queue_position = None
         if self._sid is None and text:
             self._sid = str(json.loads(text)["sid"])
 

@@ -1,4 +1,4 @@
-"""Episodes of trainers that run the model and the calls themselves, and show the conversation when it is over."""
+"""Episodes of trainers that run the model and the calls themselves, and return the conversation at the end."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def record_conversation(
 
     Args:
         completion: the messages after the prompt; empty for a trainer that does not show them.
-        stop: why it ended, as far as the trainer knows; the environment and a failure know better.
+        stop: why it ended according to the trainer. An end by the environment, and a failure, replace it.
         total: the reward that the trainer gets.
         failure: of the opening; otherwise that of the episode.
     """

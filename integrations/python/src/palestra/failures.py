@@ -1,4 +1,4 @@
-"""Whose failure an error is: of the policy, of the environment, or of the infrastructure.
+"""The class of a failure: policy, environment or infrastructure.
 
 Only a failure of the policy may count against the policy: a trainer leaves every other episode out of the loss. The classes of HTTP errors
 are those of the TypeScript client (libs/client/src/failures.ts); tests of both read tests/fixtures/client-failures.json.
@@ -88,13 +88,13 @@ class PolicyFailure(Failure):
 
 
 class EnvironmentFailure(Failure):
-    """The environment's own code failed. The episode says nothing about the policy."""
+    """The environment's own code failed. The episode must not count against the policy."""
 
     failure_class = "environment"
 
 
 class InfrastructureFailure(Failure):
-    """Service, network, key, quota or deadline. The episode says nothing about the policy."""
+    """Service, network, key, quota or deadline. The episode must not count against the policy."""
 
     failure_class = "infrastructure"
 
@@ -124,7 +124,7 @@ _FINAL_CODES = frozenset({"call_timeout", "setup_timeout"})
 _UNKNOWN_ENVIRONMENT = frozenset({"deployment_not_found", "environment_not_found", "unknown_variant"})
 
 _STATUS_CODES = {401: "unauthorized", 403: "forbidden", 410: "session_ended", 413: "body_too_large", 500: "environment_failed"}
-# Texts by which servers without codes tell the same.
+# Texts of servers without codes that mean the same.
 _DETAIL_CODES = (
     ("Deployment not found", "deployment_not_found"),
     ("Active environment not found", "session_not_found"),
@@ -216,6 +216,11 @@ def session_ended(detail: str, code: str | None = None) -> Failure:
 def timed_out(code: str, detail: str) -> InfrastructureFailure:
     """A deadline of this package passed."""
     return InfrastructureFailure(code, detail, ADVICE["deadline"])
+
+
+def no_slot(detail: str) -> InfrastructureFailure:
+    """A session waited for a slot for as long as it may."""
+    return InfrastructureFailure("capacity_exhausted", detail, ADVICE["limit"], retryable=True)
 
 
 _OPENENV: dict[str, FailureClass] = {

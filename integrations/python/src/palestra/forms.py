@@ -1,4 +1,4 @@
-"""How a model says its calls, and how it is answered: OpenAI's tool calls, `<tool_call>` text, or `<action>` text (docs/text.md)."""
+"""How a model writes calls and reads results: OpenAI's tool calls, `<tool_call>` text, or `<action>` text (docs/text.md)."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def form_of(parse: Parse, tools: Sequence[ToolSpec]) -> Form:
 
 
 def _told(failure: Failure | None) -> str:
-    """What the model is told of a failed call: as the official client prints a refusal."""
+    """The text of a failed call for the model, as the official client prints a refusal."""
     if failure is None:
         return ""
     return failure.detail if failure.status is not None or failure.code == "invalid_arguments" else f"{failure.code}: {failure.detail}"

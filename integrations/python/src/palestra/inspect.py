@@ -29,7 +29,7 @@ from palestra.play import play  # noqa: E402
 from palestra.runs import client_of, recorder_of  # noqa: E402
 from palestra.tasks import TaskRef, iter_tasks  # noqa: E402
 
-# Of `TaskState.store`: what the solver tells the scorer.
+# Key of `TaskState.store`, by which the solver passes the episode to the scorer.
 _EPISODE = "palestra"
 _FINISH = {"max_tokens": "length", "model_length": "length"}
 
@@ -174,7 +174,7 @@ def _sample(task: TaskRef) -> Sample:
 
 
 class _Tasks(MemoryDataset):
-    """Reads its samples when they are asked for, and of a slice only its part."""
+    """Reads its samples at their first use, and for a slice only those of the slice."""
 
     def __init__(self, environment: str, split: str, variant: str | None, limit: int | None) -> None:
         self._place = (environment, split, variant)

@@ -1,20 +1,19 @@
 """miles: functions for its flags (docs/trainers/miles.md).
 
-miles records tokens behind the URL of a session, so the agent function only plays. It does not know the sample; the reward function leaves a
-failed one out of the loss, and the log function tells the service its step, group and number.
+miles records tokens behind the URL of a session, so the agent function only plays. It does not get the sample; the reward function leaves a
+failed one out of the loss, and the log function reports its step, group and number to the service.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from palestra.episode import Episode
 from palestra.failures import ADVICE, InfrastructureFailure
 from palestra.rollouts import play_row_at, reward_of
-from palestra.samples import FAILURE, ROLLOUT, flat, log_samples, normalise_rewards
+from palestra.samples import FAILURE, ROLLOUT, log_functions, normalise_rewards, play_options
 from palestra.versions import require
 
 require("miles", ">=0.1,<0.2", extra=None)
@@ -36,11 +35,9 @@ async def run(
 
     Returns what miles adds to the metadata of the sample, for `reward`.
     """
-    turns, seconds = os.environ.get("PALESTRA_MAX_TURNS"), os.environ.get("PALESTRA_TIMEOUT_S")
-    options = {"max_turns": int(turns) if turns else None, "timeout_s": float(seconds) if seconds else None}
     sampling = {name: value for name, value in (request_kwargs or {}).items() if name not in ("tools", "stream")}
     playing = asyncio.ensure_future(
-        play_row_at(metadata or {}, f"{base_url.rstrip('/')}/v1", FRAMEWORK, sampling=sampling, options=options)
+        play_row_at(metadata or {}, f"{base_url.rstrip('/')}/v1", FRAMEWORK, sampling=sampling, options=play_options())
     )
     _running.add(playing)
     try:
@@ -78,28 +75,17 @@ def _reward(sample: Sample) -> float:
     told = sample.metadata.get(REWARD)
     if told is not None:
         return float(told)
-    # Without a word of `run`, it raised.
+    # `run` raised: it returned neither a reward nor a failure.
     sample.metadata.setdefault(FAILURE, InfrastructureFailure("chat_failed", "The agent function failed.", ADVICE["chat"]).to_dict())
     sample.remove_sample, sample.status = True, Sample.Status.FAILED
     return 0.0
 
 
-def log_rollouts(rollout_id: int, args: Any, samples: Sequence[Any], _metrics: Any = None, _time: Any = None) -> bool:
-    """`--custom-rollout-log-function-path palestra.miles.log_rollouts`: records step, group and sample of each rollout. miles logs as well."""
-    log_samples(FRAMEWORK, rollout_id, "train", flat(samples), args)
-    return False
+log_rollouts, log_evaluation = log_functions(FRAMEWORK)
+"""`--custom-rollout-log-function-path palestra.miles.log_rollouts`, `--custom-eval-rollout-log-function-path palestra.miles.log_evaluation`."""
 
-
-def log_evaluation(rollout_id: int, args: Any, data: Mapping[str, Any], _metrics: Any = None) -> bool:
-    """`--custom-eval-rollout-log-function-path palestra.miles.log_evaluation`."""
-    for one in data.values():
-        log_samples(FRAMEWORK, rollout_id, "eval", flat(one.get("samples") or []), args)
-    return False
-
-
-def post_process_rewards(args: Any, samples: Sequence[Any]) -> tuple[list[float], list[float]]:
-    """`--custom-reward-post-process-path palestra.miles.post_process_rewards`: keeps failed episodes out of the mean of their group."""
-    return normalise_rewards(args, samples)
+post_process_rewards = normalise_rewards
+"""`--custom-reward-post-process-path palestra.miles.post_process_rewards`: keeps failed episodes out of the mean of their group."""
 
 
 def _metrics(episode: Episode) -> dict[str, float]:

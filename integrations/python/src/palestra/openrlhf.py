@@ -119,7 +119,7 @@ class AgentExecutor(MultiTurnAgentExecutor):  # type: ignore[misc, unused-ignore
 
     Attributes:
         parse: how the model calls tools in its text, `tool_call` or `action` (docs/text.md).
-        max_turns: generations of an episode; OpenRLHF has no limit of its own.
+        max_turns: generations of an episode; OpenRLHF itself has no limit.
         run: name of the run, by default PALESTRA_RUN, then `openrlhf`.
 
     OpenRLHF cannot leave a sample out: without any trained token its KL is NaN. So an episode that failed without fault of the policy trains

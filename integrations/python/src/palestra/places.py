@@ -1,4 +1,4 @@
-"""From a row of a trainer's data set back to the task it stands for."""
+"""The task of a row of a trainer's data set."""
 
 from __future__ import annotations
 

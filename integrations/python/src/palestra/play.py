@@ -13,7 +13,7 @@ from palestra import background
 from palestra.chat import chat_failure, is_context_length
 from palestra.client import Session
 from palestra.episode import Call, Episode, Event, StopEpisode, StopReason, Turn, stop_of
-from palestra.failures import Failure, refused_call, timed_out
+from palestra.failures import Failure, no_slot, refused_call, timed_out
 from palestra.forms import Form, Parse, Reading, form_of
 from palestra.messages import Message, Reply, RequestedCall
 from palestra.record import Rollout
@@ -232,7 +232,9 @@ class _Game:
         return "max_tokens" if self._options.max_tokens is not None and generated >= self._options.max_tokens else None
 
     async def _within(self, work: Awaitable[T], limit_s: float | None, code: str) -> T:
-        """Awaits `work` at most `limit_s`, and not beyond the deadline of the episode. Raises the failure `code` or `episode_timeout`."""
+        """Awaits `work` at most `limit_s`, and not beyond the deadline of the episode. Raises the failure `code`, `episode_timeout`, or
+        `capacity_exhausted` if the session waited for a slot until that deadline.
+        """
         left = None if self._options.timeout_s is None else self._options.timeout_s - (time.monotonic() - self._began)
         whole = left is not None and (limit_s is None or left <= limit_s)
         limit = left if whole else limit_s
@@ -245,6 +247,10 @@ class _Game:
         if task in done:
             return task.result()
         await _cancel(task)
+        position = self._session.queue_position
+        if whole and position is not None:
+            told = f"No slot became free within the {self._options.timeout_s:g} s of the episode, which was number {position} in the queue"
+            raise no_slot(f"{told}: the environment is full, or a quota of the key or the organisation is reached.")
         if whole:
             raise timed_out("episode_timeout", f"The episode took longer than {self._options.timeout_s:g} s.")
         raise timed_out(code, f"{'The model' if code == 'chat_timeout' else 'The call'} took longer than {limit_s:g} s.")

@@ -30,7 +30,7 @@ _TYPES: dict[str, MessageType] = {
 
 
 class Recorder:
-    """Records the rollouts of one run. Thread-safe, for many rollouts at once; a forked child records on its own.
+    """Records the rollouts of one run. Thread-safe, for many rollouts at once; a forked child records to other files.
 
     Every event is in a file of the spool before a method returns, and threads upload it. No method but `flush` and `close` waits for the
     network. Events that the service does not have when the process ends, by whatever signal, are uploaded by the next process with the
@@ -307,6 +307,6 @@ def _text(message: Message) -> str:
 
 
 def _arguments(arguments: Any) -> str:
-    """JSON text. The service wants a text that is not blank."""
+    """JSON text. The service refuses a blank text."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
     return text if text.strip() else "{}"

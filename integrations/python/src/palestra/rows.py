@@ -124,7 +124,7 @@ def _nemo_gym(task: TaskContent) -> Row:
 
 
 def _rllm(task: TaskContent) -> Row:
-    # No id: rLLM splits its own at colons, uses it in URLs, and takes a new one for each group of a row without it.
+    # No id: rLLM splits ids at colons, uses them in URLs, and makes a new one for each group of a row without an id.
     return {"question": task.prompt_text, "instruction": task.prompt_text}
 
 
@@ -144,7 +144,7 @@ def _id(ref: TaskRef) -> str:
 class _Format:
     row: Callable[[TaskContent], Row]
     facts_beside: bool
-    """The facts are columns of their own, which the trainer passes on to the environment."""
+    """The facts are separate columns, which the trainer passes on to the environment."""
 
 
 _FORMATS: dict[str, _Format] = {
@@ -163,7 +163,7 @@ _FORMATS: dict[str, _Format] = {
     "messages": _Format(_messages, False),
 }
 FORMATS: tuple[str, ...] = tuple(_FORMATS)
-"""The words that `rows` accepts."""
+"""The formats that `rows` accepts."""
 
 
 def row_of(task: TaskContent, format: str) -> Row:

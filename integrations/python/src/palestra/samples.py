@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from palestra.runs import recorder_of
@@ -14,8 +15,31 @@ FAILURE = "palestra_failure"
 """Keys of `sample.metadata`: the id of the recorded rollout, and the failure as `Failure.to_dict` has it."""
 
 
+def play_options() -> dict[str, Any]:
+    """Options of `palestra.play` from PALESTRA_MAX_TURNS and PALESTRA_TIMEOUT_S (of an episode)."""
+    turns, seconds = os.environ.get("PALESTRA_MAX_TURNS"), os.environ.get("PALESTRA_TIMEOUT_S")
+    return {"max_turns": int(turns) if turns else None, "timeout_s": float(seconds) if seconds else None}
+
+
+def log_functions(framework: str) -> tuple[Callable[..., bool], Callable[..., bool]]:
+    """For `--custom-rollout-log-function-path` and `--custom-eval-rollout-log-function-path`: they record step, group and sample of each
+    rollout. They return False, so that the trainer logs as well.
+    """
+
+    def log_rollouts(rollout_id: int, args: Any, samples: Sequence[Any], _metrics: Any = None, _time: Any = None) -> bool:
+        log_samples(framework, rollout_id, "train", flat(samples), args)
+        return False
+
+    def log_evaluation(rollout_id: int, args: Any, data: Mapping[str, Any], _metrics: Any = None) -> bool:
+        for one in data.values():
+            log_samples(framework, rollout_id, "eval", flat(one.get("samples") or []), args)
+        return False
+
+    return log_rollouts, log_evaluation
+
+
 def log_samples(framework: str, step: int, phase: str, samples: Iterable[Any], args: Any) -> None:
-    """Tells the service which step, group and sample each rollout became, and which weights generated it."""
+    """Reports to the service which step, group and sample each rollout became, and which weights generated it."""
     recorder = recorder_of(None, framework)
     size = getattr(args, "n_samples_per_prompt", None)
     for sample in samples:

@@ -39,6 +39,11 @@ class AnySession:
     def sid(self) -> str | None:
         return getattr(self._session, "sid", None)
 
+    @property
+    def queue_position(self) -> int | None:
+        """`Session.queue_position`; None for sessions of other clients."""
+        return self._session.queue_position if isinstance(self._session, Session) else None
+
     async def __aenter__(self) -> AnySession:
         """Opens a session that is not open yet; only such a session is closed at the end."""
         if self.sid is None:
@@ -100,7 +105,7 @@ async def call_any(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 async def _in_thread(work: Callable[[], Any]) -> Any:
-    """Runs `work` in a daemon thread of its own: one for each episode may wait, and a call that never returns must not keep the process
+    """Runs `work` in a new daemon thread: one for each episode may wait, and a call that never returns must not keep the process
     from ending, as the threads of an executor do.
     """
     loop = asyncio.get_running_loop()

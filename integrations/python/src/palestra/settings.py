@@ -23,7 +23,7 @@ def settings(url: str | None = None, api_key: str | None = None, session_url: st
     """
     env = os.environ
     api = url or env.get("PALESTRA_URL") or env.get("OPENREWARD_API_URL") or env.get("OPENREWARD_URL") or DEFAULT_URL
-    # A given address serves both planes, whatever the variables say.
+    # A given address serves both planes, and the variables do not count.
     session = session_url or url or env.get("PALESTRA_URL") or env.get("OPENREWARD_SESSION_URL") or api
     key = api_key or env.get("PALESTRA_API_KEY") or env.get("OPENREWARD_API_KEY") or None
     return Settings(_origin(api), _origin(session), key)

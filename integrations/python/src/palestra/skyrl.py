@@ -1,4 +1,4 @@
-"""Hosted environments in SkyRL: an environment class for SkyRL-Gym, and a generator that tells it its place in the training.
+"""Hosted environments in SkyRL: an environment class for SkyRL-Gym, and a generator that passes it its place in the training.
 
     from skyrl_gym.envs import register
     register(id="openreward", entry_point="palestra.skyrl:PalestraEnv")
@@ -47,7 +47,7 @@ class Place:
         sample: number in the group, from 0; samples: size of the group.
         policy_version: how many times the weights were synchronised before the episode, or None.
         env: the environment of the episode, once it exists.
-        ended: no session may be opened any more.
+        ended: no further session may be opened.
     """
 
     step: int | None = None
@@ -98,7 +98,7 @@ class PalestraEnv(BaseTextEnv):  # type: ignore[misc, unused-ignore]
             self._place.env = self
 
     def init(self, prompt: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """Opens the session. If that fails, the first step says so."""
+        """Opens the session. If that fails, the first step reports the failure."""
         messages: list[dict[str, Any]] = json.loads(prompt) if isinstance(prompt, str) else list(prompt)
         place = self._place
         rollout = recorder_of(None, "skyrl").rollout(

@@ -1,4 +1,4 @@
-"""SkyRL's trainer on hosted environments: `trainer.override_entrypoint=palestra.skyrl_main` on its command line is all it takes."""
+"""SkyRL's trainer on hosted environments: set `trainer.override_entrypoint=palestra.skyrl_main` on its command line."""
 
 from __future__ import annotations
 

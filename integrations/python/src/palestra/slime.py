@@ -7,7 +7,6 @@ infrastructure the sample has the status FAILED and `remove_sample`.
 from __future__ import annotations
 
 import functools
-import os
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +15,7 @@ from palestra.chat import OpenAIChat
 from palestra.failures import ADVICE, Failure, InfrastructureFailure
 from palestra.messages import Message
 from palestra.rollouts import play_row, reward_of
-from palestra.samples import FAILURE, ROLLOUT, flat, log_samples, normalise_rewards
+from palestra.samples import FAILURE, ROLLOUT, log_functions, normalise_rewards, play_options
 from palestra.versions import require
 
 require("slime", ">=0.3.1,<0.4", extra=None)
@@ -49,7 +48,7 @@ async def generate(args: Any, sample: Sample, sampling_params: Mapping[str, Any]
 
     try:
         episode, rollout_id = await play_row(
-            sample.metadata or {}, without_reasoning, FRAMEWORK, place=_place(args, sample, evaluation), options=_options()
+            sample.metadata or {}, without_reasoning, FRAMEWORK, place=_place(args, sample, evaluation), options=play_options()
         )
         sample.metadata = {**(sample.metadata or {}), ROLLOUT: rollout_id}
         if episode.failure is not None:
@@ -75,22 +74,11 @@ async def reward(_args: Any, sample: Sample | list[Sample], **_: Any) -> float |
     return float(sample.reward or 0.0)
 
 
-def log_rollouts(rollout_id: int, args: Any, samples: Sequence[Any], _metrics: Any = None, _time: Any = None) -> bool:
-    """`--custom-rollout-log-function-path palestra.slime.log_rollouts`: records step, group and sample of each rollout. slime logs as well."""
-    log_samples(FRAMEWORK, rollout_id, "train", flat(samples), args)
-    return False
+log_rollouts, log_evaluation = log_functions(FRAMEWORK)
+"""`--custom-rollout-log-function-path palestra.slime.log_rollouts`, `--custom-eval-rollout-log-function-path palestra.slime.log_evaluation`."""
 
-
-def log_evaluation(rollout_id: int, args: Any, data: Mapping[str, Any], _metrics: Any = None) -> bool:
-    """`--custom-eval-rollout-log-function-path palestra.slime.log_evaluation`."""
-    for one in data.values():
-        log_samples(FRAMEWORK, rollout_id, "eval", flat(one.get("samples") or []), args)
-    return False
-
-
-def post_process_rewards(args: Any, samples: Sequence[Any]) -> tuple[list[float], list[float]]:
-    """`--custom-reward-post-process-path palestra.slime.post_process_rewards`: keeps failed episodes out of the mean of their group."""
-    return normalise_rewards(args, samples)
+post_process_rewards = normalise_rewards
+"""`--custom-reward-post-process-path palestra.slime.post_process_rewards`: keeps failed episodes out of the mean of their group."""
 
 
 @functools.cache
@@ -117,11 +105,6 @@ def _place(args: Any, sample: Sample, evaluation: bool) -> dict[str, Any]:
         "samples": None if group is None else size,
         "phase": "eval" if evaluation else "train",
     }
-
-
-def _options() -> dict[str, Any]:
-    turns, seconds = os.environ.get("PALESTRA_MAX_TURNS"), os.environ.get("PALESTRA_TIMEOUT_S")
-    return {"max_turns": int(turns) if turns else None, "timeout_s": float(seconds) if seconds else None}
 
 
 def _failed(sample: Sample, failure: Failure) -> Sample:

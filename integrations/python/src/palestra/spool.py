@@ -57,7 +57,7 @@ class Segment:
 
     @classmethod
     def adopt(cls, path: Path) -> Segment | None:
-        """The file of a process that is gone; None if its process lives, another one adopted it, or it is not a file of this user."""
+        """The file of a process that is gone; None if its process runs, another one adopted it, or it is not a file of this user."""
         try:
             fd = _open_own(path, os.O_RDWR | os.O_APPEND)
         except FileNotFoundError:
@@ -124,7 +124,7 @@ class Segment:
             yield rest, self.size
 
     def clear(self) -> None:
-        """Empties a drained file, so that it does not grow for ever."""
+        """Empties a drained file, so that it does not grow without limit."""
         os.ftruncate(self._fd, 0)
         self.size = self.read_to = self.stored_to = 0
 

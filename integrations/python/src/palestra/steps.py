@@ -1,4 +1,4 @@
-"""`play` turned inside out, for trainers that generate themselves: the trainer hands in each reply and gets what came back.
+"""`play` for trainers that generate themselves: the trainer passes each reply and gets the observations that answer it.
 
 There is one loop, in palestra.play. Here it runs in the package's own event loop, with a model that waits for the trainer.
 """
@@ -136,7 +136,7 @@ async def _here(work: Coroutine[Any, Any, T]) -> T:
 
 
 class _Talk:
-    """The two sides of an episode: `play` with its model, and the trainer. Lives in the worker's loop; holds no reference to `Steps`."""
+    """Connects the two sides of an episode: `play` with its model, and the trainer. Runs in the worker's loop; holds no reference to `Steps`."""
 
     def __init__(self, session: Any, options: dict[str, Any]) -> None:
         self.episode = Episode()
@@ -239,7 +239,7 @@ class _Talk:
             waiting, self._waiting = self._waiting, None
             waiting.set_exception(error or StopEpisode(stop))
         elif is_first:
-            # A call or the opening is under way, and nobody waits for it any more. Does nothing after the end.
+            # A call or the opening runs, and no caller waits for its result. Does nothing after the end.
             self._playing.cancel()
         with contextlib.suppress(Exception):
             await self._settle()
@@ -256,7 +256,7 @@ _open_talks: set[_Talk] = set()
 
 
 def close_all() -> None:
-    """Ends the episodes of this process that nobody ended."""
+    """Ends the episodes of this process that are still open."""
     ending = [future for future in (talk.abandon() for talk in list(_open_talks)) if future is not None]
     # The lease of a session ends it if this cannot.
     concurrent.futures.wait(ending, CLOSE_TIMEOUT_S)

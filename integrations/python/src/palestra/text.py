@@ -50,7 +50,7 @@ def tool_response(text: str) -> str:
 
 @dataclass(frozen=True)
 class TextCall:
-    """The first `<tool_call>` of a text. `kind`: `call`; `malformed`, where `error` is what the model is told; `impossible`, a call that no
+    """The first `<tool_call>` of a text. `kind`: `call`; `malformed`, where `error` is the text for the model; `impossible`, a call that no
     server accepts.
     """
 
@@ -199,7 +199,7 @@ def _list_value(environment: str | None, text: str) -> list[Any]:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
         kind = f"{environment} " if environment else ""
-        # The address of the node in memory says nothing to a model.
+        # The address of the node in memory means nothing to a model.
         reason = "malformed node or string" if "malformed node" in str(error) else str(error)
         raise ValueError(f"Invalid {kind}action format '{text}', needs to be a list of floats: {reason}") from error
     if isinstance(value, (str, bytes, dict, set)):

@@ -141,7 +141,7 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _generated(message: RendererMessage) -> str:
-    """The text with the calls in it, which a renderer that knows tools has taken out."""
+    """The text with the calls in it, which a renderer with tool calls has taken out."""
     calls = [f'{{"name": {json.dumps(call.function.name)}, "arguments": {call.function.arguments}}}' for call in message.get("tool_calls") or []]
     unparsed = [unparsed.raw_text for unparsed in message.get("unparsed_tool_calls") or []]
     return "\n".join([_text(message["content"]), *(f"<tool_call>\n{call}\n</tool_call>" for call in calls), *unparsed])
@@ -211,7 +211,7 @@ class PalestraEnvGroupBuilder(EnvGroupBuilder):  # type: ignore[misc]
         return [self._wrapped(renderer, env) for env in made]
 
     def _again(self) -> list[int]:
-        """The sample that failed; tinker does not say which one it has given up after a timeout."""
+        """The sample that failed; tinker does not report which one timed out."""
         for env in self._made:
             if env.failed:
                 env.failed = False

@@ -78,19 +78,26 @@ class Transport:
             raise _failure_of_response(response, response.text)
         return response.text
 
-    async def stream(self, request: Request, *, idempotency_key: str | None = None, on_task_id: Callable[[str], None] | None = None) -> str:
+    async def stream(
+        self, request: Request, *, idempotency_key: str | None = None, on_event: Callable[[str, str], None] | None = None, is_call: bool = True
+    ) -> str:
         """The text that an event stream carries. A stream that is cut or silent is requested again with its task id, so that the call runs
         once; before the id is known, `idempotency_key` names the call.
+
+        Args:
+            on_event: called with name and data of each event that is no part of the text.
+            is_call: a failure that the stream reports is the recorded outcome of a call, so it is not repeated.
 
         Raises EnvironmentFailure if the tool raised, and any Failure of HTTP.
         """
         task_id: str | None = None
 
-        def learn(value: str) -> None:
+        def notice(event: str, data: str) -> None:
             nonlocal task_id
-            task_id = value
-            if on_task_id is not None:
-                on_task_id(value)
+            if event == "task_id":
+                task_id = data
+            if on_event is not None:
+                on_event(event, data)
 
         async def attempt() -> str:
             headers = {**(request.headers or {}), "accept": "text/event-stream", "x-palestra-failure": "1"}
@@ -99,11 +106,11 @@ class Transport:
                 body["task_id"] = task_id
             elif idempotency_key is not None:
                 headers["idempotency-key"] = idempotency_key
-            return await self._stream_once(Request("POST", request.path, headers, body), learn)
+            return await self._stream_once(Request("POST", request.path, headers, body), notice, is_call)
 
         return await self.repeat(attempt)
 
-    async def _stream_once(self, request: Request, on_task_id: Callable[[str], None]) -> str:
+    async def _stream_once(self, request: Request, on_event: Callable[[str, str], None], is_call: bool) -> str:
         pieces: list[str] = []
         try:
             response = await self._client().send(self._build(request, STALL_S), stream=True)
@@ -111,14 +118,14 @@ class Transport:
                 if response.status_code >= 300:
                     raise _failure_of_response(response, (await response.aread()).decode(errors="replace"))
                 async for event, data in events_of(response.aiter_bytes()):
-                    if event == "task_id":
-                        on_task_id(data.strip())
-                    elif event in ("chunk", "end"):
+                    if event in ("chunk", "end"):
                         pieces.append(data)
                     elif event == "failure":
-                        raise _failure_of_event(data)
+                        raise _failure_of_event(data, is_call)
                     elif event == "error":
                         raise tool_failed(data or "The tool failed without a message.")
+                    else:
+                        on_event(event, data.strip())
                     if event == "end":
                         return "".join(pieces)
             finally:
@@ -187,8 +194,8 @@ def _failure_of_response(response: httpx.Response, body: str) -> Failure:
     return http_failure(response.status_code, body, retry_after_s=retry_after_of(response.headers), starting=starting)
 
 
-def _failure_of_event(data: str) -> Failure:
-    """The event `failure` of a stream: the recorded outcome of the call, so that a repeat gets the same (docs/sessions.md)."""
+def _failure_of_event(data: str, is_call: bool) -> Failure:
+    """The event `failure` of a stream (docs/sessions.md)."""
     try:
         told = json.loads(data)
         code, status, detail = told.get("code"), int(told["status"]), str(told["detail"])
@@ -196,9 +203,10 @@ def _failure_of_event(data: str) -> Failure:
         return tool_failed(data)
     if code is None:
         return tool_failed(detail)
-    failure_class, _, advice = classify(status, code)
+    failure_class, retryable, advice = classify(status, code)
     kinds = {str(name): kind for name, kind in CLASSES.items()}
-    return kinds.get(str(told.get("failure_class")), CLASSES[failure_class])(code, detail, advice or ADVICE["other"], status=status)
+    kind = kinds.get(str(told.get("failure_class")), CLASSES[failure_class])
+    return kind(code, detail, advice or ADVICE["other"], status=status, retryable=retryable and not is_call)
 
 
 def _describe(error: Exception, deadline_s: float) -> str:

@@ -10,7 +10,7 @@
     )
 
 The reward is that of the environment: TRL asks its `get_reward`; before TRL 1.8 `record_rollouts` gives it. TRL creates environments once
-and resets them for ever; a session ends with its reward, at the next reset, when its environment is dropped, and when the process ends.
+and resets them for every episode; a session ends with its reward, at the next reset, when its environment is dropped, and when the process ends.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def environment_factory(
         split: that is trained on, and that of rows without `split`. Rollouts of other splits are recorded with the phase `eval`.
         run: name of the run that episodes are recorded in, by default PALESTRA_RUN, then `trl`.
         samples: size of a group, `num_generations`, for AsyncGRPOTrainer: it resets environments group by group, which are recorded so.
-            GRPOTrainer tells `record_rollouts`.
+            With GRPOTrainer `record_rollouts` has the size.
         unrewarded: reward of an episode that ended without any reward; None leaves it out of the loss. An episode that failed has None.
         probe: indexes of the tasks whose tools are offered, by default the first, the middle and the last one. TRL shows the model the same
             tools in all tasks.
@@ -111,7 +111,7 @@ class EnvironmentFactory:
         return self._class()
 
     def place(self, task: TaskRef) -> dict[str, Any]:
-        """Where the next reset belongs, as far as an environment can know."""
+        """Place of the next reset, as far as an environment can know it."""
         phase = "train" if task.split == self.split else "eval"
         if self.samples is None:
             return {"phase": phase}
@@ -260,7 +260,7 @@ def _reward_of(environment: Any) -> float | None:
 
 
 def record_rollouts(args: Any, **run_info: Any) -> RecordRollouts:
-    """A reward function for GRPOTrainer without a reward of its own. It gives the last message of the model to a terminal tool,
+    """A reward function for GRPOTrainer that gives no reward. It passes the last message of the model to a terminal tool,
     and records whole conversations with step, group, sample and phase. Its column in TRL's log is empty.
 
     AsyncGRPOTrainer gives reward functions no environments: there the environments themselves record prompts, calls and rewards.

@@ -1,4 +1,4 @@
-"""Uploads of events from the spool, by threads of their own."""
+"""Uploads of events from the spool, by separate threads."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ class Uploader:
         return MAX_AGE_S - (time.monotonic() - self._oldest)
 
     def _settle(self, batch: _Batch) -> None:
-        """The service has the batch. Batches end in any order; a segment is deleted when all of its own have."""
+        """The service has the batch. Batches end in any order; a segment is deleted when the service has all of its batches."""
         with self._changed:
             batch.done = True
             while self._batches and self._batches[0].done:

@@ -44,7 +44,7 @@ class PalestraAgentLoop(AgentLoopBase):  # type: ignore[misc]
     """Plays the task of a row. Every episode is a rollout of the run, with step, group, sample and phase.
 
     An infrastructure or environment failure is no reward 0: verl's trainer leaves the sample out of its group. If no sample of the group
-    is left, one with an empty `response_mask` stands for it, because verl stops at a batch without samples.
+    is left, one with an empty `response_mask` replaces it, because verl stops at a batch without samples.
 
     Args:
         run: name of the run; defaults to PALESTRA_RUN, then to `verl`.
@@ -324,7 +324,7 @@ def _text_only(message: Message) -> Message:
 
 
 def _for_template(message: Message) -> Message:
-    """Templates want arguments as objects where they are objects."""
+    """Templates need arguments that are objects as objects, not as text."""
     if "tool_calls" not in message:
         return message
     return {**message, "tool_calls": [_parsed(call) for call in message["tool_calls"]]}

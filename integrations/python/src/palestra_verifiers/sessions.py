@@ -43,7 +43,7 @@ episode_traces: ContextVar[list[vf.Trace] | None] = ContextVar("palestra_episode
 
 
 def keep(trace: vf.Trace, opened: Opened) -> None:
-    """Remembers the session of a trace until one of the functions below ends it, or the trace is garbage."""
+    """Keeps the session of a trace until one of the functions below ends it, or the trace is garbage."""
     _open[trace.id] = opened
     weakref.finalize(trace, _abandon, trace.id).atexit = False
     traces = episode_traces.get()

@@ -66,7 +66,7 @@ class PalestraTask(vf.Task[PalestraData, PalestraState, PalestraTaskConfig]):
             {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema} for tool in opening.tools
         ]
         state.terminal = opening.terminal
-        # Only a session knows the prompt. The harness reads it from the trace after this hook.
+        # Only a session has the prompt. The harness reads it from the trace after this hook.
         data = trace.task.data.model_dump() | {"prompt": _prompt(opening.messages)}
         trace.task.data = PalestraData.model_validate(data)
 

@@ -14,7 +14,7 @@ from palestra.runs import client_of
 
 
 class PalestraState(vf.State):
-    """What the hooks of a task and its tools know about a rollout. Verifiers never stores it.
+    """State of a rollout for the hooks of its task and for its tools. Verifiers never stores it.
 
     `api_key` is here because verifiers removes keys from the environment of tool servers, which may run on another machine.
     """

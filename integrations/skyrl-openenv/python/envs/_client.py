@@ -39,7 +39,7 @@ class HTTPEnvClient(Generic[ActionT, ObservationT]):
 
     @classmethod
     def from_docker_image(cls: type[ClientT], image: str, provider: LocalDockerProvider | None = None, **options: Any) -> ClientT:
-        """A client of a container of its own, which `close` ends. Options are `port` and `env_vars`."""
+        """A client of a new container, which `close` ends. Options are `port` and `env_vars`."""
         provider = provider or LocalDockerProvider()
         base_url = provider.start_container(image, **options)
         try:

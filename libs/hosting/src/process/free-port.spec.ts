@@ -1,3 +1,4 @@
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
@@ -14,6 +15,16 @@ test('is outside the ephemeral range and free', async () => {
   for (const port of ports) expect([port >= 18_000, port < 30_000]).toEqual([true, true]);
   const held = await holding(ports[0]!);
   await held.close();
+});
+
+test('is reserved: no other call returns it, although nothing listens at it yet', async () => {
+  const ports: number[] = [];
+  // From 500 ports.
+  for (let call = 0; call < 200; call += 1) ports.push(await freePort('127.0.0.1', 1_524));
+  expect(new Set(ports).size).toBe(200);
+  const [mine] = ports;
+  await expect(once(createSocket('udp4').bind({ port: mine, address: '127.0.0.1' }), 'listening')).rejects.toThrow('EADDRINUSE');
+  await (await holding(mine!)).close();
 });
 
 test('is any free port if the ephemeral range covers all ports', async () => {

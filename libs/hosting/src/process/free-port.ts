@@ -1,3 +1,4 @@
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
@@ -20,18 +21,32 @@ function firstEphemeral(): number {
 }
 
 /**
- * Returns a free port for a process that must be given one. It is outside the ephemeral range, so that no other process gets it by chance
- * before the start or during a restart. If the ephemeral range covers all ports, it is any free port. `below`: upper limit. Rejects if
- * nothing can listen at `host`.
+ * Returns a free TCP port for a process that must be given one. It is outside the ephemeral range, so that no other process gets it by chance
+ * before the start or during a restart, and no other call on this machine returns it until this process ends. If the ephemeral range covers
+ * all ports, it is any free port. `below`: upper limit. Rejects if nothing can listen at `host`.
  */
 export async function freePort(host = '127.0.0.1', below = firstEphemeral()): Promise<number> {
   const start = Math.max(FIRST_UNPRIVILEGED, below - SPAN);
   for (let attempt = 0; attempt < ATTEMPTS && below - start >= LEAST_SPAN; attempt += 1) {
     const port = start + Math.floor(Math.random() * (below - start));
     const free = await listening(port, host).catch(() => null);
-    if (free !== null) return free;
+    if (free !== null && (await reserve(free))) return free;
   }
   return listening(0, host);
+}
+
+/** Reserves a number among the callers of `freePort` by its UDP port, which the system gives to one process and which nothing else uses. */
+async function reserve(port: number): Promise<boolean> {
+  const socket = createSocket('udp4');
+  try {
+    socket.bind({ port, address: '127.0.0.1', exclusive: true });
+    await once(socket, 'listening');
+    socket.unref();
+    return true;
+  } catch {
+    socket.close();
+    return false;
+  }
 }
 
 /** Listens briefly and returns the port. */

@@ -14,25 +14,27 @@ const tree = (path: string) => `https://github.com/acme/envs/tree/${COMMIT}/${pa
 const url = 'https://envs.example.org/openenv/acme/house';
 
 test('a card names the commit, the tools of agents and where the environment is hosted', () => {
-  const catalog = catalogOf(shape, hosted(tree('envs/house')), url) as any;
-  expect(catalog).toMatchObject({
-    publisher: 'envs.example.org',
-    inventory: { root: 'envs', paths: ['envs/house'] },
-    complete: true,
-    digest: expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
-  });
-  expect(catalog.entries[0]).toMatchObject({
+  const entry = {
     identifier: expect.stringMatching(new RegExp(`^urn:air:envs.example.org:acme:[0-9a-f]{64}:${COMMIT}$`)),
     capabilities: ['look', 'finish'],
     metadata: { hosted_at: url },
     data: { source: { id: 'acme/envs', uri: 'https://github.com/acme/envs.git', path: 'envs/house', revision: COMMIT } },
+  };
+  expect(catalogOf(shape, hosted(tree('envs/house')), url)).toMatchObject({
+    publisher: 'envs.example.org',
+    inventory: { root: 'envs', paths: ['envs/house'] },
+    entries: [entry],
+    complete: true,
+    digest: expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
   });
 });
 
 test('a service without a public name, and an environment without a description', () => {
-  const catalog = catalogOf(shape, hosted(tree('house'), ''), 'http://127.0.0.1:8000/openenv/acme/house') as any;
-  expect(catalog).toMatchObject({ publisher: 'palestra.localhost', inventory: { root: '.', paths: ['house'] } });
-  expect(catalog.entries[0].description).toBe('from metadata');
+  expect(catalogOf(shape, hosted(tree('house'), ''), 'http://127.0.0.1:8000/openenv/acme/house')).toMatchObject({
+    publisher: 'palestra.localhost',
+    inventory: { root: '.', paths: ['house'] },
+    entries: [{ description: 'from metadata' }],
+  });
 });
 
 test.each([

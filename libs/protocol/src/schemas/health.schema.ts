@@ -11,7 +11,7 @@ export const healthSchema = z.object({
       .object({
         state: z.enum(['running', 'restarting', 'stopped']),
         restarts: z.int().describe('Since the service started'),
-        detail: z.string().nullable().describe('The last line that PostgreSQL wrote before it ended'),
+        detail: z.string().nullable().describe('The last line that PostgreSQL wrote before it ended, or why it did not start again'),
       })
       .nullable()
       .describe('The PostgreSQL that the service runs; null with DATABASE_URL'),

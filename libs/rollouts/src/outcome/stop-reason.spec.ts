@@ -2,7 +2,7 @@ import { STOP_REASONS } from '@palestra/protocol';
 import { describe, expect, it } from 'vitest';
 import { normaliseRollout } from '../normalise.ts';
 import { rollout, skyrlCall, skyrlStart } from '../raw-rollouts.fixture.ts';
-import { canonicalStop, type StopInput, stopReason, turnOfCall } from './stop-reason.ts';
+import { canonicalStop, failureOfStop, type StopInput, stopReason, turnOfCall } from './stop-reason.ts';
 
 const facts = (rest: Partial<StopInput>): StopInput => ({
   source: 'generic',
@@ -30,6 +30,14 @@ describe('stopReason', () => {
     ['generic', 'constructor', 'unknown', 'unknown'],
   ] as const)('%s: %s is %s', (source, raw, stop, provenance) => {
     expect(stopReason(facts({ source, raw }))).toMatchObject({ stop, provenance });
+  });
+
+  it('names the failure that it stands for, and no other', () => {
+    for (const stop of STOP_REASONS) {
+      const failureClass = failureOfStop(stop);
+      if (failureClass !== null) expect(stopReason(facts({ failureClass })).stop).toBe(stop);
+    }
+    expect(STOP_REASONS.filter((stop) => failureOfStop(stop) !== null)).toEqual(['env_error', 'infra_error']);
   });
 
   it('takes the end from the messages where nothing usable is reported', () => {

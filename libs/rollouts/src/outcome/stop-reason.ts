@@ -69,6 +69,12 @@ function skyrlStop(input: StopInput, context: StopContext): ExplainedStop {
   return { stop: 'unknown', provenance: 'unknown', rule: 'skyrl.turn' };
 }
 
+/** The failure that a stop reason names, for rollouts of which nothing but the upload is known; null if it names none. */
+export function failureOfStop(stop: StopReason | null): UnscoredFailure | null {
+  if (stop === 'env_error') return 'environment';
+  return stop === 'infra_error' ? 'infrastructure' : null;
+}
+
 /** Larger reported counts are not searched. */
 const MAX_TURNS = 4_096;
 

@@ -46,11 +46,10 @@ export async function startEmbeddedPostgres(folder: string, options: Partial<Sup
   await stopOrphan(databaseDir);
 
   const password = await readOrCreatePassword(path.join(folder, 'password'));
-  const port = await freePort();
   const log = new PostgresLog();
   const server = new PostgresServer({
     databaseDir,
-    port,
+    choosePort: freePort,
     password,
     initdbFlags: ['--encoding=UTF8', '--locale=C'],
     postgresFlags: [
@@ -80,13 +79,11 @@ export async function startEmbeddedPostgres(folder: string, options: Partial<Sup
     await startPatiently(server, log);
   } catch (error) {
     if (fresh) await rm(databaseDir, { recursive: true, force: true });
-    throw new EmbeddedPostgresError(
-      `PostgreSQL did not start: ${log.lastLine() ?? (error as Error | undefined)?.message ?? 'unknown reason'}`,
-    );
+    throw new EmbeddedPostgresError(`PostgreSQL did not start: ${(error as Error | undefined)?.message ?? 'unknown reason'}`);
   }
   const supervisor = new PostgresSupervisor(server, log, { draining: new AbortController().signal, onEnd: () => {}, ...options });
   supervisor.start();
-  const url = (user: string, secret: string, database: string) => `postgresql://${user}:${secret}@127.0.0.1:${port}/${database}`;
+  const url = (user: string, secret: string, database: string) => `postgresql://${user}:${secret}@127.0.0.1:${server.port}/${database}`;
   await createDatabase(url('postgres', password, 'postgres'), 'palestra');
   // It does not reveal the superuser's password.
   const runtimePassword = createHmac('sha256', password).update(RUNTIME_ROLE).digest('base64url');

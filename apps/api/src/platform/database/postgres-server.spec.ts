@@ -14,7 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { linkLibraries, reachableCopy } from './postgres-server.ts';
+import { causeIn, linkLibraries, reachableCopy } from './postgres-server.ts';
 
 describe('the binaries of a PostgreSQL that another user runs', () => {
   let folder: string;
@@ -60,4 +60,19 @@ describe('the binaries of a PostgreSQL that another user runs', () => {
     expect(readlinkSync(path.join(native, 'lib/libpq.so.5'))).toBe('libpq.so.5.18');
     expect(readFileSync(path.join(native, 'lib/libpq.so'), 'utf8')).toBe('library');
   });
+});
+
+describe('the cause in the output of a program that ended', () => {
+  const line = (level: string, text: string) => `2026-11-27 12:00:00.000 UTC [42] ${level}:  ${text}`;
+  const down = line('LOG', 'database system is shut down');
+  const memory = line('FATAL', 'could not map anonymous shared memory: Cannot allocate memory');
+
+  it.each([
+    ['nothing', '', null],
+    ['the last line', `${line('LOG', 'starting')}\n${down}\n`, down],
+    ['the fatal line', [line('LOG', 'starting'), memory, down].join('\n'), memory],
+    ['its details', [memory, line('DETAIL', 'a'), line('HINT', 'b'), down].join('\n'), `${memory} DETAIL:  a HINT:  b`],
+    ['the last fatal line', [line('FATAL', 'first'), line('PANIC', 'second'), down].join('\n'), line('PANIC', 'second')],
+    ['an error of initdb', 'creating\ninitdb: error: no space\ninitdb: removing data directory', 'initdb: error: no space'],
+  ])('is %s', (_name, output, cause) => expect(causeIn(output)).toBe(cause));
 });

@@ -12,11 +12,13 @@ const CACHE = '/var/cache/palestra';
 const READY = 'database system is ready to accept connections';
 /** Recovery after a crash may take minutes, and reports its progress every ten seconds (`log_startup_progress_interval`). */
 const SILENCE_MS = 60_000;
+const PORT_ATTEMPTS = 5;
 
 export interface PostgresServerOptions {
   /** Absolute; `initialise` creates it. */
   databaseDir: string;
-  port: number;
+  /** Returns a free port for the first start. It is called again if another process takes that port before the server does. */
+  choosePort: () => Promise<number>;
   /** Password of the superuser `postgres`. */
   password: string;
   initdbFlags?: string[];
@@ -43,6 +45,7 @@ interface User {
  */
 export class PostgresServer {
   readonly #options: PostgresServerOptions;
+  #port: number | undefined;
   #process: ChildProcess | undefined;
 
   constructor(options: PostgresServerOptions) {
@@ -52,6 +55,12 @@ export class PostgresServer {
   /** Process id of the last postmaster that was started. */
   get pid(): number | undefined {
     return this.#process?.pid;
+  }
+
+  /** The same from the first start on. Throws before it. */
+  get port(): number {
+    if (this.#port === undefined) throw new Error('The server was not started yet.');
+    return this.#port;
   }
 
   /** Creates the cluster. */
@@ -73,9 +82,11 @@ export class PostgresServer {
         '--lc-messages=C',
         ...initdbFlags,
       ]);
+      let output = '';
+      child.stderr!.on('data', (data: Buffer) => (output += data.toString()));
       await new Promise<void>((resolve, reject) => {
         child.once('error', reject);
-        child.once('close', (code, signal) => (code === 0 ? resolve() : reject(new Error(`initdb ended with ${code ?? signal}`))));
+        child.once('close', (code, signal) => (code === 0 ? resolve() : reject(new EndedError('initdb', code ?? signal, output))));
       });
     } finally {
       await handle.close();
@@ -84,8 +95,23 @@ export class PostgresServer {
   }
 
   /** Resolves when the server accepts connections. Rejects when it ends, falls silent, or `signal` aborts; then no server runs. */
-  async start({ silenceMs = SILENCE_MS, signal }: StartOptions = {}): Promise<void> {
-    const { databaseDir, port, postgresFlags = [] } = this.#options;
+  async start(options: StartOptions = {}): Promise<void> {
+    if (this.#port !== undefined) return this.#startAt(this.#port, options);
+    for (let attempt = 1; ; attempt += 1) {
+      const port = await this.#options.choosePort();
+      try {
+        await this.#startAt(port, options);
+        this.#port = port;
+        return;
+      } catch (error) {
+        const isTaken = error instanceof EndedError && /could not bind .*Address already in use/.test(error.output);
+        if (!isTaken || attempt === PORT_ATTEMPTS) throw error;
+      }
+    }
+  }
+
+  async #startAt(port: number, { silenceMs = SILENCE_MS, signal }: StartOptions): Promise<void> {
+    const { databaseDir, postgresFlags = [] } = this.#options;
     const user = await systemUser();
     signal?.throwIfAborted();
     const flags = ['-D', directoryFor(user, databaseDir), '-p', String(port), '-c', 'lc_messages=C', ...postgresFlags];
@@ -134,6 +160,31 @@ export class PostgresServer {
   }
 }
 
+/** PostgreSQL or initdb ended before it was ready. The message has the cause. */
+class EndedError extends Error {
+  constructor(
+    program: string,
+    code: number | string | null,
+    readonly output: string,
+  ) {
+    const cause = causeIn(output);
+    super(`${program} ended with ${code}${cause === null ? '' : `: ${cause}`}`);
+  }
+}
+
+/**
+ * Why a program of PostgreSQL ended, from its output: the last fatal error with its details, because less important lines follow it, else
+ * the last line. Null if it wrote nothing.
+ */
+export function causeIn(output: string): string | null {
+  const lines = output.trim().split('\n');
+  const fatal = lines.findLastIndex((line) => /\b(?:FATAL|PANIC): |^initdb: error: /.test(line));
+  if (fatal === -1) return lines.at(-1) || null;
+  const details = lines.slice(fatal + 1).map((line) => /\b(?:DETAIL|HINT): .*/.exec(line)?.[0]);
+  const end = details.indexOf(undefined);
+  return [lines[fatal], ...details.slice(0, end === -1 ? undefined : end)].join(' ');
+}
+
 /** Resolves when the server says that it is ready. */
 async function becomeReady(child: ChildProcess, silenceMs: number, signal: AbortSignal | undefined): Promise<void> {
   const over = new AbortController();
@@ -154,7 +205,7 @@ async function becomeReady(child: ChildProcess, silenceMs: number, signal: Abort
       child.stderr!.on('data', watch);
       over.signal.addEventListener('abort', () => child.stderr!.off('data', watch));
       child.once('error', reject);
-      child.once('close', (code, reason) => reject(new Error(`postgres ended with ${code ?? reason}`)));
+      child.once('close', (code, reason) => reject(new EndedError('postgres', code ?? reason, output)));
       signal?.addEventListener('abort', () => reject(signal.reason as Error), { signal: over.signal });
       if (signal?.aborted) reject(signal.reason as Error);
     });

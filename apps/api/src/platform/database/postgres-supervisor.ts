@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events';
 import pRetry from 'p-retry';
-import type { PostgresServer } from './postgres-server.ts';
+import { causeIn, type PostgresServer } from './postgres-server.ts';
 
 /** A server that ran for this long was healthy: its next restart has no delay. */
 const STEADY_MS = 60_000;
@@ -13,7 +13,7 @@ export interface PostgresStatus {
   state: 'running' | 'restarting' | 'stopped';
   /** Why it does not run; null while it does. */
   fault: 'disk_full' | 'ended' | null;
-  /** The last line that it wrote before it ended; null while it runs. */
+  /** Its last line before it ended, or why it did not start again; null while it runs. */
   detail: string | null;
   /** Restarts since the service started. */
   restarts: number;
@@ -47,6 +47,11 @@ export class PostgresLog {
 
   lastLine(): string | null {
     return this.#entries.join('').trim().split('\n').at(-1) || null;
+  }
+
+  /** Of a start. A running server also logs fatal errors of connections. */
+  cause(): string | null {
+    return causeIn(this.#entries.join(''));
   }
 
   async smartShutdown(signal: AbortSignal): Promise<void> {
@@ -88,7 +93,7 @@ export class PostgresSupervisor {
   async #supervise(): Promise<void> {
     const { signal } = this.#stopping;
     await this.#untilItEnds();
-    if (!signal.aborted) this.#noteEnd();
+    if (!signal.aborted) this.#noteEnd(this.log.lastLine());
     while (!signal.aborted) await pRetry(() => this.#runOnce(), { ...BACKOFF, signal }).catch(() => {});
   }
 
@@ -97,14 +102,14 @@ export class PostgresSupervisor {
     try {
       await this.server.start({ signal: this.#stopping.signal });
     } catch (error) {
-      if (!this.#stopping.signal.aborted) this.#noteEnd();
+      if (!this.#stopping.signal.aborted) this.#noteEnd(this.log.cause());
       throw error;
     }
     const startedAt = performance.now();
     this.#status = { state: 'running', fault: null, detail: null, restarts: this.#status.restarts + 1 };
     await this.#untilItEnds();
     if (this.#stopping.signal.aborted) return;
-    this.#noteEnd();
+    this.#noteEnd(this.log.lastLine());
     if (performance.now() - startedAt < STEADY_MS) throw new Error('postgres ended again');
   }
 
@@ -121,11 +126,10 @@ export class PostgresSupervisor {
     timer.unref();
   }
 
-  #noteEnd(): void {
+  /** `cause`: null if it wrote nothing to its log; the cause of the attempt before is kept then. */
+  #noteEnd(cause: string | null): void {
     const fault = this.log.has(/No space left on device/) ? 'disk_full' : 'ended';
-    // An attempt that wrote nothing to its log keeps the cause of the attempt before.
-    const detail = this.log.lastLine() ?? this.#status.detail;
-    this.#status = { ...this.#status, state: 'restarting', fault: this.log.lastLine() === null ? this.#status.fault : fault, detail };
+    this.#status = { ...this.#status, state: 'restarting', ...(cause !== null && { fault, detail: cause }) };
     this.log.clear();
     this.options.onEnd(this.#status);
   }

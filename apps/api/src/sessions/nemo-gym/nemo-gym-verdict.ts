@@ -6,7 +6,7 @@ export interface Verdict {
   reward: number;
   /** The reward says nothing about the policy. */
   mask_sample: boolean;
-  /** A word of `nemo_gym/failure_kinds.py`, or one of ours: `palestra:...`. */
+  /** A kind of `nemo_gym/failure_kinds.py`, or one of ours: `palestra:...`. */
   failure_kind: string | null;
   failure_reason: string | null;
 }
@@ -24,7 +24,7 @@ const KINDS: Readonly<Record<string, string>> = {
   capacity_exhausted: 'provider_quota_exhausted',
   shutting_down: 'shutdown',
 };
-/** NeMo Gym has no word for a failure of the environment's own code. */
+/** NeMo Gym has no kind for a failure of the environment's own code. */
 const ENVIRONMENT_KIND = 'palestra:environment_failed';
 
 /** `code`: of the error catalogue; null for an error of the environment's own tool. */
@@ -37,7 +37,7 @@ export function maskedVerdict({ failureClass, code, detail }: NonNullable<Stored
   return { reward: 0, mask_sample: true, failure_kind: kindOf(code, failureClass), failure_reason: reason };
 }
 
-/** The sum of the rewards, 0 without any. An episode whose session ended before it was verified is not valid, whoever ended it. */
+/** The sum of the rewards, 0 without any. An episode whose session ended before `verify` is not valid. */
 export function verdictOf({ isLive, totalReward, failure }: StoredSession): Verdict {
   if (failure !== null) return maskedVerdict(failure);
   if (!isLive) return maskedVerdict({ failureClass: 'infrastructure', code: 'session_deleted', detail: 'The session has ended.' });

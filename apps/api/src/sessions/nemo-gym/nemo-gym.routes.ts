@@ -88,7 +88,7 @@ async function seedSession({ request, reply, caller, address, body }: Incoming, 
   onDelivery(request, reply, (delivery) => {
     if (delivery !== 'undelivered') return;
     disconnected.abort(new PalestraError('call_abandoned'));
-    // Nobody knows the id of the session, or its client will repeat the request.
+    // No client can name a session whose id was not chosen. A client that chose the id repeats the request.
     if (seed.sessionId === null) void engine.delete(caller, sid).catch((error: unknown) => context.onBackgroundError(error, sid));
     else void engine.markCreateUndelivered(sid);
   });
@@ -228,7 +228,7 @@ async function closeSession(
     try {
       await engine.reserve(caller, { sid, hosted, secrets: null, recording: null });
     } catch (error) {
-      // It has ended, for whatever reason.
+      // 410: it has ended.
       if (!(error instanceof PalestraError) || error.status !== 410) throw error;
     }
   }

@@ -219,7 +219,7 @@ const TELEMETRY_RULE = `CASE WHEN ${MATCHED} THEN m.telemetry_rule ELSE excluded
  * row that the same statement has changed cannot be locked and would be skipped. A row from a newer revision stays. Heads that ingest holds
  * stay dirty (SKIP LOCKED, because the two lock in different orders). Erased rollouts are skipped: their heads are gone, and other heads
  * are locked until their rows are written. A run that is due is marked again, because inference may be clearing that mark without these
- * rows. Plan: primary keys throughout; rows of one call are written in seq order.
+ * rows. A run is also due when an inferred step is reported, because the other inferred steps depend on it. Plan: primary keys throughout; rows of one call are written in seq order.
  */
 const WRITE = `
 WITH sent AS MATERIALIZED (
@@ -237,7 +237,7 @@ WITH sent AS MATERIALIZED (
 ), fact AS MATERIALIZED (
   SELECT * FROM sent WHERE seq IN (SELECT seq FROM held)
 ), old AS MATERIALIZED (
-  SELECT seq, run_seq, phase, step FROM rollouts WHERE seq = ANY(ARRAY(SELECT seq FROM fact)) ORDER BY seq FOR UPDATE
+  SELECT seq, run_seq, phase, step, provenance FROM rollouts WHERE seq = ANY(ARRAY(SELECT seq FROM fact)) ORDER BY seq FOR UPDATE
 ), written AS (
   INSERT INTO rollouts AS r (${NARROW}) SELECT ${NARROW} FROM fact WHERE (SELECT count(*) FROM old) >= 0 ORDER BY seq
   ON CONFLICT (seq) DO UPDATE SET
@@ -264,7 +264,8 @@ WITH sent AS MATERIALIZED (
   INSERT INTO dirty_steps (run_seq, phase, step)
   SELECT DISTINCT run_seq, phase, COALESCE(step, -1) FROM (SELECT run_seq, phase, step FROM old UNION ALL SELECT run_seq, phase, step FROM written) s
 ), due AS (
-  UPDATE runs SET inference_due = true WHERE seq IN (SELECT run_seq FROM fact WHERE infer)
+  UPDATE runs SET inference_due = true WHERE seq IN (
+    SELECT run_seq FROM fact WHERE infer UNION SELECT o.run_seq FROM old o JOIN fact f USING (seq) WHERE f.step IS NOT NULL AND o.provenance & $2 = $3)
 ), clean AS (
   SELECT h.seq, f.gaps_in FROM rollout_heads h JOIN fact f ON f.seq = h.seq AND f.revision = h.revision FOR UPDATE OF h SKIP LOCKED
 ), cleaned AS (

@@ -11,7 +11,7 @@ Json = dict[str, Any]
 #: Distance between the seeds of two splits, and so the largest number of tasks of a split.
 SPLIT_SEEDS = 1_000_000
 
-#: The split of each type that a library without splits of its own gets. The order decides the seeds.
+#: The split of each type that a library without splits gets. The order decides the seeds.
 SEEDED_SPLITS = ("train", "validation", "test")
 
 

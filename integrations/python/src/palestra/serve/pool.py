@@ -93,7 +93,7 @@ class Process:
             await self.process.stdin.drain()
             line = await self.process.stdout.readline()
         except (OSError, ValueError) as error:
-            await self.stop(f"the process of the library cannot be used any more ({error})")
+            await self.stop(f"the process of the library can no longer be used ({error})")
             raise Lost(self.lost) from error
         if not line:
             code = await self.process.wait()

@@ -1,6 +1,6 @@
 """A worker process: runs the episodes of a library, one call at a time, on lines of JSON on its standard input and output.
 
-A process of its own, so that a library that hangs or ends its process takes neither the server nor the other workers with it.
+A separate process, so that a library that hangs or ends its process takes neither the server nor the other workers with it.
 """
 
 from __future__ import annotations

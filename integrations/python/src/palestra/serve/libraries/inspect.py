@@ -1,6 +1,6 @@
 """`inspect:TASK`: the samples of an Inspect task, played by its solver and scored by its scorer. `TASK` is `package/name` or `file.py@name`.
 
-The policy takes the place of the model: where the solver generates, the episode waits for a call or an answer. Settings are arguments of the
+The policy replaces the model: where the solver generates, the episode waits for a call or an answer. Settings are arguments of the
 task. Solvers that call a model themselves (`react`, `basic_agent`), and tasks with a sandbox, are refused.
 """
 
@@ -55,7 +55,7 @@ class Inspect(Library):
 
 
 class Solve(Episode):
-    """Runs the solver in the background loop. It waits in `_generate` while the policy thinks."""
+    """Runs the solver in the background loop. It waits in `_generate` for the policy."""
 
     def __init__(self, loop: BackgroundLoop, task: Any, sample: Any, index: int) -> None:
         self._loop = loop
@@ -122,7 +122,7 @@ class Solve(Episode):
                 return state
 
     async def _until_turn(self) -> None:
-        """Waits until the solver asks the policy, or ends. Raises what it raised."""
+        """Waits until the solver needs a generation, or ends. Raises what it raised."""
         waiting = asyncio.ensure_future(self._turn.wait())
         await asyncio.wait({waiting, self._solving}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()

@@ -16,7 +16,7 @@ FORMAT = "Give only the final answer to the tool `submit`, or end your last mess
 
 
 class ReasoningGym(SeededLibrary):
-    """A dataset of the library. A split is a dataset with a seed of its own."""
+    """A dataset of the library. Each split is a dataset with another seed."""
 
     tools = [
         Tool.of_text("submit", "Submits the answer and ends the episode.", "answer", "The final answer, without the explanation."),

@@ -92,7 +92,7 @@ class Game(Episode):
         if not self._done:
             return Output(self._observe())
         if self._opponent is not None:
-            # The observations of the end are those of the seat, whoever made the last move.
+            # The last observations are those of the seat, also after a move of another player.
             self._env.state.current_player_id = self._seat
         rewards, info = self._env.close()
         rewards = rewards or {}

@@ -1,7 +1,7 @@
 """`verifiers:ID`: the tasks of a verifiers 0.4 taskset, with its tools, scored by its rewards through the tool `submit`.
 
 Settings are those of the taskset's config. `--data SPLIT=VALUE` names splits: `VALUE` is the `split` of the config. A taskset whose package
-plays the turns itself (an `Env` of its own), or whose tasks need a container, is refused.
+plays the turns itself (with its own `Env`), or whose tasks need a container, is refused.
 """
 
 from __future__ import annotations
