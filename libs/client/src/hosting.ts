@@ -7,11 +7,14 @@ import {
   type DeployOptionsInput,
   type DeployView,
   FINAL_DEPLOY_STATES,
+  type GitLinkBody,
+  type GitLinkView,
   type HostingLogLine,
   type HostingSettings,
   type HostingSettingsInput,
   type InstanceList,
   type InstanceView,
+  type LinkedGit,
   type LogSeverity,
   type SecretList,
   type VersionDiff,
@@ -179,6 +182,25 @@ export class Hosting {
     await this.#connection.json({ method: 'DELETE', path: secretPath(environment, name) });
   }
 
+  /** The git repository whose pushes are deployed; null: none. */
+  async gitLink(environment: string): Promise<GitLinkView | null> {
+    return ((await this.#connection.json({ path: gitPath(environment) })) as { link: GitLinkView | null }).link;
+  }
+
+  /** Links a git repository. Only the answer to the first link has the secret of its webhook, so it is not retried. */
+  async linkGit(environment: string, body: GitLinkBody): Promise<LinkedGit> {
+    return (await this.#connection.json({ method: 'PUT', path: gitPath(environment), body, retry: noRetry })) as LinkedGit;
+  }
+
+  /** Replaces the secret of the webhook. Only this answer has it. */
+  async replaceGitSecret(environment: string): Promise<LinkedGit> {
+    return (await this.#connection.json({ method: 'POST', path: `${gitPath(environment)}/secret`, retry: noRetry })) as LinkedGit;
+  }
+
+  async unlinkGit(environment: string): Promise<void> {
+    await this.#connection.json({ method: 'DELETE', path: gitPath(environment) });
+  }
+
   /** The lines that exist, page by page. */
   async *#read(path: string, options: RuntimeLogOptions): AsyncGenerator<HostingLogLine> {
     let after = options.after;
@@ -226,6 +248,7 @@ export class Hosting {
 }
 
 const deploysOf = (environment: string): string => `${environmentPath(environment)}/deploys`;
+const gitPath = (environment: string): string => `${environmentPath(environment)}/git`;
 const deployPath = (id: string): string => `/v1/deploys/${encodeURIComponent(id)}`;
 const secretPath = (environment: string, name: string): string => `${environmentPath(environment)}/secrets/${encodeURIComponent(name)}`;
 const isFinal = ({ state }: DeployView): boolean => FINAL_DEPLOY_STATES.has(state);

@@ -23,6 +23,7 @@ export const hostingCommands = (): Command[] => [
   instancesCommand(),
   restartCommand(),
   secretsCommand(),
+  gitCommand(),
 ];
 
 function deployCommand(): Command {
@@ -190,6 +191,39 @@ function secretsCommand(): Command {
   );
   secrets.addCommand(addExamples(addOutput(remove), 'palestra env secrets delete API_KEY'));
   return addExamples(secrets, 'palestra env secrets', 'palestra env secrets set API_KEY');
+}
+
+function gitCommand(): Command {
+  const actions = () => import('../commands/hosting/git.ts');
+  const git = new Command('git').description('deploy each push to a git repository');
+  const show = new Command('show')
+    .description('show the linked repository and its webhook')
+    .argument('[owner/name]', HOSTED)
+    .action(lazy(async () => (await actions()).showGitLink));
+  const link = new Command('link')
+    .description('link a repository: each push to its branch is deployed; prints the webhook for the git server')
+    .argument('<url>', 'URL of the repository')
+    .argument('[owner/name]', HOSTED)
+    .option('--ref <branch>', 'branch (default: its default branch)')
+    .option('--subdirectory <folder>', 'its folder with the environment')
+    .option('--channel <name>', 'channel that each deploy promotes', channelOf, 'stable')
+    .option('--no-promote', 'promote no channel')
+    .action(lazy(async () => (await actions()).linkGit));
+  const secret = new Command('secret')
+    .description('replace the secret of the webhook, and print it')
+    .argument('[owner/name]', HOSTED)
+    .action(lazy(async () => (await actions()).replaceGitSecret));
+  const unlink = new Command('unlink')
+    .description('remove the link; pushes are ignored from then on')
+    .argument('[owner/name]', HOSTED)
+    .action(lazy(async () => (await actions()).unlinkGit));
+  addDefault(git, addExamples(addOutput(show), 'palestra env git', 'palestra env git show acme/guess -o json'));
+  git.addCommand(
+    addExamples(addOutput(link), 'palestra env git link https://git.acme.example/envs.git acme/guess --ref main --subdirectory guess'),
+  );
+  git.addCommand(addExamples(addOutput(secret), 'palestra env git secret acme/guess'));
+  git.addCommand(addExamples(addOutput(unlink), 'palestra env git unlink acme/guess'));
+  return addExamples(git, 'palestra env git', 'palestra env git link https://git.acme.example/envs.git acme/guess');
 }
 
 function channelOf(text: string): string {
