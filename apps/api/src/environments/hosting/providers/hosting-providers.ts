@@ -1,5 +1,6 @@
+import path from 'node:path';
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { DockerProvider, type Provider, type ProviderName } from '@palestra/hosting';
+import { DockerProvider, ProcessProvider, type Provider, type ProviderName } from '@palestra/hosting';
 import { type Config, CONFIG } from '../../../platform/config.ts';
 import { Database } from '../../../platform/database/database.ts';
 import { installationId } from './engine.sql.ts';
@@ -41,6 +42,8 @@ export class HostingProviders implements OnApplicationShutdown {
   #make(name: ProviderName, installation: string): Provider | null {
     const { dockerHost, baseImages } = this.config.hosting;
     switch (name) {
+      case 'process':
+        return new ProcessProvider({ folder: path.join(this.config.dataDir, 'hosting') });
       case 'remote':
         return new RemoteProvider(this.database.pool);
       case 'docker':
