@@ -75,6 +75,11 @@ export class TestEngine {
       .filter(Boolean);
   }
 
+  /** Of this machine on the network of gateways, while a gateway runs. */
+  hostAddress(): string {
+    return this.ask('network', 'inspect', '-f', '{{(index .Subnets 0).Gateway}}', `palestra-${this.installation}-gateways`);
+  }
+
   /** Names of what belongs to instances of this run. */
   leftovers(): string[] {
     const filter = ['--filter', `label=palestra.dev/installation=${this.installation}`];

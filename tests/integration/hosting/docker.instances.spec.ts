@@ -1,122 +1,29 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import path from 'node:path';
-import type { InstanceSpec, LogLine, RunningInstance } from '@palestra/hosting';
-import { DockerProvider } from '@palestra/hosting';
+import { once } from 'node:events';
+import http from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import type { Artifact, DockerProvider, InstanceSpec } from '@palestra/hosting';
 import { newUuid } from '@palestra/kit';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { engineCommand, TestEngine } from './docker-engine.world.ts';
-
-/** The program of all instances here: what it does is in its first argument and in requests. */
-const SERVER = `
-import http from 'node:http';
-import net from 'node:net';
-import fs from 'node:fs';
-import dns from 'node:dns/promises';
-const port = Number(process.env.PORT);
-const connect = (host, port) => new Promise((resolve) => {
-  const socket = net.connect({ host, port, timeout: 1500 });
-  socket.on('connect', () => resolve('connected')).on('timeout', () => resolve('timeout')).on('error', (error) => resolve(error.code));
-}).finally(() => {});
-const tryTo = async (work) => { try { return await work(); } catch (error) { return error.code ?? error.message; } };
-const actions = {
-  echo: (body) => body,
-  connect: ({ host, port }) => connect(host, port),
-  resolve: ({ host }) => tryTo(() => dns.lookup(host)),
-  fetch: ({ url, proxy }) => tryTo(() => new Promise((resolve, reject) => {
-    const target = new URL(proxy);
-    http.get({ host: target.hostname, port: target.port, path: url }, (answer) => resolve(answer.statusCode)).on('error', reject);
-  })),
-  env: () => process.env,
-  self: () => ({ uid: process.getuid(), gid: process.getgid(), status: fs.readFileSync('/proc/self/status', 'utf8') }),
-  read: ({ file }) => tryTo(() => fs.readFileSync(file, 'utf8')),
-  write: ({ file, megabytes = 0 }) => tryTo(() => { fs.writeFileSync(file, Buffer.alloc(Math.max(1, megabytes * 2 ** 20))); return 'written'; }),
-  say: ({ text, times = 1 }) => { for (let i = 0; i < times; i += 1) console.log(text.replace('#', i)); return times; },
-  eat: async () => { const all = []; for (;;) { all.push(Buffer.alloc(2 ** 24, 1)); await new Promise((next) => setImmediate(next)); } },
-  exit: ({ code }) => { setTimeout(() => process.exit(code), 20); return code; },
-};
-console.log('listening soon');
-console.error('a complaint');
-http.createServer((request, response) => {
-  let body = '';
-  request.on('data', (chunk) => (body += chunk)).on('end', async () => {
-    const result = await actions[request.url.slice(1)](body ? JSON.parse(body) : {});
-    response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify(result));
-  });
-}).listen(port, '0.0.0.0', () => console.log('listening'));
-process.on('SIGTERM', () => { console.log('ending'); process.exit(0); });
-`;
+import { buildServer, call, connects, linesUntil, removeAll, soon, specOf, startInstance } from './docker-instances.world.ts';
 
 describe.skipIf(engineCommand === undefined)('instances in containers', () => {
   let engine: TestEngine;
   let provider: DockerProvider;
-  let artifact: InstanceSpec['artifact'];
-  const soon = () => AbortSignal.timeout(60_000);
+  let artifact: Artifact;
 
   beforeAll(async () => {
     engine = await TestEngine.start();
     provider = engine.provider();
-    const folder = path.join(engine.folder, 'source');
-    mkdirSync(folder);
-    writeFileSync(path.join(folder, 'server.mjs'), SERVER);
-    artifact = await provider.build(
-      {
-        deployId: newUuid(),
-        sourceDigest: `sha256:${engine.installation}`,
-        source: {
-          kind: 'folder',
-          folder,
-          plan: { kind: 'node', install: false, server: { command: 'node', args: ['server.mjs'], cwd: '.', variables: {} } },
-        },
-        buildArguments: {},
-        limits: { seconds: 60, memoryMb: 1_024, maxBytes: 2 ** 30, network: false },
-      },
-      () => {},
-      soon(),
-    );
+    artifact = await buildServer(engine, provider);
   });
   afterAll(() => engine?.close());
-  afterEach(async () => {
-    for (const { id } of await provider.list(soon())) await provider.remove(id, 0, soon());
-    const left = engine.leftovers();
-    if (left.length > 0) throw new Error(`left behind: ${left.join(', ')}`);
-  });
+  afterEach(() => removeAll(engine, provider));
 
-  const spec = (given: Partial<InstanceSpec> = {}): InstanceSpec => ({
-    id: newUuid(),
-    versionId: 'version-1',
-    environment: 'acme/echo',
-    artifact,
-    resources: { cpus: 1, memoryMb: 128, pids: 64, diskMb: 8, gpus: 0 },
-    egress: { kind: 'none' },
-    isolation: 'container',
-    variables: {},
-    secrets: {},
-    ...given,
-  });
-
-  async function call<T>({ endpoint }: RunningInstance, action: string, body: object = {}): Promise<T> {
-    const answer = await fetch(`${endpoint}/${action}`, { method: 'POST', body: JSON.stringify(body), signal: soon() });
-    return (await answer.json()) as T;
-  }
-
-  /** Runs it until it answers. */
-  async function start(given: Partial<InstanceSpec> = {}): Promise<RunningInstance> {
-    const instance = await provider.ensure(spec(given), soon());
-    await expect.poll(() => call(instance, 'echo', { is: 'up' }).catch(() => null)).toEqual({ is: 'up' });
-    return instance;
-  }
-
+  const spec = (given: Partial<InstanceSpec> = {}) => specOf(artifact, given);
+  const start = (given: Partial<InstanceSpec> = {}) => startInstance(provider, spec(given));
   const only = async (id: string) => (await provider.list(soon())).find((one) => one.id === id);
-
-  async function linesUntil(lines: AsyncIterable<LogLine>, last: string): Promise<LogLine[]> {
-    const read: LogLine[] = [];
-    for await (const line of lines) {
-      read.push(line);
-      if (line.text === last) break;
-    }
-    return read;
-  }
 
   test('one starts, is listed, is found by everyone who wants it, and goes without a trace', async () => {
     const wanted = spec();
@@ -156,6 +63,68 @@ describe.skipIf(engineCommand === undefined)('instances in containers', () => {
     expect(settings.LogConfig.Size).toBe('10MB');
   });
 
+  test('it reaches nobody: no other instance, nothing of this machine, no network', async () => {
+    const service = createServer((socket) => socket.on('error', () => {}).end('host')).listen(0, '0.0.0.0');
+    await once(service, 'listening');
+    const { port } = service.address() as AddressInfo;
+    try {
+      const [instance, other] = await Promise.all([start(), start()]);
+      const addressesOf = (name: string) =>
+        engine.ask('inspect', '-f', '{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}', name).split(/\s+/);
+      const host = Object.values(networkInterfaces()).flatMap((all) =>
+        all!.filter(({ family }) => family === 'IPv4').map(({ address }) => address),
+      );
+      const others = ['', '-gateway'].flatMap((part) => addressesOf(`palestra-${other.id}${part}`));
+      expect(others).toHaveLength(3);
+      expect(host.length).toBeGreaterThan(1);
+      // This service reaches what the instance must not.
+      for (const address of host) expect(await connects(address, port), address).toBe(true);
+      const targets = [
+        ...host.map((address) => [address, port] as const),
+        ...others.flatMap((address) => [8_000, 8_080].map((its) => [address, its] as const)),
+        // Metadata of clouds, and an address of the Internet that nobody has.
+        ...['169.254.169.254', '203.0.113.1'].map((address) => [address, 80] as const),
+      ];
+      for (const [address, its] of targets) {
+        const found = await call(instance, 'connect', { host: address, port: its });
+        expect(found, address).toMatch(address.startsWith('127.') ? /^ECONNREFUSED$/ : /^(?:ENETUNREACH|EHOSTUNREACH)$/);
+      }
+      for (const name of ['example.com', 'host.containers.internal.']) {
+        expect(await call(instance, 'resolve', { host: name }), name).toMatch(/^(?:EAI_AGAIN|ENOTFOUND|ECONNREFUSED)$/);
+      }
+      const interfaces = await call<Record<string, unknown[]>>(instance, 'interfaces');
+      expect(Object.values(interfaces).flat()).toHaveLength(2);
+      // Its gateway forwards to it, and has no proxy.
+      const [, gateway] = addressesOf(`palestra-${instance.id}-gateway`).toSorted((one) => (one.startsWith('198.') ? 1 : -1));
+      expect(await call(instance, 'connect', { host: gateway, port: 3_128 })).toBe('ECONNREFUSED');
+    } finally {
+      service.close();
+    }
+  });
+
+  test('it reaches the hosts that its environment names, through the proxy of its gateway', async () => {
+    const service = http.createServer((_, response) => response.end('inside')).listen(0, '0.0.0.0');
+    await once(service, 'listening');
+    const { port } = service.address() as AddressInfo;
+    try {
+      // Addresses of this machine are as good as any: the operator has named them.
+      const host = engine.hostAddress();
+      const open = engine.provider({ reachable: [`${host}/32`] });
+      const instance = await open.ensure(spec({ egress: { kind: 'hosts', hosts: [host] } }), soon());
+      await expect.poll(() => call(instance, 'echo', { is: 'up' }).catch(() => null)).toEqual({ is: 'up' });
+      const { HTTP_PROXY: proxy } = await call<Record<string, string>>(instance, 'env');
+      const through = (url: string) => call(instance, 'fetch', { url, proxy });
+      expect(await through(`http://${host}:${port}/`)).toBe(200);
+      for (const refused of [`http://127.0.0.1:${port}/`, 'http://169.254.169.254/latest/meta-data/', 'http://example.com/']) {
+        expect(await through(refused), refused).toBe(403);
+      }
+      // Beside the proxy there is no way.
+      expect(await call(instance, 'connect', { host, port })).toMatch(/^(?:ENETUNREACH|EHOSTUNREACH)$/);
+    } finally {
+      service.close();
+    }
+  });
+
   test('its log comes line by line, from any time, until it ends', async () => {
     const instance = await start();
     await call(instance, 'say', { text: 'line #', times: 50 });
@@ -165,7 +134,7 @@ describe.skipIf(engineCommand === undefined)('instances in containers', () => {
     const texts = all.map(({ text }) => text);
     expect(all.filter(({ stream }) => stream === 'stderr').map(({ text }) => text)).toEqual(['a complaint']);
     expect(texts.filter((text) => text.startsWith('line '))).toEqual(Array.from({ length: 50 }, (_, index) => `line ${index}`));
-    expect(texts.at(-2)).toBe('x'.repeat(8_192));
+    expect(texts.findLast((text) => text.startsWith('x'))?.length).toBe(8_192);
 
     // A reader that stopped anywhere continues with the next line.
     const middle = all.findIndex(({ text }) => text === 'line 20');

@@ -14,7 +14,7 @@ import { ImageBuilder } from './build/image-builder.ts';
 import { ensureImage } from './build/image-pull.ts';
 import { Engine, EngineError, type EngineInfo } from './engine/engine.ts';
 import type { EngineOptions } from './engine/engine-address.ts';
-import { followLog } from './instance/instance-logs.ts';
+import { LogReaders } from './instance/instance-logs.ts';
 import { StatsReader } from './instance/instance-stats.ts';
 import { Instances } from './instance/instances.ts';
 import type { ImageSpec } from './instance/server-container.ts';
@@ -26,6 +26,8 @@ export interface DockerProviderOptions extends EngineOptions {
   baseImages?: { python?: string; node?: string };
   /** A network of which this service is a member, when it runs in a container; default: ports are published on the engine's machine. */
   network?: string;
+  /** CIDRs of private addresses that instances may reach beside public ones, for example of a model server; default: none. */
+  reachable?: readonly string[];
 }
 
 const PYTHON = 'docker.io/library/python:3.12-slim';
@@ -44,15 +46,17 @@ export class DockerProvider implements Provider {
   readonly #instances: Instances;
   readonly #builder: ImageBuilder;
   readonly #stats: StatsReader;
+  readonly #logs: LogReaders;
 
   constructor(options: DockerProviderOptions) {
-    const { installation, network = null } = options;
+    const { installation, network = null, reachable = [] } = options;
     const images = { python: options.baseImages?.python ?? PYTHON, node: options.baseImages?.node ?? NODE };
     const engine = new Engine(options);
     const gatewayImage = (signal: AbortSignal) => ensureImage(engine, images.node, PULL_MS, signal);
     this.#engine = engine;
-    this.#instances = new Instances({ engine, installation, network, gatewayImage });
-    this.#builder = new ImageBuilder({ engine, installation, images });
+    this.#logs = new LogReaders(engine);
+    this.#instances = new Instances({ engine, installation, network, reachable, gatewayImage, logs: this.#logs });
+    this.#builder = new ImageBuilder({ engine, installation, images, reachable });
     this.#stats = new StatsReader(engine);
   }
 
@@ -98,7 +102,7 @@ export class DockerProvider implements Provider {
   }
 
   logs(id: string, since: Date | null, signal: AbortSignal): AsyncIterable<LogLine> {
-    return followLog(this.#engine, id, since, signal);
+    return this.#logs.follow(id, since, signal);
   }
 
   stats(id: string, signal: AbortSignal): Promise<InstanceStats | null> {

@@ -5,7 +5,7 @@ import { type BuildStatus, decodeBuildStatus } from './buildkit-status.ts';
 const MOST_LINES = 50_000;
 const LAST_LINES = 100;
 const STEP = /^(?:\[[^\]]+\] )?step (\d+\/\d+) ?: ?(.*)$/i;
-const COMPLAINT = /\b(?:error|fatal|failed|failure|denied|not found|no such|cannot|exception|traceback)\b/i;
+const COMPLAINT = /(?:error|exception)\b|\b(?:fatal|failed|failure|denied|not found|no such|cannot|traceback)\b/i;
 /** Stages of an image that other builds pull too: progress only, no information. */
 const PROGRESS = new Set([
   'Downloading',
@@ -75,6 +75,7 @@ export class BuildOutput {
     else if (isObject(aux) && typeof aux['ID'] === 'string') this.#image = aux['ID'];
     if (typeof stream === 'string') this.#write(this.#log, 'stdout', stream);
     if (typeof status === 'string' && !PROGRESS.has(status) && !isFilled(progressDetail)) {
+      if (this.#log.rest !== '') this.#write(this.#log, 'stdout', '\n');
       this.#write(this.#log, 'stdout', `${typeof id === 'string' ? `${id}: ` : ''}${status}\n`);
     }
     const message = isObject(errorDetail) && typeof errorDetail['message'] === 'string' ? errorDetail['message'] : error;

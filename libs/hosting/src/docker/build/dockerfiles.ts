@@ -45,6 +45,23 @@ export function generateDockerfile(plan: GeneratedPlan, options: DockerfileOptio
 export const withVariables = (dockerfile: string, variables: Readonly<Record<string, string>>): string =>
   [dockerfile, ...environmentLines(variables), ''].join('\n');
 
+/**
+ * Refuses what some builders grant to a step: the network of the engine's machine, and its rights. Then `limits.network` would mean nothing.
+ * Throws `source_invalid`.
+ */
+export function assertNoHostAccess(dockerfile: string): void {
+  // A backslash at the end continues a line, or the character that "# escape=" names.
+  for (const line of dockerfile.replaceAll(/[\\`][ \t]*\r?\n/g, ' ').split('\n')) {
+    const flags = /^\s*(?:ONBUILD\s+)?RUN((?:\s+--\S+)+)/i.exec(line)?.[1]?.trim().split(/\s+/) ?? [];
+    const refused = flags.find(
+      (flag) => /^--(?:network|security)=/i.test(flag) && !/^--(?:network=(?:none|default)|security=sandbox)$/i.test(flag),
+    );
+    if (refused !== undefined) {
+      throw new HostingError('source_invalid', `The Dockerfile has "RUN ${refused}", which builds here do not grant. Remove it.`);
+    }
+  }
+}
+
 function pythonSteps(plan: GeneratedPlan & { kind: 'python' }): string[] {
   const requirements = plan.install.filter((file) => !isProject(file));
   const projects = plan.install.filter(isProject).map((file) => path.posix.join('/app', path.posix.dirname(file)));

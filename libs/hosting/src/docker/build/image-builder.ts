@@ -8,8 +8,9 @@ import { type Engine, EngineError } from '../engine/engine.ts';
 import { LABEL, names } from '../engine/names.ts';
 import { buildContext, type ContextFolder, DOCKERFILE, exclusion, text } from './build-context.ts';
 import { BuildOutput } from './build-output.ts';
-import { GENERATED_PORT, generateDockerfile, KIT, needsKit, SOURCE, withVariables } from './dockerfiles.ts';
-import { type ImageInspection, inspectImage, pullImage } from './image-pull.ts';
+import { type BuildSandbox, openBuildSandbox, removeOldSandboxes } from './build-sandbox.ts';
+import { assertNoHostAccess, GENERATED_PORT, generateDockerfile, KIT, needsKit, SOURCE, withVariables } from './dockerfiles.ts';
+import { ensureImage, type ImageInspection, inspectImage, pullImage } from './image-pull.ts';
 import { readLines } from './json-lines.ts';
 import { kitFolders } from './kit-packages.ts';
 
@@ -17,6 +18,8 @@ export interface BuilderOptions {
   engine: Engine;
   installation: string;
   images: { python: string; node: string };
+  /** CIDRs of private addresses that builds may reach too. */
+  reachable: readonly string[];
 }
 
 type OnLine = (line: LogLine) => void;
@@ -61,6 +64,7 @@ export class ImageBuilder {
   async prune(keep: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
     const { engine } = this.#options;
     const ours = `${names.images(this.#options.installation)}:`;
+    await removeOldSandboxes(engine, this.#options.installation, signal);
     const images = await engine.request<{ Id: string; RepoTags?: string[] | null }[]>({ method: 'GET', path: '/images/json' }, signal);
     for (const { Id, RepoTags } of images) {
       const tags = (RepoTags ?? []).filter((tag) => tag.startsWith(ours));
@@ -130,6 +134,7 @@ export class ImageBuilder {
     }
     const dockerfile = await text(path.join(folder, plan.dockerfile));
     if (dockerfile === null) throw new HostingError('source_invalid', `There is no ${plan.dockerfile} in the folder.`);
+    assertNoHostAccess(dockerfile);
     return withVariables(dockerfile, plan.variables);
   }
 
@@ -138,8 +143,16 @@ export class ImageBuilder {
     const output = new BuildOutput(onLine);
     let unreadable: Error | null = null;
     context.on('error', (error) => (unreadable = error));
+    let sandbox: BuildSandbox | null = null;
     try {
-      const stream = await this.#start(context, tag, request, signal);
+      const { podman } = await engine.info(signal);
+      if (podman)
+        sandbox = await openBuildSandbox(
+          engine,
+          { ...this.#options, image: await this.#nodeImage(signal), limits: request.limits },
+          signal,
+        );
+      const stream = await this.#start(context, tag, request, sandbox, signal);
       try {
         for await (const line of readLines(stream)) output.push(line);
       } finally {
@@ -147,11 +160,13 @@ export class ImageBuilder {
         stream.destroy();
       }
     } catch (error) {
-      if (unreadable !== null && !signal.aborted)
+      if (unreadable !== null && !signal.aborted) {
         throw new HostingError('source_invalid', `The source cannot be read: ${(unreadable as Error).message}`, { cause: error });
+      }
       throw engine.failure(error, signal);
     } finally {
       context.destroy();
+      await sandbox?.close();
       output.end();
     }
     const { failure } = output;
@@ -160,27 +175,36 @@ export class ImageBuilder {
     throw new HostingError('build_failed', `The build failed${where}: ${failure.message}`, { line: failure.line ?? undefined });
   }
 
-  async #start(context: Readable, tag: string, { limits, buildArguments }: BuildRequest, signal: AbortSignal): Promise<Readable> {
+  #nodeImage(signal: AbortSignal): Promise<string> {
+    return ensureImage(this.#options.engine, this.#options.images.node, UPLOAD_MS, signal);
+  }
+
+  async #start(
+    context: Readable,
+    tag: string,
+    { limits, buildArguments }: BuildRequest,
+    sandbox: BuildSandbox | null,
+    signal: AbortSignal,
+  ): Promise<Readable> {
     const { engine, installation } = this.#options;
-    const { podman } = await engine.info(signal);
     const query = {
       t: tag,
       dockerfile: DOCKERFILE,
       rm: true,
       forcerm: true,
-      buildargs: buildArguments,
+      buildargs: { ...sandbox?.buildArguments, ...buildArguments },
       labels: { [LABEL.installation]: installation },
-      networkmode: limits.network ? undefined : 'none',
     };
-    if (podman) {
+    if (sandbox) {
       const memory = limits.memoryMb * 2 ** 20;
       const limited = { memory, memswap: memory, cpuperiod: CPU_PERIOD_US, cpuquota: CPU_PERIOD_US * BUILD_CPUS };
-      const start = { method: 'POST', path: '/build', query: { ...query, ...limited }, archive: context, deadlineMs: UPLOAD_MS } as const;
-      return engine.stream(start, signal);
+      const podmans = { ...query, ...limited, ...sandbox.query };
+      return engine.stream({ method: 'POST', path: '/build', query: podmans, archive: context, deadlineMs: UPLOAD_MS }, signal);
     }
     // BuildKit, because Dockerfiles of today use it (RUN --mount). It takes no limits of memory and processors for a build.
     const docker = await engine.docker();
-    return (await docker.buildImage(context, { ...query, version: '2', abortSignal: signal } as object)) as unknown as Readable;
+    const dockers = { ...query, networkmode: limits.network ? 'default' : 'none', version: '2', abortSignal: signal };
+    return (await docker.buildImage(context, dockers as object)) as unknown as Readable;
   }
 }
 

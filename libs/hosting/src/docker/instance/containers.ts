@@ -9,6 +9,8 @@ export interface ContainerInspection {
   State: {
     Status: string;
     Running: boolean;
+    /** On the engine's machine; 0 if it does not run. */
+    Pid: number;
     ExitCode: number;
     OOMKilled: boolean;
     Error?: string;
@@ -51,16 +53,20 @@ export async function startContainer(engine: Engine, name: string, signal: Abort
   await engine.request({ method: 'POST', path: at(name, '/start'), deadlineMs: SLOW_MS }, signal);
 }
 
-/** SIGTERM and after the grace period SIGKILL, then removes it with its anonymous volumes. Resolves when it is gone, also if there is none. */
-export async function removeContainer(engine: Engine, name: string, graceMs: number, signal: AbortSignal): Promise<void> {
-  if (graceMs > 0) {
-    const seconds = Math.max(1, Math.ceil(graceMs / 1_000));
-    const stop = { method: 'POST', path: at(name, '/stop'), query: { t: seconds }, deadlineMs: graceMs + SLOW_MS } as const;
-    await engine.request(stop, signal).catch((error: unknown) => {
-      // One that does not run cannot be stopped.
-      if (!(error instanceof EngineError)) throw error;
-    });
+/** SIGTERM, after the grace period SIGKILL; without a grace period SIGKILL at once. Resolves also if there is none, or if it does not run. */
+export async function stopContainer(engine: Engine, name: string, graceMs: number, signal: AbortSignal): Promise<void> {
+  const seconds = Math.ceil(graceMs / 1_000);
+  const stop = { method: 'POST', path: at(name, '/stop'), query: { t: seconds }, deadlineMs: graceMs + SLOW_MS } as const;
+  const kill = { method: 'POST', path: at(name, '/kill') } as const;
+  try {
+    await engine.request(seconds > 0 ? stop : kill, signal);
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
   }
+}
+
+/** Removes it with its anonymous volumes, also while it runs. Resolves when it is gone, also if there is none. */
+export async function removeContainer(engine: Engine, name: string, signal: AbortSignal): Promise<void> {
   const remove = { method: 'DELETE', path: at(name), query: { force: true, v: true }, deadlineMs: SLOW_MS } as const;
   const deadline = Date.now() + SLOW_MS;
   for (;;) {

@@ -1,12 +1,20 @@
 // Runs in a container beside an instance, and is the only thing that the instance's network reaches. Two servers:
-// - a relay: connections from outside reach the instance's port;
+// - a relay: connections from outside reach the instance's port (a build has none);
 // - a proxy (HTTP and CONNECT), if the instance may connect to other hosts: to public addresses only, or to the names of a list.
 // One file without imports of this repository, because the container gets only its text. Settings: JSON in PALESTRA_GATEWAY.
 import dns from 'node:dns';
 import http from 'node:http';
 import net from 'node:net';
 
-/** @type {{ relay: number, target: { host: string, port: number }, proxy: null | { host: string, port: number, hosts: null | string[], refused: string[] } }} */
+/**
+ * `hosts`: null for all. `refused`: addresses that are not reached although they are public. `reachable`: CIDRs that are reached although they
+ * are not.
+ * @type {{
+ *   relay: null | { listen: number, target: { host: string, port: number } },
+ *   proxy: null | { host: string, port: number, hosts: null | string[], refused: string[], reachable: string[] },
+ *   lifetimeMs: null | number,
+ * }}
+ */
 const settings = JSON.parse(process.env.PALESTRA_GATEWAY);
 const CONNECT_MS = 10_000;
 const IDLE_MS = 900_000;
@@ -27,12 +35,13 @@ function join(one, other) {
   }
 }
 
-const relay = net.createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
-  const server = net.connect({ ...settings.target, allowHalfOpen: true, noDelay: true });
-  join(client, server);
-});
-relay.maxConnections = MOST_CONNECTIONS;
-relay.listen(settings.relay, '0.0.0.0');
+function openRelay({ listen, target }) {
+  const server = net.createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+    join(client, net.connect({ ...target, allowHalfOpen: true, noDelay: true }));
+  });
+  server.maxConnections = MOST_CONNECTIONS;
+  server.listen(listen, '0.0.0.0');
+}
 
 /** Addresses that are not on the Internet, and what the service names: its own machine. */
 const notPublic = new net.BlockList();
@@ -68,8 +77,12 @@ for (const [network, bits] of [
   notPublic.addSubnet(network, bits, 'ipv6');
 }
 
+const familyOf = (address) => (net.isIPv6(address) ? 'ipv6' : 'ipv4');
+const exceptions = new net.BlockList();
+
 function isPublic(address) {
-  const family = net.isIPv6(address) ? 'ipv6' : 'ipv4';
+  const family = familyOf(address);
+  if (exceptions.check(address, family)) return true;
   if (notPublic.check(address, family)) return false;
   return family === 'ipv4' || globalIpv6.check(address, 'ipv6');
 }
@@ -105,7 +118,11 @@ function refusal(target, proxy) {
 }
 
 function openProxy(proxy) {
-  for (const address of proxy.refused) notPublic.addAddress(address, net.isIPv6(address) ? 'ipv6' : 'ipv4');
+  for (const address of proxy.refused) notPublic.addAddress(address, familyOf(address));
+  for (const cidr of proxy.reachable) {
+    const [network, bits] = cidr.split('/');
+    exceptions.addSubnet(network, Number(bits ?? (net.isIPv6(network) ? 128 : 32)), familyOf(network));
+  }
   const server = http.createServer({ maxHeaderSize: 32_768 }, (request, response) => {
     const url = URL.canParse(request.url) ? new URL(request.url) : null;
     const target = url?.protocol === 'http:' ? authority(url.host, 80) : null;
@@ -154,7 +171,9 @@ function openProxy(proxy) {
   server.maxConnections = MOST_CONNECTIONS;
   server.listen(proxy.port, proxy.host);
 }
+if (settings.relay !== null) openRelay(settings.relay);
 if (settings.proxy !== null) openProxy(settings.proxy);
+if (settings.lifetimeMs !== null) setTimeout(() => process.exit(0), settings.lifetimeMs);
 
 // It has no state: open connections end with the instance.
 process.on('SIGTERM', () => process.exit(0));

@@ -22,19 +22,27 @@ export interface GatewayOptions {
   subnet: Subnet;
   /** The network on which it is reached. */
   front: string;
-  /** Address of the engine's machine at which its port is published; null if this service is a member of the front network. */
+  /** Address of the engine's machine at which its port is published; null if nobody connects, or from the front network. */
   publishAt: string | null;
-  /** Where the instance listens. */
-  port: number;
+  /** Where the instance listens; null for a build, which does not. */
+  port: number | null;
   egress: Egress;
+  /** CIDRs of addresses that are not public and that instances may reach, if their hosts allow it. */
+  reachable: readonly string[];
+  /** It ends by itself after this time and is removed, also if this service is killed; null: it stays. */
+  lifetimeMs: number | null;
 }
 
 /** The container that joins an instance's network with the outside. */
 export function gatewayContainer(info: EngineInfo, options: GatewayOptions): object {
   const { subnet, egress } = options;
   const hosts = egress.kind === 'hosts' ? egress.hosts.map((host) => host.toLowerCase()) : null;
-  const proxy = egress.kind === 'none' ? null : { host: subnet.gateway, port: PROXY_PORT, hosts, refused: ownAddresses() };
-  const settings = { relay: RELAY_PORT, target: { host: subnet.server, port: options.port }, proxy };
+  const proxy =
+    egress.kind === 'none'
+      ? null
+      : { host: subnet.gateway, port: PROXY_PORT, hosts, refused: ownAddresses(), reachable: options.reachable };
+  const relay = options.port === null ? null : { listen: RELAY_PORT, target: { host: subnet.server, port: options.port } };
+  const settings = { relay, proxy, lifetimeMs: options.lifetimeMs };
   const port = `${RELAY_PORT}/tcp`;
   return {
     Image: options.image,
@@ -48,6 +56,7 @@ export function gatewayContainer(info: EngineInfo, options: GatewayOptions): obj
     HostConfig: {
       ...isolation(info, RESOURCES),
       NetworkMode: options.front,
+      AutoRemove: options.lifetimeMs !== null,
       PortBindings: options.publishAt === null ? {} : { [port]: [{ HostIp: options.publishAt, HostPort: '' }] },
     },
     NetworkingConfig: {
@@ -59,10 +68,9 @@ export function gatewayContainer(info: EngineInfo, options: GatewayOptions): obj
   };
 }
 
-/** Variables by which programs find the proxy. */
-export function proxyVariables(egress: Egress, subnet: Subnet): Record<string, string> {
-  if (egress.kind === 'none') return {};
-  const proxy = `http://${subnet.gateway}:${PROXY_PORT}`;
+/** Variables by which programs find the proxy at a host. */
+export function proxyVariables(host: string): Record<string, string> {
+  const proxy = `http://${host}:${PROXY_PORT}`;
   const local = 'localhost,127.0.0.1,::1';
   return {
     HTTP_PROXY: proxy,

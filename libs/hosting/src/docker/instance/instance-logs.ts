@@ -6,12 +6,13 @@ import { logLines } from './log-lines.ts';
 
 const SECOND = 1_000;
 const RECONNECT_MS = 200;
+const LAST_LINES_MS = 2_000;
 
 /**
  * The log of an instance after `since`, and what it writes until it ends or is removed. Times grow from line to line, so that the time of the
  * last line is the place to continue. Rejects with `engine_unavailable` if the engine ends first.
  */
-export async function* followLog(engine: Engine, id: string, since: Date | null, signal: AbortSignal): AsyncGenerator<LogLine> {
+async function* followLog(engine: Engine, id: string, since: Date | null, signal: AbortSignal): AsyncGenerator<LogLine> {
   const container = names.server(id);
   let last = since?.getTime() ?? 0;
   for (;;) {
@@ -41,6 +42,40 @@ export async function* followLog(engine: Engine, id: string, since: Date | null,
     const found = await inspectContainer(engine, container, signal);
     if (!found?.State.Running) return;
     await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
+  }
+}
+
+/** The logs that this process reads, so that an instance is not removed before its last lines were read. */
+export class LogReaders {
+  readonly #engine: Engine;
+  readonly #running = new Map<string, Set<Promise<void>>>();
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
+  async *follow(id: string, since: Date | null, signal: AbortSignal): AsyncGenerator<LogLine> {
+    let resolve = () => {};
+    const promise = new Promise<void>((done) => (resolve = done));
+    const running = this.#running.get(id) ?? new Set();
+    this.#running.set(id, running.add(promise));
+    try {
+      yield* followLog(this.#engine, id, since, signal);
+    } finally {
+      running.delete(promise);
+      if (running.size === 0) this.#running.delete(id);
+      resolve();
+    }
+  }
+
+  /** Resolves when all lines of an ended instance were read, or after the deadline: a reader may be slow. */
+  async ended(id: string): Promise<void> {
+    const running = this.#running.get(id);
+    if (!running) return;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise((resolve) => (timer = setTimeout(resolve, LAST_LINES_MS)));
+    await Promise.race([Promise.all(running), late]);
+    clearTimeout(timer);
   }
 }
 

@@ -10,11 +10,14 @@ import {
   inspectContainer,
   removeContainer,
   startContainer,
+  stopContainer,
 } from './containers.ts';
 import { exitReason } from './exit-reason.ts';
 import { gatewayContainer, RELAY_PORT } from './gateway.ts';
 import { imageUser, needsLookup } from './image-user.ts';
-import { ensureFrontNetwork, ensureInstanceNetwork } from './networks.ts';
+import type { LogReaders } from './instance-logs.ts';
+import { ensureFrontNetwork, ensureInstanceNetwork, removeNetwork } from './networks.ts';
+import { settled } from './settled.ts';
 import { fillSecrets, removeSecrets } from './secret-files.ts';
 import { type ImageSpec, serverContainer } from './server-container.ts';
 
@@ -26,6 +29,9 @@ export interface InstancesOptions {
   gatewayImage(signal: AbortSignal): Promise<string>;
   /** A network of which this service is a member; null: ports of gateways are published on the engine's machine. */
   network: string | null;
+  /** Addresses that are not public and that instances may reach. */
+  reachable: readonly string[];
+  logs: LogReaders;
 }
 
 type Part = ContainerSummary & { role: string };
@@ -90,6 +96,8 @@ export class Instances {
       publishAt: this.#options.network === null ? await this.#publishAt() : null,
       port: spec.artifact.port,
       egress: spec.egress,
+      reachable: this.#options.reachable,
+      lifetimeMs: null,
     });
     const startServer = async () => {
       const user = await this.#user(spec, image, labels, signal);
@@ -103,11 +111,13 @@ export class Instances {
   }
 
   async remove(id: string, graceMs: number, signal: AbortSignal): Promise<void> {
-    const { engine, installation } = this.#options;
-    await removeContainer(engine, names.server(id), graceMs, signal);
+    const { engine, installation, logs } = this.#options;
+    await stopContainer(engine, names.server(id), graceMs, signal);
+    await logs.ended(id);
+    await removeContainer(engine, names.server(id), signal);
     const query = { all: true, filters: labelFilter(installation, id) };
     const rest = await engine.request<ContainerSummary[]>({ method: 'GET', path: '/containers/json', query }, signal);
-    await settled(rest.map((one) => removeContainer(engine, one.Id, 0, signal)));
+    await settled(rest.map((one) => removeContainer(engine, one.Id, signal)));
     await settled([removeNetwork(engine, names.network(id), signal), removeSecrets(engine, id, signal)]);
   }
 
@@ -143,7 +153,7 @@ export class Instances {
     try {
       return await imageUser(engine, image.user, probe, signal);
     } finally {
-      await removeContainer(engine, probe, 0, signal);
+      await removeContainer(engine, probe, signal);
     }
   }
 
@@ -171,7 +181,7 @@ export class Instances {
           !/address already in use|port is already/i.test(error.message)
         )
           throw error;
-        await removeContainer(engine, name, 0, signal);
+        await removeContainer(engine, name, signal);
       }
     }
   }
@@ -229,20 +239,5 @@ export class Instances {
   #forget(containers: ContainerSummary[]): void {
     const present = new Set(containers.map(({ Id }) => Id));
     for (const id of this.#known.keys()) if (!present.has(id)) this.#known.delete(id);
-  }
-}
-
-/** Waits for all, also when one fails, so that nothing goes on afterwards. */
-async function settled(work: Promise<unknown>[]): Promise<void> {
-  const results = await Promise.allSettled(work);
-  const failed = results.find((result) => result.status === 'rejected');
-  if (failed) throw failed.reason;
-}
-
-async function removeNetwork(engine: Engine, name: string, signal: AbortSignal): Promise<void> {
-  try {
-    await engine.request({ method: 'DELETE', path: `/networks/${name}` }, signal);
-  } catch (error) {
-    if (!isStatus(error, 404)) throw error;
   }
 }

@@ -108,3 +108,12 @@ export async function ensureFrontNetwork(engine: Engine, installation: string, s
   }
   return Name;
 }
+
+/** Resolves also if there is none. */
+export async function removeNetwork(engine: Engine, name: string, signal: AbortSignal): Promise<void> {
+  try {
+    await engine.request({ method: 'DELETE', path: `/networks/${name}` }, signal);
+  } catch (error) {
+    if (!isStatus(error, 404)) throw error;
+  }
+}

@@ -35,7 +35,7 @@ export async function fillSecrets(
     const path = `/containers/${container}/archive`;
     await engine.request({ method: 'PUT', path, query: { path: SECRETS_FOLDER }, archive }, signal);
   } finally {
-    await removeContainer(engine, container, 0, signal);
+    await removeContainer(engine, container, signal);
   }
 }
 

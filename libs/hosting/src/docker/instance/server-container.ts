@@ -25,7 +25,7 @@ export function serverContainer(info: EngineInfo, spec: ImageSpec, options: Serv
     // The home folder of an image cannot be written.
     HOME: '/tmp',
     PORT: String(artifact.port),
-    ...proxyVariables(spec.egress, options.subnet),
+    ...(spec.egress.kind !== 'none' && proxyVariables(options.subnet.gateway)),
     ...spec.variables,
     ...(hasSecrets && { PALESTRA_SECRETS_DIR: SECRETS_FOLDER }),
   };
