@@ -171,9 +171,12 @@ export const clientOf = ({ server }: Pick<HostingWorld, 'server'>, at: Pick<Test
     const headers = { 'x-deployment': name };
     const key = server.apiKey;
     const created = await ask(at, 'POST', '/create_session', { body: {}, headers, key });
+    const refuse = ({ status, text }: { status: number; text: string }) =>
+      Object.assign(new Error(`${status}: ${text}`), JSON.parse(text) as { code: string });
+    if (created.status !== 200) throw refuse(created);
     const sid = /data: ?(\S+)/.exec(created.text)![1]!;
     const answer = await ask(at, 'POST', '/create', { sid, headers, key, body: { split: 'train', index } });
-    if (answer.status !== 200) throw Object.assign(new Error(`${answer.status}: ${answer.text}`), JSON.parse(answer.text));
+    if (answer.status !== 200) throw refuse(answer);
     return sid;
   },
   /** Calls `add`; `version:pid:count`, or the error code. */

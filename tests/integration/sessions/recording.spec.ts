@@ -69,7 +69,7 @@ test('a session becomes a rollout of its calls', async () => {
   expect(rollouts[0]).toMatchObject({ finished: true, stop: 'finished', failure_class: null, num_messages: 10, num_tool_calls: 5 });
   const { body } = await server.request('GET', `/v1/rollouts/${rollouts[0].id}`);
   expect(body.missing_indexes).toEqual([]);
-  expect(body.metadata).toEqual({ session_id: sid });
+  expect(body.metadata).toEqual({ session_id: sid, environment_version: 1 });
   expect(body.messages.map(({ index }: any) => index)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
   const asked = body.messages.filter(({ type }: any) => type === 'tool_call');
   const answered = body.messages.filter(({ type }: any) => type === 'tool_result');

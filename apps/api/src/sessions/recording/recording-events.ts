@@ -92,7 +92,11 @@ function startEvent(session: RecordedSession, recording: Recording): object {
     variant: session.env ?? undefined,
     split: recording.split ?? (task.kind === 'index' ? task.split : undefined),
     step: recording.step ?? undefined,
-    metadata: { ...recording.metadata, session_id: session.sid },
+    metadata: {
+      ...recording.metadata,
+      session_id: session.sid,
+      ...(session.environment_version !== null && { environment_version: session.environment_version }),
+    },
     task_spec: spec ?? undefined,
     rollout_info: index === null ? undefined : { task_index: index },
   };

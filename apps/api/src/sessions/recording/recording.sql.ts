@@ -9,6 +9,8 @@ export interface RecordedSession {
   /** `owner/name`; null until it was pinned. */
   environment: string | null;
   environment_id: string | null;
+  /** Number of the version on which it ran; null when it was deleted. */
+  environment_version: number | null;
   /** Variant; null = the default one. */
   env: string | null;
   /** JSON texts */
@@ -83,7 +85,7 @@ const COUNTS = (call: string) =>
 const CLAIM = `
   WITH asked AS MATERIALIZED (
     SELECT * FROM sessions WHERE sid = ANY($1::text[]) AND recording IS NOT NULL AND (recorded_seq IS NULL OR recorded_seq >= 0))
-  SELECT s.sid, s.org_id, s.environment, v.environment_id::text, s.env, s.task, s.recording, s.state, s.failure_class, s.failure,
+  SELECT s.sid, s.org_id, s.environment, v.environment_id::text, v.number AS environment_version, s.env, s.task, s.recording, s.state, s.failure_class, s.failure,
     s.recorded_seq, c.*,
     extract(epoch FROM s.created_at)::float8 * 1000 AS created_at, extract(epoch FROM s.ended_at)::float8 * 1000 AS ended_at,
     extract(epoch FROM now() - s.ended_at)::float8 * 1000 AS ended_ms

@@ -23,6 +23,7 @@ interface Row {
  */
 export class RemoteProvider implements Provider {
   readonly name = 'remote';
+  #turn: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly pool: Pick<pg.Pool, 'query'>) {}
 
@@ -30,8 +31,14 @@ export class RemoteProvider implements Provider {
     return CAPABILITIES;
   }
 
-  /** Gives the instance one of the URLs that fewer instances have than it stands there. */
-  async ensure({ id, versionId, artifact }: InstanceSpec): Promise<RunningInstance> {
+  /** Gives the instance one of the URLs that fewer instances have than it stands there. One at a time, so that two do not take the same. */
+  ensure(spec: InstanceSpec): Promise<RunningInstance> {
+    const ensured = this.#turn.then(() => this.#ensure(spec));
+    this.#turn = ensured.catch(() => {});
+    return ensured;
+  }
+
+  async #ensure({ id, versionId, artifact }: InstanceSpec): Promise<RunningInstance> {
     if (artifact.kind !== 'urls') throw new HostingError('instance_failed', 'Only servers with a URL run without an engine.');
     const rows = (await this.#rows()).filter((row) => row.version_id === versionId);
     const own = rows.find((row) => row.id === id);
