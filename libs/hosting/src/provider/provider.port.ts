@@ -1,5 +1,3 @@
-import type { JsonObject } from '@palestra/protocol';
-
 /** Where instances run. */
 export type ProviderName = 'process' | 'docker' | 'kubernetes' | 'remote';
 
@@ -165,6 +163,3 @@ export interface ServerAddress {
 /** Replaces `{host}`, `{port}` and `{kit}` in an argument or variable. */
 export const fillIn = (text: string, address: ServerAddress): string =>
   text.replaceAll(/\{(host|port|kit)\}/g, (_, name: keyof ServerAddress) => String(address[name]));
-
-/** A JSON view of an artifact for the database. */
-export const artifactJson = (artifact: Artifact): JsonObject => structuredClone(artifact) as unknown as JsonObject;

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Capabilities, ProviderName } from '@palestra/hosting';
 import { type HostingSettings, PalestraError } from '@palestra/protocol';
@@ -8,6 +9,9 @@ import { assertSupported, defaultSettings } from './supported-settings.ts';
 
 /** The reconciler writes that an engine answers far more often. */
 const SILENT_S = 60;
+/** After a start the reconciler has not seen the engines yet. */
+const FIRST_SEEN_MS = 10_000;
+const POLL_MS = 250;
 /** In the order of preference. */
 const ENGINES: ProviderName[] = ['kubernetes', 'docker', 'process'];
 
@@ -28,7 +32,7 @@ export class HostingEngines {
   async choose(wanted: ProviderName | null): Promise<Engine> {
     const { engine } = this.config.hosting;
     if (engine === 'off') throw new PalestraError('hosting_off');
-    const stored = (await selectEngines(this.database.pool)).filter(({ name }) => name !== 'remote');
+    const stored = (await this.#seen()).filter(({ name }) => name !== 'remote');
     const answering = stored.filter(isAnswering);
     const names = wanted === null ? ENGINES : [wanted];
     for (const name of names) {
@@ -43,6 +47,15 @@ export class HostingEngines {
     const engine = await this.choose(settings.provider ?? null);
     assertSupported(settings, engine.name, engine.capabilities);
     return engine;
+  }
+
+  /** The engines, as soon as one process has looked at them; none if no process looks. */
+  async #seen(): Promise<StoredEngine[]> {
+    for (const deadline = Date.now() + FIRST_SEEN_MS; ; await sleep(POLL_MS)) {
+      const engines = await selectEngines(this.database.pool);
+      const known = engines.some(({ name, detail, silent_s: silent }) => name !== 'remote' && (detail !== null || silent < SILENT_S));
+      if (known || Date.now() > deadline) return engines;
+    }
   }
 
   /** Settings of an environment whose author set none. */
