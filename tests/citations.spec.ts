@@ -7,7 +7,7 @@ const root = path.resolve(import.meta.dirname, '..');
 const MAX_LINE_LENGTH = 120;
 const CITING = /\.(?:tsx?|mjs|md|sql|prisma|py|sh|ya?ml|css|html)$/;
 /** Names of documents that are not in the repository: arguments and output of programs. */
-const EXAMPLES = new Set(['LAKE.md']);
+const EXAMPLES = new Set(['LAKE.md', 'instruction.md']);
 const SKIPPED = /(?:^|\/)(?:node_modules|dist|generated|fixtures|migrations|artifacts)(?:\/|$)/;
 
 function listFiles(folder: string): string[] {

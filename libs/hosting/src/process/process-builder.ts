@@ -16,7 +16,6 @@ type LocalPlan = Exclude<BuildPlan, { kind: 'dockerfile' }>;
 export interface BuilderOptions {
   folder: string;
   python: string;
-  pythonPackage: string;
 }
 
 /** Runs one program of a build. Rejects with `build_failed`, `build_timeout` or `build_cancelled`. */
@@ -69,7 +68,7 @@ export class ProcessBuilder {
       await mkdir(path.join(made, 'home'), { recursive: true, mode: 0o700 });
       await cp(source.folder, path.join(made, 'app'), { recursive: true, verbatimSymlinks: true, force: false, errorOnExist: true });
       const step = this.#stepsOf(request, made, log, signal);
-      if (plan.kind === 'python') await installPython(plan, made, { ...interpreter, palestra: this.#options.pythonPackage }, step);
+      if (plan.kind === 'python') await installPython(plan, made, interpreter, step);
       else if (plan.install) await installNode(made, step);
       await assertSize(made, limits.maxBytes, log);
       await rm(path.join(made, 'home'), { recursive: true, force: true });

@@ -25,8 +25,6 @@ export interface ProcessProviderOptions {
   host?: string;
   /** What builds environments in Python. */
   python?: string;
-  /** What pip installs as the package `palestra`: its name, or the path of its source. */
-  pythonPackage?: string;
 }
 
 const CAPABILITIES: Capabilities = { isolation: ['none'], egress: ['open'], gpus: false, limits: false, maxMemoryMb: null, builds: true };
@@ -47,10 +45,10 @@ export class ProcessProvider implements Provider {
   /** Processor seconds of each instance at the last call of `stats`. */
   readonly #samples = new Map<string, { atMs: number; cpuSeconds: number }>();
 
-  constructor({ folder, host = '127.0.0.1', python = 'python3', pythonPackage = 'palestra' }: ProcessProviderOptions) {
+  constructor({ folder, host = '127.0.0.1', python = 'python3' }: ProcessProviderOptions) {
     this.#host = host;
     this.#folder = path.join(folder, 'instances');
-    this.#builder = new ProcessBuilder({ folder, python, pythonPackage });
+    this.#builder = new ProcessBuilder({ folder, python });
     this.#instances = new ProcessInstances(this.#folder);
   }
 

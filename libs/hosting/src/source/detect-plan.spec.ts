@@ -166,5 +166,8 @@ test('another folder is refused with what was looked for', async () => {
     /Dockerfile.*openenv\.yaml.*environment\.ts.*server\.py.*load_environment/,
   );
   const harbor = { 'task.toml': '', 'instruction.md': '', 'tests/test.sh': '' };
-  await expect(detect(harbor)).rejects.toThrow('Harbor tasks are not supported yet');
+  for (const prefix of ['', 'one/', 'tasks/one/']) {
+    const files = Object.fromEntries(Object.entries(harbor).map(([name, content]) => [`${prefix}${name}`, content]));
+    await expect(detect(files), prefix).rejects.toThrow('tasks of Harbor, which are not supported yet');
+  }
 });

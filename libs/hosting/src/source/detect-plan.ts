@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { lstat } from 'node:fs/promises';
+import { lstat, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { BuildPlan } from '../provider/provider.port.ts';
 import { cardOf, nameFrom } from '../target/card.ts';
@@ -62,9 +62,9 @@ export async function detectPlan(folder: string, { dockerfile }: { dockerfile?: 
   }
   const served = project === null ? null : await projectPlan(folder, project);
   if (served !== null) return { plan: served.plan, facts: { kind: 'python', ...about, protocol: served.protocol } };
-  if (isHarbor(folder))
+  if (await hasHarborTasks(folder))
     throw sourceInvalid(
-      'This is a Harbor task. Harbor tasks are not supported yet. Add a Dockerfile whose server speaks ORS, OpenEnv or MCP.',
+      'The folder has tasks of Harbor, which are not supported yet. Add a Dockerfile whose server speaks ORS, OpenEnv or MCP.',
     );
   throw sourceInvalid(
     `The folder has no environment. Looked for: a Dockerfile or server/Dockerfile; ${TARGET_FILES}; in pyproject.toml tool.palestra.serve ` +
@@ -195,4 +195,13 @@ const serverOf = ({ command, args, env }: ServeCommand, cwd: string, manifest: O
   variables: { ...env, ...manifest?.variables },
 });
 
-const isHarbor = (folder: string): boolean => ['task.toml', 'instruction.md', 'tests'].every((name) => existsSync(path.join(folder, name)));
+/** A task of Harbor, or a dataset: a folder of tasks, itself or in `tasks`. */
+async function hasHarborTasks(folder: string): Promise<boolean> {
+  const isTask = (one: string) => ['task.toml', 'instruction.md', 'tests'].every((name) => existsSync(path.join(one, name)));
+  if (isTask(folder)) return true;
+  for (const parent of [folder, path.join(folder, 'tasks')]) {
+    const names = await readdir(parent).catch(() => []);
+    if (names.some((name) => isTask(path.join(parent, name)))) return true;
+  }
+  return false;
+}

@@ -44,7 +44,7 @@ test('leaves out data of Git, secrets, installed packages and what .dockerignore
     'src/__pycache__/a.pyc': 'x',
     'data/big.bin': 'x',
     'data/small.txt': 'kept',
-    'notes/private.md': 'x',
+    'notes/private.txt': 'x',
     'run.log': 'x',
     '.dockerignore': 'data/*\n!data/small.txt\nnotes\n**/*.log\nDockerfile\n',
     Dockerfile: 'FROM scratch',

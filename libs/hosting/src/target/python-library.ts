@@ -1,3 +1,7 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
 /** Options of a Python library, as `python -m palestra.serve` takes them. */
 export interface LibraryFlags {
   splitSize?: number;
@@ -30,6 +34,12 @@ const EXTRAS: Record<string, string> = {
 };
 
 export const LIBRARIES = Object.keys(EXTRAS);
+
+/** The source of the package `palestra` in a clone of this repository. */
+const CLONED_PACKAGE = fileURLToPath(new URL('../../../../integrations/python', import.meta.url));
+
+/** What pip installs as the package `palestra`: the folder of a clone, which has the version of this service, else the name. */
+export const palestraPackage = (): string => (existsSync(path.join(CLONED_PACKAGE, 'pyproject.toml')) ? CLONED_PACKAGE : 'palestra');
 
 /** What pip installs for the server of a library, such as `palestra[serve-verifiers]`. */
 export const libraryRequirement = (library: string): string => `palestra[${EXTRAS[library]}]`;

@@ -55,8 +55,6 @@ export class HostingProviders implements OnApplicationShutdown {
             ...(baseImages.node !== null && { node: baseImages.node }),
           },
         });
-      case 'process':
-        return new ProcessProvider({ folder: path.join(this.config.dataDir, 'hosting', 'processes') });
       default:
         return null;
     }
