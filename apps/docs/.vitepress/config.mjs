@@ -9,10 +9,11 @@ const titleOf = (page) => /^# (.+)$/m.exec(readFileSync(path.join(pages, `${page
 /** Navigation entries of these pages, named by their headings unless a name is given. */
 const entries = (...names) =>
   names.map((one) => (Array.isArray(one) ? one : [one])).map(([page, text]) => ({ text: text ?? titleOf(page), link: `/${page}` }));
+/** The pages of a folder by name, after its index. */
 const pagesIn = (folder) =>
   (existsSync(path.join(pages, folder)) ? readdirSync(path.join(pages, folder)) : [])
     .filter((name) => name.endsWith('.md'))
-    .toSorted()
+    .toSorted((a, b) => Number(b === 'index.md') - Number(a === 'index.md') || (a < b ? -1 : 1))
     .map((name) => path.posix.join(folder, path.basename(name, '.md')));
 
 /** Colours of code as classes: the Content-Security-Policy permits no inline styles. */

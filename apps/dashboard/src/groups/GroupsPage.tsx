@@ -105,7 +105,7 @@ const columns: Column<Group>[] = [
   {
     id: 'signal',
     head: 'Variance',
-    track: 'minmax(160px,1.2fr)',
+    track: 'minmax(192px,1.2fr)',
     explain: 'With zero variance every advantage of the group is zero',
     cell: ({ zero_variance, scored }) => {
       const { text, className } = signalOf(zero_variance, scored);
@@ -184,7 +184,7 @@ export function GroupsPage() {
             type="search"
             className="input mono w-full"
             aria-label="Find groups by a query for their rollouts"
-            placeholder="Find groups by rollouts: reward:<0.2 tool:search   Enter"
+            placeholder="Find groups by rollouts: reward:<0.2 tool:search"
             ref={input}
             key={q}
             defaultValue={q}
