@@ -14,7 +14,7 @@ import { SecretKeys } from '../../../apps/api/src/platform/secret-keys.ts';
 import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
 import type { Prisma } from '../../../apps/api/src/platform/generated/prisma/client.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
-import { ask, call } from '../sessions/session-requests.ts';
+import { ask } from '../sessions/session-requests.ts';
 import { ChildEngine } from './child-engine.ts';
 
 export interface InstanceRow {
@@ -190,4 +190,3 @@ export const clientOf = ({ server }: Pick<HostingWorld, 'server'>, at: Pick<Test
     await ask(at, 'POST', '/delete', { sid, key: server.apiKey });
   },
 });
-export { call };
