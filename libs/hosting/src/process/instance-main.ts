@@ -56,7 +56,8 @@ async function serve({ host, kit, command, args, cwd, variables }: InstanceOrder
   const child = spawn(command, args.map(filled), { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
   const take = (stream: 'o' | 'e') => (text: string) => {
     onText(text);
-    log.add(Date.now(), stream, text);
+    // The author knows the files by their paths in the source.
+    log.add(Date.now(), stream, text.replaceAll(`${cwd}/`, ''));
   };
   onLines(child.stdout, take('o'));
   onLines(child.stderr, take('e'));

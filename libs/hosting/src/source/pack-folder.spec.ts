@@ -53,6 +53,15 @@ test('leaves out data of Git, secrets, installed packages and what .dockerignore
   expect(names).toEqual(['.dockerignore', '.gitignore', 'Dockerfile', 'data/small.txt', 'environment.ts', 'src/a.py']);
 });
 
+test('a reader may stop before the end', async () => {
+  const folder = folderOf(Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`file-${index}`, 'x'.repeat(10_000)])));
+  const { archive } = await packFolder(folder);
+  archive.destroy();
+  // An error without a listener would end the process.
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(archive.destroyed).toBe(true);
+});
+
 test('the same contents give the same bytes and the same digest, whatever their times are', async () => {
   const files = { 'b/two': 'two', 'a-one': 'one', 'a/x': 'x', é: 'unicode' };
   const one = folderOf(files);

@@ -83,6 +83,8 @@ async function addAll(tar: Pack, folder: string, entries: readonly SourceEntry[]
       continue;
     }
     const file = tar.entry({ ...header, type: 'file', size: entry.size, mode: entry.isExecutable ? 0o755 : 0o644 });
+    // A reader that stops ends the archive, and with it this file.
+    file.on('error', () => {});
     for await (const chunk of createReadStream(path.join(folder, entry.name))) await writeTo(file, chunk);
     file.end(null);
     if (!file.destroyed) await once(file, 'close');

@@ -26,7 +26,9 @@ export async function deployError(client: PalestraClient, { id, state, error }: 
   if (state === 'cancelled') return new DeployError(error?.code ?? 'build_cancelled', 'The deploy was cancelled.');
   if (error === null) return new DeployError('build_failed', `The deploy failed. Its log: palestra env logs --deploy ${id}`);
   const context = error.line === null ? [] : contextOf(await linesAround(client, id, error.line), error.line);
-  return new DeployError(error.code, ['The deploy failed: ' + error.detail, ...context].join('\n'));
+  // The other lines of the detail are in the log.
+  const detail = context.length === 0 ? error.detail : error.detail.split('\n', 1)[0]!;
+  return new DeployError(error.code, [`The deploy failed: ${detail}`, ...context].join('\n'));
 }
 
 interface NumberedLine {

@@ -2,6 +2,7 @@ import type { LogLine } from '@palestra/hosting';
 import type { LogSeverity } from '@palestra/protocol';
 import type { HostingLogs } from '../logs/hosting-logs.service.ts';
 import type { LogSink } from '../logs/log-sink.ts';
+import { SeverityGuess } from '../logs/severity.ts';
 
 /** Of one deploy. What a build writes beyond that is left out, except its end. */
 const MAX_LINES = 50_000;
@@ -23,10 +24,21 @@ export class DeployLog {
     private lines: number,
   ) {}
 
-  /** A line of this service. */
+  /** Text of this service, each line of it as a line. */
   note(text: string, severity?: LogSeverity): void {
-    this.lines += 1;
-    this.sink.note(text, severity);
+    for (const line of text.split('\n')) {
+      this.lines += 1;
+      this.sink.note(line, severity);
+    }
+  }
+
+  /** Notes why the deploy ended. Returns the number of the line that tells most: of several the first that reads like an error, else the last. */
+  noteEnd(detail: string, severity: LogSeverity): number {
+    const first = this.lines + 1;
+    this.note(detail, severity);
+    const guess = new SeverityGuess('info');
+    const telling = detail.split('\n').findIndex((line) => guess.of(line) === 'error');
+    return telling === -1 ? this.lines : first + telling;
   }
 
   /** A line of the builder. */

@@ -124,10 +124,12 @@ export class DeployRunner implements OnModuleInit, OnApplicationBootstrap {
   /** The log is complete before the state: a reader that follows it ends with the state. */
   async #end(deploy: DeployRow, log: DeployLog, end: DeployEnd): Promise<void> {
     const { pool } = this.database;
-    if (end.error !== undefined) log.note(end.error.detail, end.state === 'failed' ? 'error' : 'warning');
+    const line = end.error === undefined ? null : log.noteEnd(end.error.detail, end.state === 'failed' ? 'error' : 'warning');
     await log.flush();
     if (end.state !== 'ready') await this.versions.discard(deploy.id);
-    await endDeploy(pool, deploy.id, end);
+    // What an instance wrote before it failed is part of the detail.
+    const error = end.error?.line === null && end.error.detail.includes('\n') ? { ...end.error, line } : end.error;
+    await endDeploy(pool, deploy.id, { ...end, ...(error && { error }) });
     await notifyHosting(pool, deploy.environment_id);
     await notifyLogs(pool, [deploy.environment_id]);
     if (deploy.source_key !== null) await this.sources.delete(deploy.source_key).catch(() => {});
