@@ -13,6 +13,8 @@ describe('readConfig', () => {
     ['PALESTRA_ALLOWED_ORIGINS', '*'],
     ['PALESTRA_ALLOWED_ORIGINS', 'tools.example'],
     ['PALESTRA_ALLOWED_ORIGINS', 'https://tools.example/'],
+    ['PALESTRA_HOSTING', 'process'],
+    ['PALESTRA_HOSTING', 'kubernetes'],
   ])('names the bad variable %s=%s in one line', (name, value) => {
     expect(() => readConfig({ [name]: value }, (path) => path)).toThrow(new RegExp(`^${name}: [^\\n]+$`));
   });

@@ -41,7 +41,7 @@ const configSchema = z.object({
   PALESTRA_FALLBACK_DEPLOYMENT: z.string().optional(),
   PALESTRA_BUNDLED_ENVIRONMENTS: flag.default(true),
   PALESTRA_ALLOW_COMMANDS: flag.default(false),
-  PALESTRA_HOSTING: z.enum(['auto', 'docker', 'process', 'kubernetes', 'off']).default('auto'),
+  PALESTRA_HOSTING: z.enum(['auto', 'docker', 'process', 'off']).default('auto'),
   PALESTRA_DOCKER_HOST: z.url({ protocol: /^(?:unix|tcp)$/, error: 'must be unix:///path or tcp://host:port' }).optional(),
   PALESTRA_BASE_IMAGE_PYTHON: z.string().optional(),
   PALESTRA_BASE_IMAGE_NODE: z.string().optional(),
@@ -137,7 +137,7 @@ export interface Config {
    * Dockerfile; null = those of the engine.
    */
   hosting: {
-    engine: 'auto' | 'docker' | 'process' | 'kubernetes' | 'off';
+    engine: 'auto' | 'docker' | 'process' | 'off';
     dockerHost: string | null;
     baseImages: { python: string | null; node: string | null };
   };
@@ -227,6 +227,8 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
   const apiKey = value.PALESTRA_API_KEY ?? null;
   const weakness = apiKey !== null && isExposed(value.HOST, value.PALESTRA_PUBLIC_URL) ? keyWeakness(apiKey) : null;
   if (weakness !== null) throw new ConfigError(`PALESTRA_API_KEY: ${weakness}`);
+  if (value.PALESTRA_HOSTING === 'process' && !value.PALESTRA_ALLOW_COMMANDS)
+    throw new ConfigError('PALESTRA_HOSTING: "process" runs programs of authors as this user: set PALESTRA_ALLOW_COMMANDS=1, too');
   return {
     host: value.HOST,
     port: value.PORT,

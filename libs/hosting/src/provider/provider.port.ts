@@ -1,5 +1,5 @@
 /** Where instances run. */
-export type ProviderName = 'process' | 'docker' | 'kubernetes' | 'remote';
+export type ProviderName = 'process' | 'docker' | 'remote';
 
 /** How strongly the code of an environment is separated from the machine, weakest first. `sandbox`: gVisor; `vm`: Kata or similar. */
 export const ISOLATION_LEVELS = ['none', 'container', 'sandbox', 'vm'] as const;
