@@ -105,7 +105,7 @@ install_python_packages() {
     && venv skyrl skyrl-gym==0.4.0 requests pandas httpx \
     && venv stats scipy==1.17.1 statsmodels==0.15.0 \
     && venv_of 3.12 agentlightning agentlightning==1.0.2 numpy==2.3.5 \
-    && venv_of 3.12 art openpipe-art==0.5.23 \
+    && venv_of 3.12 art openpipe-art==0.5.23 pyarrow \
     && venv_of 3.11 inspect inspect-ai==0.3.285 openai==3.57.0 \
     && venv_of 3.11 verifiers verifiers==0.4.0 uv==0.13.9 \
     && trainer nemo-gym 0.7.0 nemo_gym --python-version 3.13.14 \
@@ -129,7 +129,8 @@ install_torch_packages() {
     transformers-stream-generator >"$UV_EXCLUDE"
   venv_of 3.12 tinker tinker-cookbook==0.6.1 "${torch[@]}" \
     && venv_of 3.12 trl-torch trl==1.16.0 openenv==0.10.0 openreward==0.1.167 aiohttp pillow "${torch[@]}" \
-    && venv_of 3.12 verl verl==0.9.1 transferqueue==0.1.11 pillow cachetools fastapi uvicorn "${torch[@]}" \
+    && venv_of 3.12 verl verl==0.9.1 transferqueue==0.1.11 pillow cachetools fastapi uvicorn colorlog lark numba pybase64 uvloop "${torch[@]}" \
+    && trainer miles-rl 0.0.2 miles \
     && venv_of 3.12 skyrl-torch skyrl==0.4.0 skyrl-gym==0.4.0 loguru omegaconf orjson pybase64 aiohttp jaxtyping tensordict "${torch[@]}" \
     && venv_of 3.12 openrlhf openrlhf==0.11.2 "${torch[@]}" \
     && oumi_venv

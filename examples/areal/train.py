@@ -1,4 +1,4 @@
-"""GRPO on a hosted environment with AReaL: `python train.py --config config.yaml`, a configuration of AReaL's examples."""
+"""GRPO on a hosted environment with AReaL: `python train.py --config config.yaml`."""
 
 import sys
 

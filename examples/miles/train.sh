@@ -2,6 +2,8 @@
 # GRPO on a hosted environment with miles: in its repository, with `pip install palestra`. MODEL_ARGS are those of the model's script.
 set -euo pipefail
 export PALESTRA_RUN=whodunit PALESTRA_MAX_TURNS=10
+# miles-rl 0.0.2 has agent functions only with this; later versions always do.
+export MILES_EXPERIMENTAL_ROLLOUT_REFACTOR=1
 palestra prepare-tasks --env palestra/whodunit --format miles --out tasks.jsonl
 
 python3 train.py "${MODEL_ARGS[@]}" \

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from palestra import TaskRef, task_of
-from palestra.versions import require
+from palestra.versions import installed_name, require
 
 FACTS = {"env_name": "acme/maze", "env_version": 3, "split": "train", "task_index": 7, "task_key": "ab"}
 TASK = TaskRef("acme", "maze", "train", 7, "ab", 3)
@@ -66,3 +66,4 @@ def test_versions_of_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
         require("art", ">=1", extra="art")
     with pytest.raises(ImportError, match=r"needs slime >=1, which is not installed\. .*docs/trainers"):
         require("slime", ">=1", extra=None)
+    assert [installed_name("trl", "verl"), installed_name("art", "verl"), installed_name("miles", "miles-rl")] == ["trl", "verl", "miles-rl"]

@@ -24,6 +24,11 @@ WHOLE = [sample(0, 1.0), sample(0, 0.0), sample(1, 2.0), sample(1, 5.0)]
 BROKEN = [sample(0, 1.0), sample(0, 0.5), sample(0, 0.0, failed=True), sample(1, 0.0, failed=True)]
 
 
+def test_samples_of_miles_0_0_2_have_no_rollout_id() -> None:
+    samples = [SimpleNamespace(**{name: value for name, value in vars(one).items() if name != "rollout_id"}) for one in WHOLE]
+    assert normalise_rewards(settings(), samples) == normalise_rewards(settings(), WHOLE)
+
+
 @pytest.mark.parametrize(
     ("args", "samples", "raw", "normalised"),
     [

@@ -57,6 +57,16 @@ describe('agent-lightning 1.0.2: its gateway, local runner, hooks and rollout ma
     });
   });
 
+  test('the trainer takes the program of the example', async () => {
+    expect(await drive(palestra, { ...program, args: ['example'] })).toEqual({
+      agent: 'palestra.agentlightning.Agent',
+      hooks: true,
+      samples: 8,
+      batch: 32,
+      rows: [8, 32],
+    });
+  });
+
   test('a job that is ended in the middle of an episode closes its session and posts no reward', async () => {
     const ended = await drive<{ code: number; events: string[] }>(palestra, { ...program, args: ['end'] });
     expect(ended).toEqual({ code: 143, events: expect.not.arrayContaining(['reward']) });

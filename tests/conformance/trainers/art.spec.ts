@@ -15,7 +15,7 @@ interface Group {
 describe('openpipe-art 0.5.23: its models, trajectories and gatherer', () => {
   let palestra: SharedPalestra;
   let fragile: Awaited<ReturnType<typeof hostFragile>>;
-  let played: { groups: Group[]; trained: number[]; fragile: Group[]; cancelled: string; quota: Group[] };
+  let played: { groups: Group[]; trained: number[]; example: number[][]; fragile: Group[]; cancelled: string; quota: Group[] };
   beforeAll(async () => {
     palestra = await sharedPalestra();
     fragile = await hostFragile(palestra, 'fragile-art');
@@ -37,6 +37,12 @@ describe('openpipe-art 0.5.23: its models, trajectories and gatherer', () => {
       [7, 'train'],
       [8, 'train'],
     ]);
+  });
+
+  test('the program of the example trains on its groups', async () => {
+    expect(played.example).toEqual(Array(2).fill([expect.any(Number), expect.any(Number)]));
+    const rewards = played.example.flat();
+    await assertRun(palestra, 'art-example', { rewards, steps: [0, 0, 0, 0], samples: [0, 1, 0, 1], groups: 2, turns: 2 });
   });
 
   test('failures of the infrastructure are exceptions of the group', async () => {

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
 import { assertNoSession, assertRun, drive, hostFragile, rolloutsOf, start } from './contract.ts';
@@ -29,6 +30,14 @@ describe('a task of Inspect', () => {
     expect(metrics['mean']).toBeCloseTo(scores.reduce((sum, score) => sum + score, 0) / scores.length, 5);
     const rows = await assertRun(palestra, run, { rewards: scores, samples: [0, 1, 0, 1], groups: 2, turns: 2 });
     expect(rows.map(({ phase, stop }) => [phase, stop])).toEqual(Array(4).fill(['eval', 'finished']));
+  });
+
+  test('evaluates the file of the example', async () => {
+    const file = path.resolve(import.meta.dirname, '../../../examples/inspect/whodunit.py');
+    const { status, samples } = await drive<Evaluated>(palestra, { ...program, args: [file, '-', '1'], run: 'unused' });
+    expect(status).toBe('success');
+    const rows = await assertRun(palestra, 'whodunit-baseline', { rewards: samples.map(({ score }) => score), groups: 2, turns: 2 });
+    expect(rows.map(({ phase }) => phase)).toEqual(['eval', 'eval']);
   });
 
   test('a server that disappears is an error of the sample, not a score', async () => {

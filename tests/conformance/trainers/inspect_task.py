@@ -1,10 +1,14 @@
-"""Evaluations of Inspect with the scripted policy behind an OpenAI-compatible URL: `ENVIRONMENT SPLIT EPOCHS [ENDPOINT]`."""
+"""Evaluations of Inspect with the scripted policy behind an OpenAI-compatible URL: `ENVIRONMENT SPLIT EPOCHS [ENDPOINT]`. The environment may be
+the file of a task, which has its own split.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
+from typing import Any
 
 import policy
 
@@ -19,7 +23,13 @@ def main(environment: str, split: str, epochs: str, endpoint: str | None = None)
     with policy.endpoint() as url, tempfile.TemporaryDirectory() as folder:
         config = GenerateConfig(max_retries=0, timeout=20)
         model = get_model("openai/scripted", base_url=endpoint or url, api_key="none", responses_api=False, config=config)
-        task = adapter.palestra_task(environment, split, epochs=int(epochs), fail_on_error=False)
+        task: Any
+        if environment.endswith(".py"):
+            # Inspect looks for it in the working directory.
+            os.chdir(os.path.dirname(environment))
+            task = os.path.basename(environment)
+        else:
+            task = adapter.palestra_task(environment, split, epochs=int(epochs), fail_on_error=False)
         options = {"display": "none", "log_dir": folder, "limit": 2, "max_samples": 1}
         [log] = eval(task, model=model, score_display=False, **options)
         # The samples are read from the folder.

@@ -5,10 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
+import runpy
+import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -138,6 +143,35 @@ def job(url: str) -> dict[str, Any]:
     return {"kind": spec["kind"], "command": container["command"], "env": [one["name"] for one in container["env"]]}
 
 
+def example() -> dict[str, Any]:
+    """What the trainer gets of the example, by Hydra from its own configuration and that of verl's wheel. Only the trainer is replaced."""
+    # Its own __init__ imports torch.
+    wheel = Path(os.environ["PALESTRA_TRAINERS_DIR"], "verl")
+    sys.path.append(str(wheel))
+    sys.modules["verl"] = types.ModuleType("verl")
+    sys.modules["verl"].__path__ = [str(wheel / "verl")]
+    told: dict[str, Any] = {}
+
+    def run_ppo(config: Any, train_dataset: list[Any], val_dataset: list[Any]) -> None:
+        chosen = OmegaConf.to_container(config, resolve=True)
+        told.update(agent=chosen["agentlightning"]["local"]["agent_class"], hooks=chosen["agentlightning"]["hooks"])
+        told.update(samples=chosen["actor_rollout_ref"]["rollout"]["n"], batch=chosen["data"]["train_batch_size"])
+        told.update(rows=[len(train_dataset), len(val_dataset)])
+
+    sys.modules["agentlightning.verl.entrypoint"] = types.ModuleType("entrypoint")
+    sys.modules["agentlightning.verl.entrypoint"].run_ppo = run_ppo  # type: ignore[attr-defined]
+    program = Path(__file__).parents[3] / "examples/agent-lightning/train.py"
+    [command] = re.findall(r"python train.py (.*?)\n\"\"\"", program.read_text(), re.DOTALL)
+    settings = re.sub(r"\$\(.*?\"\)", palestra.agentlightning_hooks.__file__, command)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        Path("tasks.jsonl").write_text("{}\n" * 40)
+        sys.argv[1:] = shlex.split(settings.replace("\\\n", " "))
+        runpy.run_path(str(program), run_name="__main__")
+        os.chdir("/")
+    return {**told, "hooks": told["hooks"] == palestra.agentlightning_hooks.__file__}
+
+
 def end(url: str) -> dict[str, Any]:
     """A job that is ended in the middle of an episode."""
     one = manager(url, 0, None, "agent-lightning-ended")
@@ -157,6 +191,9 @@ def end(url: str) -> dict[str, Any]:
 
 
 mode, *environment = sys.argv[1:]
+if mode == "example":
+    print(json.dumps(example()))
+    sys.exit()
 policy.completion = with_tokens if mode == "train" else silent_after_one
 with policy.endpoint() as model, gateway() as address:
     manager(address, 0, None, "-").register_model([model])

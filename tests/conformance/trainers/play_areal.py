@@ -11,23 +11,12 @@ import os
 import pickle
 import sys
 import types
-from pathlib import Path
 from typing import Any
 
 import policy
+from areal_wheel import package
 
 from palestra import client_of, rows
-
-WHEEL = Path(os.environ["PALESTRA_TRAINERS_DIR"]) / "areal"
-sys.path.append(str(WHEEL))
-
-
-def package(name: str) -> types.ModuleType:
-    """A package of the wheel whose own __init__, which imports torch, does not run."""
-    module = types.ModuleType(name)
-    module.__path__ = [str(WHEEL / name.replace(".", "/"))]
-    sys.modules[name] = module
-    return module
 
 
 class ArealOpenAI:

@@ -6,8 +6,11 @@ import asyncio
 import json
 import os
 import re
+import runpy
 import sys
+import tempfile
 import threading
+import types
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ from typing import Any
 import art
 import policy
 
-from palestra import client_of, rows
+from palestra import client_of, rows, write_rows
 from palestra.art import rollout, rollout_group
 
 
@@ -115,6 +118,38 @@ async def documented(model: Any, tasks: list[Any]) -> list[art.TrajectoryGroup]:
     return groups
 
 
+async def example(url: str, rows: list[Any]) -> list[Any]:
+    """One step of the program of examples/art. Only its backend is replaced, which imports torch. Returns the rewards of each group."""
+    trained: list[Any] = []
+
+    class LocalBackend(Backend):
+        async def register(self, model: Any) -> None:
+            model.base_path = folder
+
+        async def _prepare_backend_for_training(self, _model: Any, _config: Any) -> tuple[str, str]:
+            return url, "none"
+
+        async def _get_step(self, _model: Any) -> int:
+            return len(trained)
+
+        async def train(self, _model: Any, groups: Any, *, learning_rate: float) -> Any:
+            trained.extend([trajectory.reward for trajectory in group] for group in groups)
+            return art.LocalTrainResult(step=1, metrics={"loss": learning_rate})
+
+        async def close(self) -> None:
+            pass
+
+    sys.modules["art.local"] = types.ModuleType("art.local")
+    sys.modules["art.local"].LocalBackend = LocalBackend  # type: ignore[attr-defined]
+    program = runpy.run_path(str(Path(__file__).parents[3] / "examples/art/train.py"))
+    program["main"].__globals__.update(STEPS=1, TASKS_PER_STEP=2, SAMPLES=2)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "tasks.jsonl")
+        write_rows(file, rows)
+        await program["main"](str(file))
+    return trained
+
+
 async def main(fragile: str) -> dict[str, Any]:
     tasks = list(rows("palestra/whodunit", "messages", stop=2))
     broken = list(rows(fragile, "messages", stop=2))
@@ -124,11 +159,14 @@ async def main(fragile: str) -> dict[str, Any]:
         trainable = scripted(url, art.TrainableModel, base_model="tiny", run_name="contract")
         object.__setattr__(trainable, "_backend", Backend())
         trained = [(await rollout(trainable, tasks[0], run="art-trained", group="g", sample=sample)).reward for sample in range(2)]
+        os.environ["PALESTRA_RUN"] = "art-example"
+        exemplary = await example(url, tasks)
         client_of().transport._retry_for_s = 1.0  # Not the two minutes of a restart.
         failed = [await rollout_group(model, row, samples=2, step=0, run="art-fragile") for row in broken]
         return {
             "groups": [told(group) for group in groups],
             "trained": trained,
+            "example": exemplary,
             "fragile": [told(group) for group in failed],
             "cancelled": await cancelled(url, tasks[0]),
             "quota": [told(group) for group in await quota(url, tasks[0])],

@@ -11,12 +11,12 @@ describe('rows of tasks for trainers', () => {
     palestra = await sharedPalestra();
     // One process for all: importing `datasets` takes seconds.
     const files = [await prepare(palestra, 'skyrl', 'parquet', '--prompt-format', 'messages')];
-    for (const format of ['trl', 'openrlhf', 'areal', 'rllm', 'tinker', 'messages']) files.push(await prepare(palestra, format, 'parquet'));
-    for (const format of ['slime', 'miles', 'nemo-gym']) files.push(await prepare(palestra, format, 'jsonl'));
-    loaded = {
-      ...(await load(palestra, 'v167', files)),
-      ...(await load(palestra, 'inspect', [await prepare(palestra, 'inspect', 'jsonl')])),
-    };
+    for (const format of ['rllm', 'tinker', 'messages']) files.push(await prepare(palestra, format, 'parquet'));
+    files.push(await prepare(palestra, 'slime', 'jsonl'));
+    loaded = await load(palestra, 'v167', files);
+    const own = { trl: 'parquet', inspect: 'jsonl', 'nemo-gym': 'jsonl' };
+    for (const [format, ending] of Object.entries(own))
+      Object.assign(loaded, await load(palestra, format, [await prepare(palestra, format, ending)]));
   });
 
   const user = [{ role: 'user', content: expect.any(String) }];
@@ -25,19 +25,18 @@ describe('rows of tasks for trainers', () => {
   test.each([
     ['skyrl', { prompt: [{ role: 'system' }, ...user], env_class: 'openreward', ...facts }],
     ['trl', { prompt: user, ...facts }],
-    ['openrlhf', { input: [{ role: 'system' }, ...user], label: expect.stringContaining('"task_key"'), datasource: 'palestra/math' }],
-    ['areal', { messages: user, answer: '', palestra: facts }],
     ['rllm', { question: expect.any(String), ...facts }],
     ['tinker', { palestra: facts }],
     ['messages', { messages: user, metadata: facts }],
     ['slime', { prompt: user, label: '', metadata: { palestra: facts }, tools: expect.stringContaining('"submit"') }],
-    ['miles', { prompt: user, label: '', metadata: { palestra: facts }, tools: expect.stringContaining('"submit"') }],
     [
       'nemo-gym',
       {
         responses_create_params: { input: user, tools: [{ type: 'function', name: 'submit', strict: false }] },
-        agent_ref: { type: 'responses_api_agents', name: 'palestra_agent' },
+        agent_ref: { name: 'palestra_agent' },
         verifier_metadata: { palestra: facts },
+        _ng_task_index: 0,
+        _ng_rollout_index: 0,
       },
     ],
     ['inspect', { id: 'palestra/math:train:0', input: user, metadata: facts }],

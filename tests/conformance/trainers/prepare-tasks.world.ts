@@ -29,7 +29,13 @@ export async function prepare(palestra: SharedPalestra, format: string, ending: 
 }
 
 export const load = (palestra: SharedPalestra, python: string, files: string[]) =>
-  drive<Record<string, Loaded>>(palestra, { python, program: 'prepare_tasks.py', args: files, run: 'none', env: { HF_HUB_OFFLINE: '1' } });
+  drive<Record<string, Loaded>>(palestra, {
+    python,
+    program: 'prepare_tasks.py',
+    args: files,
+    run: 'none',
+    env: { HF_HUB_OFFLINE: '1', HF_DATASETS_CACHE: path.join(folder, 'cache') },
+  });
 
 /** Every row leads back to its task. */
 export function assertTasks({ count, tasks }: Loaded): void {

@@ -26,7 +26,7 @@ describe('groups of tinker-cookbook', () => {
     palestra = await sharedPalestra();
     fragile = await hostFragile(palestra, 'fragile-tinker');
     const args = ['palestra/whodunit', fragile.environment];
-    seen = await drive(palestra, { python: 'tinker', program: 'tinker.py', args, run: 'tinker' });
+    seen = await drive(palestra, { python: 'tinker', program: 'play_tinker.py', args, run: 'tinker' });
   });
   afterAll(() => fragile?.close());
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import json
 import multiprocessing
 import queue
 import re
+import runpy
 import sys
 import tempfile
 import threading
@@ -77,6 +79,15 @@ def example(trainer: str) -> trl.GRPOConfig:
     [call] = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "GRPOConfig"]
     chosen = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
     return trl.GRPOConfig(**{**chosen, "output_dir": tempfile.mkdtemp(), "use_cpu": True, "bf16": False})
+
+
+def check_worker(loop_class: Any) -> None:
+    """TRL's loop takes the arguments of examples/trl/async_openenv.py. The worker that hands them to it would start a process."""
+    worker = runpy.run_path(str(ROOT / "examples/trl/async_openenv.py"))["worker"]
+    worker.__globals__["HarnessRolloutWorker"] = lambda **options: options
+    options = worker(model_name="scripted", dataset=dataset(), processing_class=TOKENIZER)
+    accepted = {name for one in loop_class.__mro__[:2] for name in inspect.signature(one).parameters}
+    assert set(options) <= accepted, set(options) - accepted
 
 
 class Scripted(trl.GRPOTrainer):
@@ -193,6 +204,7 @@ def main(mode: str, environment: str) -> Any:
     from openenv.core.harness import MCPHarnessAdapter
     from trl.experimental.async_grpo.openenv_harness import _HarnessRolloutLoop
 
+    check_worker(_HarnessRolloutLoop)
     args = SimpleNamespace(num_generations=2)
     factory = documented(environment, {"functools": functools, "args": args}, "palestra.openenv")["factory"]
     harness = {"harness_session_factory": factory, "harness_adapter": MCPHarnessAdapter()}

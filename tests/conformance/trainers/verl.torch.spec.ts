@@ -16,7 +16,12 @@ describe('an agent loop of verl', () => {
   beforeAll(async () => {
     palestra = await sharedPalestra();
     fragile = await hostFragile(palestra, 'fragile-verl');
-    seen = await drive(palestra, { python: 'verl', program: 'verl.py', args: ['palestra/whodunit', fragile.environment], run: 'verl' });
+    seen = await drive(palestra, {
+      python: 'verl',
+      program: 'play_verl.py',
+      args: ['palestra/whodunit', fragile.environment],
+      run: 'verl',
+    });
   });
   afterAll(() => fragile?.close());
 

@@ -14,9 +14,10 @@ from palestra.episode import Episode
 from palestra.failures import ADVICE, InfrastructureFailure
 from palestra.rollouts import play_row_at, reward_of
 from palestra.samples import FAILURE, ROLLOUT, log_functions, normalise_rewards, play_options
-from palestra.versions import require
+from palestra.versions import installed_name, require
 
-require("miles", ">=0.1,<0.2", extra=None)
+# `miles` from its repository, `miles-rl` on the package index.
+require(installed_name("miles", "miles-rl"), ">=0.0.2,<0.2", extra=None)
 
 from miles.utils.types import Sample  # noqa: E402
 

@@ -102,7 +102,9 @@ def _failed(sample: Any) -> bool:
 
 
 def _rollout_of(sample: Any, position: int) -> Any:
-    known = sample.rollout_id if sample.rollout_id is not None else sample.index
+    # miles 0.0.2 has no rollout_id.
+    rollout = getattr(sample, "rollout_id", None)
+    known = sample.index if rollout is None else rollout
     return ("row", position) if known is None else known
 
 

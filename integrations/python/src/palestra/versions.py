@@ -38,6 +38,17 @@ def require(distribution: str, supported: str, *, extra: str | None) -> str:
     return installed
 
 
+def installed_name(*names: str) -> str:
+    """The first of the names under which a trainer's package may be installed, or the last name if none is."""
+    for name in names[:-1]:
+        try:
+            metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+        return name
+    return names[-1]
+
+
 def _release(version: str) -> tuple[int, ...]:
     """(1, 16) of `1.16.0`, `1.16rc1` and `1.16.0+cu128`."""
     found = re.match(r"[0-9]+(?:\.[0-9]+)*", version)

@@ -15,28 +15,23 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import policy
 import tiny_model
+import torch
+import transfer_queue as tq
+from hydra import compose, initialize_config_module
+from tensordict import TensorDict
+from verl.protocol import DataProto
+from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
+from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
+from verl.utils import tensordict_utils as tu
+from verl.utils.dataset.rl_dataset import RLHFDataset, collate_fn
+from verl.workers.rollout.replica import TokenOutput
 
-# Programs of this folder have the names of trainers.
-here = Path(__file__).resolve().parent
-sys.path[:] = [folder for folder in sys.path if Path(folder or ".").resolve() != here]
+import palestra
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-import transfer_queue as tq  # noqa: E402
-from hydra import compose, initialize_config_module  # noqa: E402
-from tensordict import TensorDict  # noqa: E402
-from verl.protocol import DataProto  # noqa: E402
-from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ  # noqa: E402
-from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories  # noqa: E402
-from verl.utils import tensordict_utils as tu  # noqa: E402
-from verl.utils.dataset.rl_dataset import RLHFDataset, collate_fn  # noqa: E402
-from verl.workers.rollout.replica import TokenOutput  # noqa: E402
-
-import palestra  # noqa: E402
-
-EXAMPLE = here.parents[2] / "examples" / "verl"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "verl"
 
 
 class Queue:

@@ -17,19 +17,14 @@ from typing import Any
 
 import policy
 import tiny_model
+from tinker_cookbook.completers import TokenCompleter, TokensWithLogprobs
+from tinker_cookbook.rl.metric_util import RLTestSetEvaluator
+from tinker_cookbook.rl.rollout_strategy import FailFast, MinViableGroup, RetryOnFailure
+from tinker_cookbook.rl.rollouts import do_group_rollout
+from tinker_cookbook.tokenizer_utils import register_tokenizer
 
-# Programs of this folder have the names of trainers.
-here = Path(__file__).resolve().parent
-sys.path[:] = [folder for folder in sys.path if Path(folder or ".").resolve() != here]
-
-from tinker_cookbook.completers import TokenCompleter, TokensWithLogprobs  # noqa: E402
-from tinker_cookbook.rl.metric_util import RLTestSetEvaluator  # noqa: E402
-from tinker_cookbook.rl.rollout_strategy import FailFast, MinViableGroup, RetryOnFailure  # noqa: E402
-from tinker_cookbook.rl.rollouts import do_group_rollout  # noqa: E402
-from tinker_cookbook.tokenizer_utils import register_tokenizer  # noqa: E402
-
-import palestra  # noqa: E402
-from palestra.tinker import PalestraDatasetBuilder, PlayOptions  # noqa: E402
+import palestra
+from palestra.tinker import PalestraDatasetBuilder, PlayOptions
 
 register_tokenizer("tiny", tiny_model.tokenizer)
 
@@ -126,7 +121,7 @@ async def cancel(environment: str, folder: str) -> Any:
 
 def example() -> dict[str, Any]:
     """The configuration of the example, read by tinker-cookbook's own class."""
-    config = runpy.run_path(str(here.parents[2] / "examples" / "tinker" / "train.py"))["config"]
+    config = runpy.run_path(str(Path(__file__).parents[3] / "examples" / "tinker" / "train.py"))["config"]
     return {"model": config.model_name, "tolerance": type(config.rollout_error_tolerance).__name__}
 
 
