@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type CloneOptions, cloneSource, digestOf, type GitSource } from '@palestra/hosting';
@@ -108,6 +108,42 @@ describe('a repository', () => {
   });
 });
 
+test('SSH gets the checked address, the key in a private file, and nothing of this user', async () => {
+  const bin = path.join(root, 'bin');
+  const seen = path.join(root, 'ssh.txt');
+  mkdirSync(bin);
+  // In the place of ssh: notes how it was called, and runs Git's command here instead of on the host.
+  const program = `#!/bin/sh
+for argument do last=$argument; echo "$argument" >> ${seen}; case $argument in IdentityFile=*) stat -c %a "\${argument#*=}" >> ${seen}; cat "\${argument#*=}" >> ${seen};; esac; done
+exec sh -c "$last"
+`;
+  writeFileSync(path.join(bin, 'ssh'), program, { mode: 0o755 });
+  const before = process.env['PATH'];
+  process.env['PATH'] = `${bin}:${before}`;
+  try {
+    const url = `ssh://git@repository.invalid:2222${root}/plain.git`;
+    const credentials = { kind: 'key' as const, privateKey: 'a private key', knownHosts: 'repository.invalid ssh-ed25519 AAAA' };
+    const { commit: found } = await clone('plain', { url, credentials }, { resolveHost: async () => ['192.0.2.7'] });
+    expect(found).toBe(commits.second);
+    const lines = readFileSync(seen, 'utf8').split('\n');
+    const options = [
+      'HostName=192.0.2.7',
+      'HostKeyAlias=repository.invalid',
+      'StrictHostKeyChecking=yes',
+      'IdentitiesOnly=yes',
+      '/dev/null',
+      '600',
+      'a private key',
+    ];
+    expect(lines).toEqual(expect.arrayContaining([...options, 'git@repository.invalid', '2222']));
+    await expect(
+      clone('plain', { url, credentials: { kind: 'password', username: 'a', password: 'b' } }, { resolveHost: async () => ['192.0.2.7'] }),
+    ).rejects.toEqual(refused(/begins with https/));
+  } finally {
+    process.env['PATH'] = before;
+  }
+});
+
 describe('is refused with what to do:', () => {
   test.each<[string, Partial<GitSource>, RegExp]>([
     ['a branch that does not exist', { ref: 'nothing' }, /no branch, tag or commit "nothing"/],
@@ -128,6 +164,9 @@ describe('is refused with what to do:', () => {
   });
 
   test('a repository that does not exist, is empty, or moved', async () => {
+    await expect(clone('plain', { url: 'https://repository.invalid/a.git' })).rejects.toEqual(
+      refused(/host repository\.invalid is unknown/),
+    );
     await expect(clone('none')).rejects.toEqual(refused(/There is no repository at http:/));
     await expect(clone('moved')).rejects.toEqual(refused(/redirects to another address/));
     mkdirSync(path.join(root, 'empty.work'));

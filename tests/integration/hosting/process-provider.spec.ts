@@ -95,8 +95,9 @@ test('a server gets its own variables and secrets, and nothing of the service', 
   expect(seen).not.toHaveProperty('SECRET_OF_THE_SERVICE');
   expect(statSync(own).mode & 0o777).toBe(0o700);
   expect(statSync(path.join(own, 'secrets/TOKEN')).mode & 0o777).toBe(0o400);
-  await expect(provider.ensure(specOf(artifact, { secrets: { '../x': 'y' } }), signal)).rejects.toMatchObject({ code: 'instance_failed' });
-  expect(isThere(path.join(instances, 'x'))).toBe(false);
+  const wrong = specOf(artifact, { secrets: { '../x': 'y' } });
+  await expect(provider.ensure(wrong, signal)).rejects.toMatchObject({ code: 'instance_failed' });
+  expect([isThere(path.join(instances, 'x')), await find(wrong.id)]).toEqual([false, undefined]);
 });
 
 test('two processes that ensure the same instance start one', async () => {

@@ -56,7 +56,11 @@ export class ProcessInstances {
           throw error;
         },
       );
-      if (isNew) return this.#startIn(folder, order, secrets, signal);
+      if (isNew)
+        return this.#startIn(folder, order, secrets, signal).catch(async (error: unknown) => {
+          await this.remove(order.id, 0, AbortSignal.timeout(KILL_MS));
+          throw error;
+        });
       const known = await this.find(order.id);
       if (known !== null && known.state !== 'starting') return known;
       // Another process starts it, or was killed while it did.
@@ -108,7 +112,6 @@ export class ProcessInstances {
 
   async #notStarted(folder: string): Promise<never> {
     const reason = (await readFile(path.join(folder, 'errors'), 'utf8').catch(() => '')).trim().slice(-500);
-    await rm(folder, { recursive: true, force: true });
     throw new HostingError('instance_failed', `The process of the instance did not start. ${reason}`.trim());
   }
 

@@ -49,7 +49,9 @@ export async function gitRemote(
     throw sourceInvalid(`${JSON.stringify(url.hostname)} is no name of a host.`);
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = Number(url.port) || PORTS[url.protocol]!;
-  const addresses = await resolveHost(host, port);
+  const addresses = await resolveHost(host, port).catch((error: NodeJS.ErrnoException) => {
+    throw error.syscall === 'getaddrinfo' ? sourceInvalid(`The host ${host} is unknown (${error.code}). Check the URL.`, error) : error;
+  });
   const [first] = addresses;
   if (first === undefined) throw sourceInvalid(`The host ${host} has no address that this service may reach.`);
   const username = decodeURIComponent(url.username);
