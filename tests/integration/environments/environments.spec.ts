@@ -127,13 +127,14 @@ describe('who sees what', () => {
 describe('GitHub and billing', () => {
   test('return the required answers of a server without them', async () => {
     const { id } = (await get(`/v1/environments/${org()}/foo`)).body;
-    expect(await get('/v1/github/auth-status')).toMatchObject({ status: 200, body: { status: 'noAuth' } });
+    expect(await get('/v1/github/auth-status')).toMatchObject({ status: 200, body: { status: 'success' } });
     expect(await get(`/v1/github/environments/${id}/deployments`)).toMatchObject({ status: 200, body: [] });
     expect((await get(`/v1/github/environments/${id}/deployments`, stranger.headers)).status).toBe(404);
     expect((await get(`/v1/github/environments/nope/deployments`)).status).toBe(404);
-    for (const path of ['repos', 'install-url', 'deployments/x/logs', 'task-builds/x/logs']) {
-      expect(await get(`/v1/github/${path}`)).toMatchObject({ status: 501, body: { code: 'not_available' } });
-    }
+    expect(await get('/v1/github/repos')).toMatchObject({ status: 200, body: { status: 'success', repos: [] } });
+    expect(await get('/v1/github/install-url')).toMatchObject({ status: 501, body: { code: 'not_available' } });
+    for (const path of ['deployments/x/logs', 'task-builds/x/logs'])
+      expect(await get(`/v1/github/${path}`)).toMatchObject({ status: 404, body: { code: 'deploy_not_found' } });
     expect(await get('/v1/billing/api-usage?days=7&granularity=daily')).toMatchObject({ status: 200, body: { byService: [], daily: [] } });
     expect((await get('/v1/billing/api-usage?days=91')).status).toBe(422);
   });

@@ -121,7 +121,7 @@ export const hostingLogQuerySchema = z.object({
   severity: z.enum(LOG_SEVERITIES).optional().describe('Least severity.'),
   q: z.string().min(1).max(200).optional().describe('Only lines with this text, in any case.'),
   instance: z.uuid().optional(),
-  version: z.coerce.number().int().min(1).optional(),
+  version: z.coerce.number().int().min(1).max(2_147_483_647).optional(),
 });
 export type HostingLogQuery = z.output<typeof hostingLogQuerySchema>;
 /** One line of an NDJSON answer. */
