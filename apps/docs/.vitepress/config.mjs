@@ -13,7 +13,7 @@ const entries = (...names) =>
 const pagesIn = (folder) =>
   (existsSync(path.join(pages, folder)) ? readdirSync(path.join(pages, folder)) : [])
     .filter((name) => name.endsWith('.md'))
-    .toSorted((a, b) => Number(b === 'index.md') - Number(a === 'index.md') || (a < b ? -1 : 1))
+    .toSorted((a, b) => Number(b.startsWith('index.')) - Number(a.startsWith('index.')) || (a < b ? -1 : 1))
     .map((name) => path.posix.join(folder, path.basename(name, '.md')));
 
 /** Colours of code as classes: the Content-Security-Policy permits no inline styles. */

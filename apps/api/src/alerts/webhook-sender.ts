@@ -43,8 +43,9 @@ export class WebhookSender implements OnModuleInit, OnApplicationShutdown {
     @Inject(CONFIG) private readonly config: Config,
   ) {
     this.#agent = outboundAgent(policy, CONNECT_MS, {
-      headersTimeout: ATTEMPT_MS,
-      bodyTimeout: ATTEMPT_MS,
+      // The signal of an attempt ends it; a second clock with the same time would name another reason.
+      headersTimeout: 0,
+      bodyTimeout: 0,
       keepAliveTimeout: 1,
       pipelining: 0,
     });

@@ -137,10 +137,7 @@ export class Instances {
       return { user: Config?.User ?? '' };
     } catch (error) {
       if (!isStatus(error, 404)) throw error;
-      throw new HostingError(
-        'instance_failed',
-        `The engine does not have the image ${spec.artifact.image} any more. Deploy the environment again.`,
-      );
+      throw new HostingError('instance_failed', `The image ${spec.artifact.image} is missing on the engine. Deploy the environment again.`);
     }
   }
 

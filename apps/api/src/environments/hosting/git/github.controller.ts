@@ -120,7 +120,7 @@ export class GithubController {
     return this.github.taskBuilds(caller, id);
   }
 
-  @Api({ summary: 'The log of the build of a task: there is none', errors: ['deploy_not_found'] })
+  @Api({ summary: 'The log of the build of a task: always 404, because tasks are not built', errors: ['deploy_not_found'] })
   @Get('task-builds/:id/logs')
   taskBuildLog(): never {
     throw new PalestraError('deploy_not_found', { detail: 'Single tasks are not built on this server. Read the log of the deploy.' });

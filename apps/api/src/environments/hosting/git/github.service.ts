@@ -51,8 +51,7 @@ export class GithubService {
     const environment = await this.access.managed(caller, owner, name);
     const remote = (await this.#remotes(caller)).find(({ id }) => id === githubRepoId);
     if (remote === undefined) {
-      const detail =
-        'githubRepoId: this is none of the repositories of this organisation. "orwd update --github-url URL" names another one.';
+      const detail = 'githubRepoId: this organisation has no repository with this id. "orwd update --github-url URL" names another one.';
       throw new PalestraError('invalid_request', { detail });
     }
     const body = gitLinkBodySchema.parse({ url: remote.url, subdirectory: subdirectory || null });

@@ -33,6 +33,8 @@ export interface ReconcilerOptions extends Omit<WorkOptions, 'onChange' | 'provi
 }
 
 const PASS_MS = 1_000;
+/** While nothing runs and nothing is wanted. A notification ends the pause. */
+const IDLE_PASS_MS = 10_000;
 /** Between two passes, at least. */
 const LEAST_GAP_MS = 50;
 /** A pass that takes long is followed by a longer pause, so that this process and the engines have time for other work. */
@@ -72,11 +74,14 @@ export class Reconciler {
     try {
       while (!lost.aborted) {
         const startedAt = performance.now();
-        await pass.run().catch((error: unknown) => logger.warn({ err: error }, 'a pass over the instances failed; it is repeated'));
+        const isIdle = await pass.run().catch((error: unknown) => {
+          logger.warn({ err: error }, 'a pass over the instances failed; it is repeated');
+          return false;
+        });
         const tookMs = performance.now() - startedAt;
         this.#options.onPass?.(tookMs / 1_000);
         await new Promise((resolve) => setTimeout(resolve, LEAST_GAP_MS));
-        await this.#lease.next(Math.max(PASS_MS, PAUSE_FACTOR * tookMs), lost);
+        await this.#lease.next(Math.max(isIdle ? IDLE_PASS_MS : PASS_MS, PAUSE_FACTOR * tookMs), lost);
       }
     } finally {
       await pass.stop();
@@ -105,7 +110,8 @@ class ReconcilerPass {
     this.#stats = new InstanceStatsReader(options.pool, options.logger);
   }
 
-  async run(): Promise<void> {
+  /** Whether nothing runs and nothing is wanted. */
+  async run(): Promise<boolean> {
     const { pool, ceiling } = this.#options;
     this.#providers = new Map((await this.#options.providers()).map((provider) => [provider.name, provider]));
     // Engines first: whatever they have then has had its row before.
@@ -124,6 +130,7 @@ class ReconcilerPass {
     this.#inUse = new Set([...rows, ...started].map(({ provider }) => provider));
     this.#carryOut(rows, ended, decision);
     for (const row of started) this.#work.ensure(row);
+    return rows.length === 0 && demand.length === 0;
   }
 
   async stop(): Promise<void> {
