@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { detectPlan, digestOf, ProcessProvider } from '@palestra/hosting';
@@ -220,17 +220,17 @@ test('a flood of lines keeps the disk bounded, and its end is read', async () =>
   );
 });
 
-test('processes of an instance whose folder is gone are found and removed by the next service', async () => {
-  const spec = specOf(artifactOf('listen();'));
-  const { endpoint } = await provider.ensure(spec, signal);
-  await answerOf(endpoint!);
-  const own = path.join(instances, spec.id);
-  const { rm } = await import('node:fs/promises');
-  await rm(own, { recursive: true });
+test('an instance ends when its folder is deleted, and the next service removes what is left of it', async () => {
+  const [whole, headless] = [specOf(artifactOf('listen();')), specOf(artifactOf('listen();'))];
+  const folders = [whole, headless].map(({ id }) => path.join(instances, id));
+  for (const spec of [whole, headless]) await answerOf((await provider.ensure(spec, signal)).endpoint!);
+  const { pid } = JSON.parse(readFileSync(path.join(folders[1]!, 'record.json'), 'utf8')) as { pid: number };
+  process.kill(pid, 'SIGKILL');
+  for (const one of folders) rmSync(one, { recursive: true });
   const next = new ProcessProvider({ folder });
-  expect((await next.list()).find(({ id }) => id === spec.id)).toMatchObject({ state: 'running', endpoint: null });
-  await next.remove(spec.id, 0, signal);
-  expect(processesOf(own)).toEqual([]);
+  expect((await next.list()).find(({ id }) => id === headless.id)).toMatchObject({ state: 'running', endpoint: null });
+  await next.remove(headless.id, 0, signal);
+  await expect.poll(() => folders.flatMap(processesOf)).toEqual([]);
 });
 
 test('an instance of an earlier start of the machine is not taken for a process of this one', async () => {

@@ -1,9 +1,11 @@
 /**
  * A process that outlives the service: `node instance-main.js FOLDER` runs the server of one instance (`order.json` in the folder), keeps its
- * output in bounded files with times, and writes how it ended. It leads a session of its own, in which the server runs. It ends with the server.
+ * output in bounded files with times, and writes how it ended. It leads a session of its own, in which the server runs. It ends with the server,
+ * and with its folder: who deletes the data of a service leaves no instances behind.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fillIn } from '../provider/provider.port.ts';
 import { freePort } from './free-port.ts';
@@ -16,6 +18,7 @@ const PORT_ATTEMPTS = 5;
 /** Another program took the port between the choice and the start of the server. */
 const PORT_TAKEN = /EADDRINUSE|address already in use/i;
 const START_MS = 60_000;
+const FOLDER_MS = 2_000;
 /** Programs that the server left behind may hold its output open. */
 const OUTPUT_MS = 1_000;
 
@@ -27,6 +30,7 @@ for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(name, ()
 const order = await readJson<InstanceOrder>(folder, FILES.order);
 if (order === null) throw new Error(`${folder} has no ${FILES.order}`);
 const log = new RotatingLog(folder);
+setInterval(() => existsSync(folder) || process.kill(0, 'SIGKILL'), FOLDER_MS).unref();
 const exit = await run(folder, order);
 log.flush();
 await writeJson(folder, FILES.exit, exit);
