@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Database } from '../../platform/database/database.ts';
+import { retryDatabase } from '../../platform/database/database-retry.ts';
 import { inTransaction } from '../../platform/database/transaction.ts';
 import {
   deleteRunRow,
@@ -75,7 +76,7 @@ export class EraseService {
   /** Erases rollouts of one run with their objects. Their steps are computed again, unless the run itself is erased. */
   async erase(rollouts: readonly ErasableRollout[], { steps = true } = {}): Promise<void> {
     const prefixes = rollouts.map(({ seq, id, org_id }) => ({ blob_key: rolloutPrefix(org_id, id), rollout_seq: seq }));
-    const packs = await inTransaction(this.database.pool, async (client) => {
+    const packs = await this.#inTransaction(async (client) => {
       const empty = await eraseRollouts(
         client,
         rollouts.map(({ seq }) => seq),
@@ -87,6 +88,11 @@ export class EraseService {
     await this.garbage.deleteDoomed([...prefixes.map(({ blob_key }) => blob_key), ...packs]);
   }
 
+  /** Background work on the same rows can end in a deadlock. A run is hidden by then, so its client could not ask again. */
+  #inTransaction<T>(work: Parameters<typeof inTransaction<T>>[1]): Promise<T> {
+    return retryDatabase(() => inTransaction(this.database.pool, work));
+  }
+
   /** True when the run is erased completely. */
   async #eraseSome({ seq, org_id, age_ms }: HiddenRun, batches: number, signal?: AbortSignal): Promise<boolean> {
     for (let batch = 0; ; batch += 1) {
@@ -95,7 +101,7 @@ export class EraseService {
       if (batch === batches || signal?.aborted) return false;
       await this.erase(rollouts, { steps: false });
     }
-    const prefixes = await inTransaction(this.database.pool, async (client) => {
+    const prefixes = await this.#inTransaction(async (client) => {
       const exports = await eraseRunRows(client, seq);
       const keys = exports.map((id) => ({ blob_key: exportPrefix(org_id, id), rollout_seq: '0' }));
       await declareObjects(client, keys, true);
