@@ -18,7 +18,7 @@ const ALLOWED = new Set([
   'Zlib',
 ]);
 /** Packages whose package.json has no licence, with the place of their licence. */
-const STATED_ELSEWHERE = { jstat: 'MIT' };
+const STATED_ELSEWHERE = { buildcheck: 'MIT', 'cpu-features': 'MIT', jstat: 'MIT', ssh2: 'MIT' };
 
 /** The SPDX expression of a CycloneDX component; null if it has none. Private packages belong to this project. */
 export function licenceOf({ name, licenses = [], properties = [] }) {

@@ -13,7 +13,7 @@ const packages = inject('packages');
 /** Packages of pages. */
 const BUNDLES = ['@palestra/dashboard', '@palestra/docs'];
 /** Bytes; the largest has the routes of the service, with their declarations and maps. */
-const MOST_BYTES = 3_000_000;
+const MOST_BYTES = 3_500_000;
 const PUBLISHED =
   /^(?:package\.json|README\.md|LICENSE|(?:dist|bin)\/.+\.[cm]?js|dist\/.+\.(?:d\.[cm]?ts|js\.map|mjs\.map|json)|prisma\/migrations\/.+)$/;
 const PAGES =
