@@ -40,12 +40,12 @@ class Engine:
 
     def __init__(self, scenario: str) -> None:
         self._scenario = scenario
-        self._samples: dict[Any, int] = {}
+        self.samples: dict[Any, int] = {}
         self.texts: list[str] = []
         self.group: Any = None
 
     async def generate(self, tokens: list[int], params: Any, multi_modal_data: Any = None) -> Any:
-        sample = self._samples.setdefault(asyncio.current_task(), len(self._samples))
+        sample = self.samples[asyncio.current_task()]
         text = tokenizer.decode(tokens)
         self.texts.append(text)
         said = policy.text_reply(messages_of(text))
@@ -64,7 +64,9 @@ async def generate_responses(agent: Any, engine: Engine, row: Any, max_length: i
     """As OpenRLHF's rollout worker does: one object of sampling parameters for all samples of a prompt."""
     prompt, label = preprocess_data(row, None, "input", "label", tokenizer.apply_chat_template)
     params = SimpleNamespace(max_tokens=64, logprobs=None)
-    tasks = [agent.execute(prompt, label, params, max_length, tokenizer, engine) for _ in range(samples)]
+    tasks = [asyncio.ensure_future(agent.execute(prompt, label, params, max_length, tokenizer, engine)) for _ in range(samples)]
+    # Which of them generates first is open.
+    engine.samples = {task: sample for sample, task in enumerate(tasks)}
     gathered = asyncio.gather(*tasks)
     await asyncio.sleep(0)
     engine.group = agent._groups[id(params)]
