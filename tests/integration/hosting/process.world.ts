@@ -4,9 +4,11 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Artifact, BuildRequest, InstanceSpec, LogLine, ProcessProvider, ServerCommand } from '@palestra/hosting';
 
+/** Of the test files of this worker, which share this module: the first of them that ends removes it, and the next one makes it again. */
 export const root = mkdtempSync(path.join(tmpdir(), 'palestra-process-'));
 
 export function folderOf(files: Record<string, string>): string {
+  mkdirSync(root, { recursive: true });
   const folder = mkdtempSync(path.join(root, 'source-'));
   for (const [name, content] of Object.entries(files)) {
     mkdirSync(path.join(folder, path.dirname(name)), { recursive: true });
