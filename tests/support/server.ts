@@ -47,7 +47,7 @@ export async function createDatabase(): Promise<{ url: string; drop(): Promise<v
 }
 
 /** fetch on a service with a key. A `body` object is sent as JSON. */
-const requestWith =
+export const requestWith =
   (url: string, apiKey: string): TestServer['request'] =>
   async (method, path, { body, headers = {} } = {}) => {
     const answer = await fetch(url + path, {

@@ -1,8 +1,12 @@
+import { appendFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { defineEnvironment, serve, tool, z } from '@palestra/environment-kit';
 
-/** The server of an instance in tests. `MODE`: `exit` ends at once, `deaf` never listens, `late` listens after `LATE_MS`, `broken` fails each call. */
-const { PORT, MODE = 'serve', VERSION = '1', LATE_MS = '0', FLAG = '', FIXED } = process.env;
+/**
+ * The server of an instance in tests. `MODE`: `exit` ends at once, `deaf` never listens, `late` listens after `LATE_MS`, `broken` fails each
+ * call. `COUNT_FILE` gets the id of each call that runs.
+ */
+const { PORT, MODE = 'serve', VERSION = '1', LATE_MS = '0', FLAG = '', FIXED, COUNT_FILE } = process.env;
 
 const counter = defineEnvironment({
   name: 'counter',
@@ -14,9 +18,10 @@ const counter = defineEnvironment({
   tools: {
     add: tool({
       description: 'Adds one and returns the count.',
-      input: z.object({ pause_ms: z.number().default(0) }),
-      run: async ({ pause_ms: pauseMs }, session) => {
+      input: z.object({ pause_ms: z.number().default(0), id: z.string().default('') }),
+      run: async ({ pause_ms: pauseMs, id }, session) => {
         if (MODE === 'broken') throw new Error('broken on purpose');
+        if (COUNT_FILE !== undefined) appendFileSync(COUNT_FILE, `${id}\n`);
         await new Promise((resolve) => setTimeout(resolve, pauseMs));
         session.state.count += 1;
         return { content: `${VERSION}:${FIXED === undefined ? process.pid : 0}:${session.state.count}${FLAG}`, reward: 1 };

@@ -84,17 +84,18 @@ export async function startHosting(overrides: Parameters<typeof startServer>[0] 
   };
 }
 export type HostingWorld = Awaited<ReturnType<typeof startHosting>>;
+/** What `deploy` needs of a world. */
+export interface Deployable {
+  server: Pick<TestServer, 'database' | 'request'>;
+}
 
-export const query = async <Row extends pg.QueryResultRow>(
-  { server }: HostingWorld,
-  text: string,
-  values: unknown[] = [],
-): Promise<Row[]> => (await server.database.pool.query<Row>(text, values)).rows;
+export const query = async <Row extends pg.QueryResultRow>({ server }: Deployable, text: string, values: unknown[] = []): Promise<Row[]> =>
+  (await server.database.pool.query<Row>(text, values)).rows;
 
-export const instancesOf = (world: HostingWorld, { environmentId }: Deployed): Promise<InstanceRow[]> =>
+export const instancesOf = (world: Deployable, { environmentId }: Deployed): Promise<InstanceRow[]> =>
   query<InstanceRow>(world, 'SELECT * FROM environment_instances WHERE environment_id = $1 ORDER BY created_at, id', [environmentId]);
 
-export const livingOf = async (world: HostingWorld, deployed: Deployed): Promise<InstanceRow[]> =>
+export const livingOf = async (world: Deployable, deployed: Deployed): Promise<InstanceRow[]> =>
   (await instancesOf(world, deployed)).filter(({ stopped_at: stoppedAt }) => stoppedAt === null);
 
 /** The program of an instance. */
@@ -119,7 +120,7 @@ const DISCOVERY = {
 
 /** As a finished deploy leaves it: an environment with settings, a version, and the channel `stable`. */
 export async function deploy(
-  world: HostingWorld,
+  world: Deployable,
   name: string,
   settings: HostingSettingsInput = {},
   artifact: Artifact = counterArtifact(),
@@ -141,7 +142,7 @@ export async function deploy(
 }
 
 export async function addVersion(
-  world: HostingWorld,
+  world: Deployable,
   { environmentId }: Pick<Deployed, 'environmentId'>,
   artifact: Artifact,
   protocol = 'remote',
@@ -154,7 +155,7 @@ export async function addVersion(
       number,
       sourceKind: 'hosted',
       protocol,
-      provider: artifact.kind === 'urls' ? 'remote' : 'process',
+      provider: { urls: 'remote', image: 'docker', folder: 'process' }[artifact.kind],
       artifact: artifact as unknown as Prisma.InputJsonValue,
       artifactDigest: artifact.digest,
       discovery: DISCOVERY,
