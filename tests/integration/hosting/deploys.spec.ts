@@ -180,6 +180,28 @@ describe('a source that cannot be used', () => {
   });
 });
 
+test('deploys of one environment at once: the first and the newest become versions, and what is between them says why not', async () => {
+  const name = `${owner}/hurried`;
+  const other = await world.startWorker();
+  world.engine.hold();
+  const first = await upload(world, name, { isHeld: true, note: 'first' });
+  await expect.poll(async () => (await deployOf(world, first.id)).state, WITHIN).toBe('building');
+  const rest = await Promise.all(['a', 'b'].map(async (note) => upload(world, name, { note })));
+  // They do not overtake it, although another process is free.
+  expect((await Promise.all(rest.map(({ id }) => deployOf(world, id)))).map(({ state }) => state)).toEqual(['queued', 'queued']);
+  world.engine.release();
+  const [one, ...others] = await Promise.all([first, ...rest].map((deploy) => ended(world, deploy)));
+  await other.stop();
+  expect(one).toMatchObject({ state: 'ready', version: 1 });
+  const newest = others.find(({ state }) => state === 'ready')!;
+  expect(newest).toMatchObject({ version: 2, reused: false });
+  expect(others.find(({ state }) => state !== 'ready')).toMatchObject({
+    state: 'cancelled',
+    error: { code: 'build_cancelled', detail: expect.stringContaining(newest.id) },
+  });
+  expect(await channelsOf('hurried')).toMatchObject([{ name: 'stable', version: 2, previous_version: 1 }]);
+});
+
 describe('servers at URLs', () => {
   const running: RunningServer[] = [];
   const counting = async (name: string, tools: string[], tasks = 3) => {

@@ -176,6 +176,10 @@ describe('what ends', () => {
     await expect.poll(() => client.add(sid)).toBe('session_lost');
     await expect.poll(() => livingOf(world, deployed)).toEqual([]);
     expect(world.engine.children.has(row!.id)).toBe(false);
+    await expect
+      .poll(async () => (await query(world, 'SELECT state, failure_class, failure FROM sessions WHERE sid = $1', [sid]))[0])
+      .toMatchObject({ state: 'lost', failure_class: 'infrastructure', failure: expect.stringContaining('Session lost') });
+    await expect(client.open(deployed.name)).rejects.toMatchObject({ code: 'deployment_not_found' });
   });
 
   test('a draining instance ends after the time that its sessions have', async () => {

@@ -220,6 +220,18 @@ test('a flood of lines keeps the disk bounded, and its end is read', async () =>
   );
 });
 
+test('a reader that continues after any line gets each other line once', async () => {
+  // All in one write, so in the same moment.
+  const spec = specOf(artifactOf(`console.log(Array.from({ length: 60 }, (_, line) => 'line ' + line).join('\\n')); listen();`));
+  await provider.ensure(spec, signal);
+  const isLast = ({ text }: { text: string }) => text === 'line 59';
+  const lines = await linesOf(provider, spec.id, isLast);
+  for (const at of [0, 1, 17, 58]) {
+    const rest = await linesOf(provider, spec.id, isLast, lines[at]!.at);
+    expect(rest.map(({ text }) => text)).toEqual(lines.slice(at + 1).map(({ text }) => text));
+  }
+});
+
 test('an instance ends when its folder is deleted, and the next service removes what is left of it', async () => {
   const [whole, headless] = [specOf(artifactOf('listen();')), specOf(artifactOf('listen();'))];
   const folders = [whole, headless].map(({ id }) => path.join(instances, id));

@@ -4,6 +4,8 @@ import { FILES, type StoredLine } from './instance-files.ts';
 
 /** An instance keeps at most twice as much. */
 const MAX_BYTES = 8 * 1024 * 1024;
+/** Milliseconds by which the time of a line may be later than it was. */
+const MOST_AHEAD_MS = 1_000;
 
 /** The log of one instance on disk: the newest lines, in two files. Lines are lost while the disk is full. */
 export class RotatingLog {
@@ -11,14 +13,20 @@ export class RotatingLog {
   #file: number;
   #size = 0;
   #waiting: string[] = [];
+  #lastAt = 0;
 
   constructor(folder: string) {
     this.#folder = folder;
     this.#file = openSync(path.join(folder, FILES.log), 'a', 0o600);
   }
 
-  /** Lines of one piece of output are written together. */
-  add(...line: StoredLine): void {
+  /**
+   * Lines of one piece of output are written together. Lines of the same millisecond get different times, because a reader continues after the
+   * time of the last line that it read; in a flood they do not.
+   */
+  add(...[at, stream, text]: StoredLine): void {
+    this.#lastAt = Math.max(at, Math.min(this.#lastAt + 1, at + MOST_AHEAD_MS));
+    const line: StoredLine = [this.#lastAt, stream, text];
     if (this.#waiting.push(`${JSON.stringify(line)}\n`) === 1) queueMicrotask(() => this.flush());
   }
 

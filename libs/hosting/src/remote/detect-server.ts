@@ -1,4 +1,4 @@
-import { readBoundedText } from '@palestra/kit';
+import { abortable, readBoundedText } from '@palestra/kit';
 import { VERSION } from '@palestra/protocol/version';
 import { splitCredentials } from './url-credentials.ts';
 
@@ -61,11 +61,12 @@ async function request(fetch: Fetch, url: string, signal: AbortSignal, init: Req
   const { url: bare, headers } = splitCredentials(url);
   const accept = { accept: 'application/json, text/event-stream', ...(init.body ? { 'content-type': 'application/json' } : {}) };
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
-  const answer = await fetch(bare, {
-    ...init,
-    headers: { ...headers, ...accept, ...(init.headers as Record<string, string>) },
-    signal: deadline,
-  });
+  const all = { ...headers, ...accept, ...(init.headers as Record<string, string>) };
+  // `fetch` of Node.js 20 may ignore its signal when the connection has ended.
+  return abortable(fetch(bare, { ...init, headers: all, signal: deadline }).then(readResponse), deadline);
+}
+
+async function readResponse(answer: Response): Promise<ProbeResponse> {
   const type = answer.headers.get('content-type') ?? '';
   const mcpSession = answer.headers.get('mcp-session-id');
   const text = type.includes('event-stream') ? await firstChunk(answer) : await readBoundedText(answer.body, MAX_ANSWER_BYTES);

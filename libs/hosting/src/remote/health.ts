@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '@palestra/kit';
+import { abortable, type Clock, systemClock } from '@palestra/kit';
 import pRetry from 'p-retry';
 
 export interface HealthReport {
@@ -43,9 +43,14 @@ export class HealthCheck {
     try {
       // Retries once: an idle connection may have been closed.
       const signal = AbortSignal.timeout(this.#timeoutMs);
-      const answer = await pRetry(() => this.#fetch(this.#url, { signal, redirect: 'manual' }), { retries: 1, minTimeout: 50, signal });
-      await answer.body?.cancel();
-      return answer.ok ? null : `GET /health answered ${answer.status}`;
+      const ask = async () => {
+        const answer = await pRetry(() => this.#fetch(this.#url, { signal, redirect: 'manual' }), { retries: 1, minTimeout: 50, signal });
+        await answer.body?.cancel();
+        return answer;
+      };
+      // `fetch` of Node.js 20 may ignore its signal when the connection has ended.
+      const { ok, status } = await abortable(ask(), signal);
+      return ok ? null : `GET /health answered ${status}`;
     } catch (error) {
       // Shown to everyone who sees the environment, so it contains neither the URL nor the address.
       const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };

@@ -1,4 +1,5 @@
 import { HostingError, type Capabilities, type Provider, type RunningInstance } from '@palestra/hosting';
+import { abortable } from '@palestra/kit';
 import type { Logger } from 'pino';
 import type pg from 'pg';
 import { saveEngine } from '../providers/engine.sql.ts';
@@ -56,10 +57,10 @@ export class EngineViews {
     try {
       const signal = AbortSignal.timeout(LIST_MS);
       if (known.capabilities === null || now - known.describedAt >= IDLE_EVERY_MS) {
-        known.capabilities = await provider.capabilities(signal);
+        known.capabilities = await abortable(provider.capabilities(signal), signal);
         known.describedAt = now;
       }
-      known.view = byId(await provider.list(signal));
+      known.view = byId(await abortable(provider.list(signal), signal));
       known.failure = null;
     } catch (error) {
       known.view = null;

@@ -1,5 +1,5 @@
 import { HostingError, type InstanceSpec, type Provider } from '@palestra/hosting';
-import { systemClock } from '@palestra/kit';
+import { abortable, systemClock } from '@palestra/kit';
 import type { Logger } from 'pino';
 import type pg from 'pg';
 import type { InstanceLogs } from './instance-logs.ts';
@@ -106,18 +106,16 @@ export class InstanceWork {
 
   /** Whether the server answers anything within `ms`. */
   async answers(row: StoredInstance, endpoint: string, ms: number, signal?: AbortSignal): Promise<number | null> {
-    try {
-      const deadline = AbortSignal.timeout(ms);
-      const url = new URL('health', endpoint.endsWith('/') ? endpoint : `${endpoint}/`);
-      const answer = await this.#options.fetch(row.provider)(url, {
-        signal: signal === undefined ? deadline : AbortSignal.any([deadline, signal]),
-        redirect: 'manual',
-      });
+    const deadline = AbortSignal.timeout(ms);
+    const stop = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
+    const url = new URL('health', endpoint.endsWith('/') ? endpoint : `${endpoint}/`);
+    const ask = async () => {
+      const answer = await this.#options.fetch(row.provider)(url, { signal: stop, redirect: 'manual' });
       await answer.body?.cancel();
       return answer.status;
-    } catch {
-      return null;
-    }
+    };
+    // `fetch` of Node.js 20 may ignore its signal when the connection has ended.
+    return abortable(ask(), stop).catch(() => null);
   }
 
   /** Aborts what runs. Another process continues. */
