@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ClientError, PalestraApiError, PalestraClient, type Session, SessionTerminatedError } from '@palestra/client';
-import { expect } from 'vitest';
 import { Database } from '../../../apps/api/src/platform/database/database.ts';
 import { startReplicas } from '../../support/replicas.ts';
 import { requestWith } from '../../support/server.ts';
@@ -71,12 +70,15 @@ function idsOfProcesses(folder: string): string[] {
     });
 }
 
+/** `faults` of players when there are none. */
+export const NONE = { twice: [], lost: [], odd: [] };
+
 /** Clients that play episodes one after the other until `end`. */
 export class Players {
   /** Ids of calls that were answered. */
   readonly answered: string[] = [];
   /** Answers that do not follow the answer before: an acknowledged call was lost, or ran twice. */
-  readonly odd: string[] = [];
+  readonly #odd: string[] = [];
   /** Codes of the errors of sessions that ended early. */
   readonly lost: string[] = [];
   episodes = 0;
@@ -99,12 +101,11 @@ export class Players {
     for (const goal = this.answered.length + more; this.answered.length < goal;) await sleep(20);
   }
 
-  /** Throws if an answered call did not run once, or another one ran twice. `runs`: ids of all calls that ran. */
-  assertOnce(runs: readonly string[]): void {
+  /** What is wrong with the calls: it should be empty. `runs`: ids of all calls that ran. */
+  faults(runs: readonly string[]): { twice: string[]; lost: string[]; odd: string[] } {
     const seen = new Set<string>();
-    expect(runs.filter((id) => seen.size === seen.add(id).size)).toEqual([]);
-    expect(this.answered.filter((id) => !seen.has(id))).toEqual([]);
-    expect(this.odd).toEqual([]);
+    const twice = runs.filter((id) => seen.size === seen.add(id).size);
+    return { twice, lost: this.answered.filter((id) => !seen.has(id)), odd: this.#odd };
   }
 
   async end(): Promise<void> {
@@ -123,7 +124,7 @@ export class Players {
           const { blocks } = await session.call('add', { id, pause_ms: this.#pauseMs });
           this.answered.push(id);
           const said = blocks.map((block) => (block as { text?: string }).text ?? '').join('');
-          if (Number(said.split(':')[2]) !== call) this.odd.push(`${id}: ${said}`);
+          if (Number(said.split(':')[2]) !== call) this.#odd.push(`${id}: ${said}`);
         }
         this.episodes += 1;
       } catch (error) {

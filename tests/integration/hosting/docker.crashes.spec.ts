@@ -2,7 +2,7 @@ import { PalestraClient } from '@palestra/client';
 import { newUuid } from '@palestra/kit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { full } from '../../support/full.ts';
-import { Players } from './crashes.world.ts';
+import { NONE, Players } from './crashes.world.ts';
 import { engineCommand, TestEngine } from './docker-engine.world.ts';
 import { folderWith, LIMITS, soon } from './docker-instances.world.ts';
 import { deploy, type Deployed, type HostingWorld, livingOf, query, startHosting } from './hosting.world.ts';
@@ -91,7 +91,7 @@ describe.skipIf(engineCommand === undefined)('an engine that is killed', () => {
     await players.end();
 
     const living = (await ready(deployed)).map(({ id }) => [id, idsIn(engine.lines('logs', `palestra-${id}`))] as const);
-    players.assertOnce([...dead, ...living.flatMap(([, ids]) => ids)]);
+    expect(players.faults([...dead, ...living.flatMap(([, ids]) => ids)])).toEqual(NONE);
     expect(new Set(players.lost)).toEqual(new Set(['session_lost']));
     const ended = await query(world, 'SELECT state, failure_class FROM sessions WHERE admitted_at IS NOT NULL GROUP BY 1, 2 ORDER BY 1');
     expect(ended).toEqual([
