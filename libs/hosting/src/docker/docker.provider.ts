@@ -18,6 +18,7 @@ import { LogReaders } from './instance/instance-logs.ts';
 import { StatsReader } from './instance/instance-stats.ts';
 import { Instances } from './instance/instances.ts';
 import type { ImageSpec } from './instance/server-container.ts';
+import { DockerSandboxes } from './sandbox/sandboxes.ts';
 
 export interface DockerProviderOptions extends EngineOptions {
   /** Names this service in the engine. Keep it over restarts: what has another one is not ours. Letters, digits and hyphens. */
@@ -28,6 +29,8 @@ export interface DockerProviderOptions extends EngineOptions {
   network?: string;
   /** CIDRs of private addresses that instances may reach beside public ones, for example of a model server; default: none. */
   reachable?: readonly string[];
+  /** Hosts that sandboxes reach at any address, but only by plain HTTP, for example a mirror of packages; default: none. */
+  plainHosts?: readonly string[];
 }
 
 const PYTHON = 'docker.io/library/python:3.12-slim';
@@ -42,6 +45,7 @@ const RUNTIMES: Record<string, readonly string[]> = {
 /** Runs instances as containers of a Docker or Podman engine, also of one that runs without root. */
 export class DockerProvider implements Provider {
   readonly name = 'docker';
+  readonly sandboxes: DockerSandboxes;
   readonly #engine: Engine;
   readonly #instances: Instances;
   readonly #builder: ImageBuilder;
@@ -58,6 +62,7 @@ export class DockerProvider implements Provider {
     this.#instances = new Instances({ engine, installation, network, reachable, gatewayImage, logs: this.#logs });
     this.#builder = new ImageBuilder({ engine, installation, images, reachable });
     this.#stats = new StatsReader(engine);
+    this.sandboxes = new DockerSandboxes({ engine, installation, gatewayImage, network, reachable, plain: options.plainHosts ?? [] });
   }
 
   async capabilities(signal: AbortSignal): Promise<Capabilities> {

@@ -10,7 +10,9 @@ export type HostingErrorCode =
   | 'build_timeout'
   | 'build_cancelled'
   /** The instance ended, or never listened. */
-  | 'instance_failed';
+  | 'instance_failed'
+  /** The sandbox has ended, or there is none. */
+  | 'sandbox_lost';
 
 /** `detail` says what to do. `line`: the 1-based line of the build log that failed; null where none did. */
 export class HostingError extends Error {

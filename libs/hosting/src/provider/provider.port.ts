@@ -1,3 +1,5 @@
+import type { SandboxProvider } from '../sandbox/sandbox.port.ts';
+
 /** Where instances run. */
 export type ProviderName = 'process' | 'docker' | 'remote';
 
@@ -134,6 +136,8 @@ export type BuildPlan =
  */
 export interface Provider {
   readonly name: ProviderName;
+  /** Absent where containers for commands cannot run. */
+  readonly sandboxes?: SandboxProvider;
   capabilities(signal: AbortSignal): Promise<Capabilities>;
   /** Builds, or finds the equal artifact of an earlier build. `onLine` gets the log as it is written. Rejects with `build_failed`. */
   build(request: BuildRequest, onLine: (line: LogLine) => void, signal: AbortSignal): Promise<Artifact>;

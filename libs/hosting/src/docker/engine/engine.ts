@@ -1,6 +1,6 @@
 import http from 'node:http';
 import https from 'node:https';
-import type { Readable } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
 import Docker from 'dockerode';
 import { HostingError } from '../../provider/hosting-error.ts';
 import { type EngineAddress, type EngineOptions, findEngine } from './engine-address.ts';
@@ -69,15 +69,24 @@ export class Engine {
   /** Rejects with an `EngineError` if the engine refuses, with `engine_unavailable` if it does not answer. */
   async request<T>(request: EngineRequest, signal: AbortSignal): Promise<T> {
     const deadline = AbortSignal.timeout(request.deadlineMs ?? DEADLINE_MS);
-    return (await this.#dial(request, false, AbortSignal.any([signal, deadline]), signal)) as T;
+    return (await this.#dial(request, 'json', AbortSignal.any([signal, deadline]), signal)) as T;
   }
 
   /** The same for an answer that is read as it comes. The signal also ends the stream; `deadlineMs` does not. */
   async stream(request: EngineRequest, signal: AbortSignal): Promise<Readable> {
+    return (await this.#open(request, 'stream', signal)) as Readable;
+  }
+
+  /** The same for a request whose connection becomes a stream in both directions. The caller destroys it; the signal does not. */
+  async attach(request: EngineRequest, signal: AbortSignal): Promise<Duplex> {
+    return (await this.#open(request, 'duplex', signal)) as Duplex;
+  }
+
+  async #open(request: EngineRequest, kind: 'stream' | 'duplex', signal: AbortSignal): Promise<unknown> {
     const tooLate = new AbortController();
     const timer = setTimeout(() => tooLate.abort(new Error('deadline')), request.deadlineMs ?? DEADLINE_MS);
     try {
-      return (await this.#dial(request, true, AbortSignal.any([signal, tooLate.signal]), signal)) as Readable;
+      return await this.#dial(request, kind, AbortSignal.any([signal, tooLate.signal]), signal);
     } finally {
       clearTimeout(timer);
     }
@@ -142,7 +151,7 @@ export class Engine {
     return this.#found;
   }
 
-  async #dial(request: EngineRequest, isStream: boolean, abortSignal: AbortSignal, caller: AbortSignal): Promise<unknown> {
+  async #dial(request: EngineRequest, kind: 'json' | 'stream' | 'duplex', abortSignal: AbortSignal, caller: AbortSignal): Promise<unknown> {
     caller.throwIfAborted();
     try {
       const { docker } = await this.#connect();
@@ -155,7 +164,8 @@ export class Engine {
             options: { _query: defined(request.query ?? {}), _body: request.body ?? {} },
             file: request.archive,
             abortSignal,
-            isStream,
+            isStream: kind !== 'json',
+            hijack: kind === 'duplex',
             statusCodes: OK,
           } as never,
           (error: unknown, answer: unknown) => (error ? reject(error as Error) : resolve(answer)),

@@ -2,9 +2,11 @@
 export const LABEL = {
   installation: 'palestra.dev/installation',
   instance: 'palestra.dev/instance',
+  /** In the place of `instance`: what belongs to a sandbox. */
+  sandbox: 'palestra.dev/sandbox',
   version: 'palestra.dev/version',
   environment: 'palestra.dev/environment',
-  /** `server`, `gateway` or `files`. */
+  /** `server`, `gateway`, `files` or `sidecar`. */
   role: 'palestra.dev/role',
 } as const;
 
@@ -14,6 +16,7 @@ export const names = {
   /** A container that never runs, through which files get into a volume. */
   files: (id: string, unique: string) => `palestra-${id}-files-${unique}`,
   network: (id: string) => `palestra-${id}`,
+  sidecar: (id: string, number: number) => `palestra-${id}-sidecar-${number}`,
   secrets: (id: string) => `palestra-${id}-secrets`,
   /** The network on which gateways are reached, one for the installation. */
   front: (installation: string) => `palestra-${installation}-gateways`,

@@ -1,17 +1,23 @@
 // Runs in a container beside an instance, and is the only thing that the instance's network reaches. Two servers:
 // - a relay: connections from outside reach the instance's port (a build has none);
 // - a proxy (HTTP and CONNECT), if the instance may connect to other hosts: to public addresses only, or to the names of a list.
-// One file without imports of this repository, because the container gets only its text. Settings: JSON in PALESTRA_GATEWAY.
+// Without imports of this repository, because the container gets only its text, after that of gateway-policy.mjs. Settings: JSON in
+// PALESTRA_GATEWAY.
+/* global isPermitted, matchesHost */
 import dns from 'node:dns';
+import { rmSync } from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
 
 /**
  * `hosts`: null for all. `refused`: addresses that are not reached although they are public. `reachable`: CIDRs that are reached although they
- * are not.
+ * are not. `policy`: rules of a sandbox, in the place of `hosts`. `plain`: hosts that are reached at any address, but only by plain HTTP.
  * @type {{
  *   relay: null | { listen: number, target: { host: string, port: number } },
- *   proxy: null | { host: string, port: number, hosts: null | string[], refused: string[], reachable: string[] },
+ *   proxy: null | {
+ *     host: string, port: number, hosts: null | string[], refused: string[], reachable: string[],
+ *     policy: null | { rules: object[], enforce: boolean }, plain: string[],
+ *   },
  *   lifetimeMs: null | number,
  * }}
  */
@@ -19,6 +25,7 @@ const settings = JSON.parse(process.env.PALESTRA_GATEWAY);
 const CONNECT_MS = 10_000;
 const IDLE_MS = 900_000;
 const MOST_CONNECTIONS = 4_096;
+const CONTROL = '/tmp/control.sock';
 
 /** Joins two sockets, so that the end or failure of one reaches the other. */
 function join(one, other) {
@@ -97,10 +104,15 @@ function publicLookup(host, options, callback) {
   });
 }
 
-function isAllowed(host, hosts) {
-  const name = host.toLowerCase().replace(/\.$/, '');
-  if (hosts === null) return true;
-  return hosts.some((rule) => (rule.startsWith('*.') ? name.endsWith(rule.slice(1)) && name.length > rule.length - 1 : name === rule));
+const isPlain = (host, proxy) => proxy.plain.some((one) => matchesHost(one, host));
+
+/** Why the rules of a sandbox refuse a request; null if they allow it, or only report. `method` and `path`: null for a tunnel. */
+function blocked(target, method, path, { policy }) {
+  if (policy === null) return null;
+  const passes = isPermitted(policy.rules, { host: target.host, method, path });
+  const shown = JSON.stringify(`${method ?? 'CONNECT'} ${target.host}:${target.port}${path ?? ''}`.slice(0, 500));
+  if (!passes || !policy.enforce) console.log(passes ? 'allow' : policy.enforce ? 'deny' : 'would deny', shown);
+  return passes || !policy.enforce ? null : `blocked by sandbox network policy: ${shown}`;
 }
 
 /** `host:port` or `[address]:port`. */
@@ -110,9 +122,13 @@ function authority(text, defaultPort) {
 }
 
 /** Why a connection is refused; null if it is allowed. An address in the place of a name is not resolved, so it is checked here. */
-function refusal(target, proxy) {
+function refusal(target, method, path, proxy) {
   if (target === null || target.port < 1 || target.port > 65_535) return 'the address cannot be read';
-  if (!isAllowed(target.host, proxy.hosts)) return `${target.host} is not one of the hosts that this environment may reach`;
+  if (proxy.hosts !== null && !proxy.hosts.some((rule) => matchesHost(rule, target.host)))
+    return `${target.host} is not one of the hosts that this environment may reach`;
+  const why = blocked(target, method, path, proxy);
+  if (why !== null) return why;
+  if (isPlain(target.host, proxy)) return method === null ? `${target.host} is reached by plain HTTP only` : null;
   if (net.isIP(target.host) && !isPublic(target.host)) return `${target.host} is not a public address`;
   return null;
 }
@@ -126,12 +142,14 @@ function openProxy(proxy) {
   const server = http.createServer({ maxHeaderSize: 32_768 }, (request, response) => {
     const url = URL.canParse(request.url) ? new URL(request.url) : null;
     const target = url?.protocol === 'http:' ? authority(url.host, 80) : null;
-    const why = refusal(target, proxy);
+    const why = refusal(target, request.method, url?.pathname ?? '', proxy);
     if (why !== null) return response.writeHead(403, { 'content-type': 'text/plain' }).end(`Palestra: ${why}\n`);
-    const headers = { ...request.headers };
+    // The rules are for the host of the address, so the server gets no other name.
+    const headers = { ...request.headers, host: url.host };
     for (const name of ['proxy-connection', 'proxy-authorization', 'connection', 'keep-alive', 'te', 'upgrade']) delete headers[name];
+    const lookup = isPlain(target.host, proxy) ? dns.lookup : publicLookup;
     const outgoing = http.request(
-      { ...target, method: request.method, path: url.pathname + url.search, headers, lookup: publicLookup, agent: false, timeout: IDLE_MS },
+      { ...target, method: request.method, path: url.pathname + url.search, headers, lookup, agent: false, timeout: IDLE_MS },
       (answer) => {
         response.writeHead(answer.statusCode, answer.headers);
         answer.pipe(response);
@@ -148,7 +166,7 @@ function openProxy(proxy) {
   server.on('connect', (request, client, head) => {
     client.on('error', () => {});
     const target = authority(request.url, 443);
-    const why = refusal(target, proxy);
+    const why = refusal(target, null, null, proxy);
     const refuse = (status, text) =>
       client.end(`HTTP/1.1 ${status}\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\nPalestra: ${text}\n`);
     if (why !== null) return refuse('403 Forbidden', why);
@@ -168,8 +186,30 @@ function openProxy(proxy) {
     });
   });
   server.on('clientError', (_, socket) => socket.destroy());
+  const clients = new Set();
+  server.on('connection', (socket) => {
+    clients.add(socket);
+    socket.on('close', () => clients.delete(socket));
+  });
   server.maxConnections = MOST_CONNECTIONS;
-  server.listen(proxy.port, proxy.host);
+  server.listen(proxy.port, proxy.host, () => openControl(proxy, clients));
+}
+
+/** Takes other rules from a process in this container: JSON with `hosts` and `policy`. Answers when no connection of the old ones is open. */
+function openControl(proxy, clients) {
+  rmSync(CONTROL, { force: true });
+  net
+    .createServer({ allowHalfOpen: true }, (control) => {
+      let text = '';
+      control.on('error', () => {});
+      control.setEncoding('utf8').on('data', (piece) => (text += piece));
+      control.on('end', () => {
+        Object.assign(proxy, JSON.parse(text));
+        for (const client of clients) client.destroy();
+        control.end('applied');
+      });
+    })
+    .listen(CONTROL);
 }
 if (settings.relay !== null) openRelay(settings.relay);
 if (settings.proxy !== null) openProxy(settings.proxy);

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
-import type { Egress } from '../../provider/provider.port.ts';
+import type { SandboxNetwork } from '../../sandbox/sandbox.port.ts';
 import type { EngineInfo } from '../engine/engine.ts';
 import { LABEL, names } from '../engine/names.ts';
 import { isolation, NOBODY } from './isolation.ts';
@@ -12,7 +12,8 @@ const PROXY_PORT = 3_128;
 const RESOURCES = { cpus: 1, memoryMb: 192, pids: 64, diskMb: 1 };
 
 let program: string | null = null;
-const programText = () => (program ??= readFileSync(new URL('gateway-program.mjs', import.meta.url), 'utf8'));
+const textOf = (file: string) => readFileSync(new URL(file, import.meta.url), 'utf8');
+const programText = () => (program ??= textOf('gateway-policy.mjs').replaceAll(/^export /gm, '') + textOf('gateway-program.mjs'));
 
 export interface GatewayOptions {
   id: string;
@@ -26,21 +27,48 @@ export interface GatewayOptions {
   publishAt: string | null;
   /** Where the instance listens; null for a build, which does not. */
   port: number | null;
-  egress: Egress;
+  egress: SandboxNetwork;
   /** CIDRs of addresses that are not public and that instances may reach, if their hosts allow it. */
   reachable: readonly string[];
+  /** Hosts that are reached at any address, but only by plain HTTP; default: none. */
+  plain?: readonly string[];
   /** It ends by itself after this time and is removed, also if this service is killed; null: it stays. */
   lifetimeMs: number | null;
 }
 
+/** What a gateway can be told while it runs. */
+const egressRules = (egress: SandboxNetwork) => ({
+  hosts: egress.kind === 'hosts' ? egress.hosts : egress.kind === 'none' ? [] : null,
+  policy: egress.kind === 'policy' ? { rules: egress.rules, enforce: egress.enforce } : null,
+});
+
+/** A program for the container of a gateway that gives it other rules. It ends with 0 when they are in force, also while the gateway starts. */
+export const applyRules = (egress: SandboxNetwork): { command: readonly string[]; stdin: Buffer } => ({
+  command: ['node', '--max-old-space-size=32', '-e', APPLY],
+  stdin: Buffer.from(JSON.stringify(egressRules(egress))),
+});
+
+const APPLY = `
+const net = require('node:net');
+const rules = require('node:fs').readFileSync(0);
+const until = Date.now() + 15000;
+const apply = () => {
+  let answer = '';
+  const control = net.connect('/tmp/control.sock', () => control.end(rules));
+  control.on('data', (piece) => (answer += piece)).on('error', (error) => {
+    if (Date.now() > until) { console.error(error.message); process.exit(1); }
+    setTimeout(apply, 20);
+  }).on('end', () => process.exit(answer === 'applied' ? 0 : 1));
+};
+apply();`;
+
 /** The container that joins an instance's network with the outside. */
 export function gatewayContainer(info: EngineInfo, options: GatewayOptions): object {
-  const { subnet, egress } = options;
-  const hosts = egress.kind === 'hosts' ? egress.hosts.map((host) => host.toLowerCase()) : null;
+  const { subnet, egress, plain = [] } = options;
   const proxy =
     egress.kind === 'none'
       ? null
-      : { host: subnet.gateway, port: PROXY_PORT, hosts, refused: ownAddresses(), reachable: options.reachable };
+      : { host: subnet.gateway, port: PROXY_PORT, ...egressRules(egress), refused: ownAddresses(), reachable: options.reachable, plain };
   const relay = options.port === null ? null : { listen: RELAY_PORT, target: { host: subnet.server, port: options.port } };
   const settings = { relay, proxy, lifetimeMs: options.lifetimeMs };
   const port = `${RELAY_PORT}/tcp`;

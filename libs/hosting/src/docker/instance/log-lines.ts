@@ -25,7 +25,8 @@ export async function* logLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<L
 
 const open = (name: LogLine['stream']): Stream => ({ name, text: '', decoder: new TextDecoder() });
 
-async function* frames(chunks: AsyncIterable<Buffer>): AsyncGenerator<{ stream: LogLine['stream']; bytes: Buffer }> {
+/** Bytes of the two streams of a container, in the order in which they come. */
+export async function* frames(chunks: AsyncIterable<Buffer>): AsyncGenerator<{ stream: LogLine['stream']; bytes: Buffer }> {
   let held: Buffer[] = [];
   let size = 0;
   let needed = HEADER;
