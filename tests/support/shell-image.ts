@@ -32,4 +32,5 @@ const which = (command: string): string =>
     .trim()
     .replace(/^(?!\/)/, '/usr/bin/');
 
-const librariesOf = (program: string): string[] => execFileSync('ldd', [program], { encoding: 'utf8' }).match(/\/[^ :]+\.so[^ :]*/g) ?? [];
+const librariesOf = (program: string): string[] =>
+  execFileSync('/usr/bin/ldd', [program], { encoding: 'utf8' }).match(/\/[^ :]+\.so[^ :]*/g) ?? [];

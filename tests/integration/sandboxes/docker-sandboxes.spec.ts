@@ -31,7 +31,8 @@ describe.skipIf(engineCommand === undefined)('sandboxes in containers', () => {
   });
   afterEach(async () => {
     for (const { id } of await sandboxes.list(soon())) await sandboxes.remove(id, soon());
-    expect(engine.leftovers()).toEqual([]);
+    const left = engine.leftovers();
+    if (left.length > 0) throw new Error(`left behind: ${left.join(', ')}`);
   });
 
   const spec = (given: Partial<SandboxSpec> = {}): SandboxSpec => ({

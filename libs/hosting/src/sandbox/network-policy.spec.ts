@@ -1,6 +1,15 @@
 import { describe, expect, test } from 'vitest';
-import { isPermitted, matchesGlob, matchesHost, readPath } from '../docker/instance/gateway-policy.mjs';
 import { NETWORK_PRESETS, type NetworkRule, rulesOf, unenforceable } from './network-policy.ts';
+
+interface GatewayPolicy {
+  matchesHost: (rule: string, host: string) => boolean;
+  readPath: (raw: string) => string | null;
+  matchesGlob: (pattern: string, text: string) => boolean;
+  isPermitted: (rules: readonly NetworkRule[], request: { host: string; method: string | null; path: string | null }) => boolean;
+}
+// Its text goes into containers, so it is not TypeScript.
+const file = new URL('../docker/instance/gateway-policy.mjs', import.meta.url);
+const { isPermitted, matchesGlob, matchesHost, readPath } = (await import(file.href)) as GatewayPolicy;
 
 const rule = (action: NetworkRule['action'], host: string, given: Partial<NetworkRule> = {}): NetworkRule => ({
   action,
