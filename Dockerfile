@@ -7,7 +7,7 @@ COPY . .
 RUN npm ci && npm run build && npm prune --omit=dev && node scripts/shipped-packages.mjs
 # Workspaces are links in node_modules, to folders of which only the compiled part is needed.
 RUN mkdir /runtime \
-  && cp -a --parents package.json LICENSE apps/api/prisma/migrations node_modules apps/*/package.json apps/cli/bin apps/*/dist libs/*/package.json libs/*/dist /runtime \
+  && cp -a --parents package.json LICENSE apps/api/prisma/migrations node_modules apps/*/package.json apps/cli/bin apps/*/dist libs/*/package.json libs/*/dist integrations/python /runtime \
   && for folder in apps/*/node_modules libs/*/node_modules; do [ ! -d "$folder" ] || cp -a --parents "$folder" /runtime; done \
   && find /runtime/apps /runtime/libs \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.tsbuildinfo' \) -not -path '*/node_modules/*' -delete
 

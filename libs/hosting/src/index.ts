@@ -16,7 +16,7 @@ export { unpackSource } from './source/unpack-source.ts';
 export { type Card, cardOf, nameFrom } from './target/card.ts';
 export { loadEnvironments } from './target/load-environments.ts';
 export { isDeclared, ManifestError, readManifest } from './target/openenv-manifest.ts';
-export { LIBRARIES, type LibraryFlags, libraryRequirement, librarySpec, type LibrarySpec } from './target/python-library.ts';
+export { installAdvice, LIBRARIES, type LibraryFlags, librarySpec, type LibrarySpec } from './target/python-library.ts';
 export { kitCommand, libraryCommand, openenvCommand, orsCommand, type ServeCommand } from './target/serve-command.ts';
 export { type Target, targetAt, TargetError } from './target/target.ts';
 export { HostingError } from './provider/hosting-error.ts';

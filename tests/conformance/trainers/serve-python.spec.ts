@@ -240,7 +240,7 @@ describe('a library that fails', () => {
   test('names the pip command when the Python has no server', async () => {
     const args = [CLI, 'serve-python', 'reasoning-gym:leg_counting', '--python', pythonOf('serve')];
     const refused = await run(process.execPath, args, { cwd: folder, env: { PYTHONPATH: '' } });
-    expect(refused.output).toMatch(/pip install "palestra\[reasoning-gym\]"/);
+    expect(refused.output).toMatch(/pip install "\/\S+\/integrations\/python\[reasoning-gym\]"/);
   });
 });
 

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import path from 'node:path';
 import type { Artifact, BuildRequest, DockerProvider, LogLine } from '@palestra/hosting';
 import { newUuid } from '@palestra/kit';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -144,13 +145,61 @@ describe.skipIf(engineCommand === undefined)('images', () => {
     });
     expect(offline.lines.map(({ text }) => text)).toContain('offline ENETUNREACH');
     const hungry = build({
-      source: dockerfile([run('const all = []; for (;;) all.push(Buffer.alloc(2 ** 24, 1))')]),
+      // Without a limit it would end well.
+      source: dockerfile([run('const all = []; while (all.length < 64) all.push(Buffer.alloc(2 ** 24, 1))')]),
       limits: { ...LIMITS, memoryMb: 256 },
     });
-    await expect(hungry).rejects.toMatchObject({ code: 'build_failed' });
+    await expect(hungry).rejects.toMatchObject({
+      code: 'build_failed',
+      message: expect.stringMatching(/in the step 2\/\d: RUN .* ran out of memory: a build has 256 MB/),
+    });
     const large = build({ source: dockerfile([]), limits: { ...LIMITS, maxBytes: 2 ** 20 } });
     await expect(large).rejects.toMatchObject({ code: 'build_failed', message: expect.stringMatching(/has \d+ MB; at most 1 MB/) });
     await expect(build({ source: dockerfile(['RUN --network=host x']) })).rejects.toMatchObject({ code: 'source_invalid' });
+  });
+
+  test('a build that fills the disk is stopped, and leaves nothing', async () => {
+    const before = new Set(engine.lines('images', '-aq', '--no-trunc'));
+    const fill = `const fs = require('fs'), file = fs.openSync('/large', 'w'), block = Buffer.alloc(2 ** 20, 1); for (let i = 0; i < 2000; i += 1) fs.writeSync(file, block)`;
+    const filling = build({
+      source: dockerfile([run(`require('fs').writeFileSync('/small', '${newUuid()}')`), run(fill)]),
+      limits: { ...LIMITS, maxBytes: 100 * 2 ** 20 },
+    });
+    await expect(filling).rejects.toMatchObject({ code: 'build_failed', message: expect.stringContaining('more than 100 MB of disk') });
+    const ours = (id: string) =>
+      !before.has(id) && engine.ask('image', 'inspect', '-f', '{{.Parent}} {{json .History}}', id).includes('/small');
+    expect(engine.lines('images', '-aq', '--no-trunc').filter(ours)).toEqual([]);
+  });
+
+  test('the package "palestra" is installed from its own source', async () => {
+    // A Python that shows what pip would get.
+    const pip = `#!/usr/bin/node\nconst wanted = process.argv.slice(2).filter((one) => one.includes('palestra'));\nconsole.log('pip', ...wanted, require('fs').readdirSync('/opt/palestra-python').sort().join());`;
+    const base = await build({
+      source: dockerfile(['COPY python /usr/bin/python', run("require('fs').chmodSync('/usr/bin/python', 0o755)")], { python: pip }),
+    });
+    const source = {
+      kind: 'folder',
+      folder: folderWith(engine, { 'pyproject.toml': '' }),
+      plan: {
+        kind: 'python',
+        install: [],
+        packages: ['palestra[serve-verifiers]'],
+        server: { command: 'python', args: [], cwd: '.', variables: {} },
+      },
+    } as const;
+    const request = { deployId: newUuid(), sourceDigest: newUuid(), buildArguments: {}, limits: LIMITS, source };
+    const texts: string[] = [];
+    const onBase = (pythonPackage?: string) =>
+      engine.provider({ baseImages: { python: base.artifact.image, node: engine.image }, ...(pythonPackage && { pythonPackage }) });
+    await onBase().build(request, ({ text }) => texts.push(text), soon());
+    expect(texts).toContain('pip /opt/palestra-python[serve-verifiers] LICENSE,README.md,pyproject.toml,src');
+    const wheel = path.join(folderWith(engine, { 'palestra-1-py3-none-any.whl': '', 'secret.txt': 'no' }), 'palestra-1-py3-none-any.whl');
+    await onBase(wheel).build(request, ({ text }) => texts.push(text), soon());
+    expect(texts).toContain('pip /opt/palestra-python/palestra-1-py3-none-any.whl[serve-verifiers] palestra-1-py3-none-any.whl');
+    await expect(onBase(`${wheel}.gone`).build(request, () => {}, soon())).rejects.toMatchObject({
+      code: 'hosting_unsupported',
+      message: expect.stringContaining('PALESTRA_PYTHON_PACKAGE'),
+    });
   });
 
   test('a step reaches the Internet through a proxy, and nothing of this machine', async () => {

@@ -125,6 +125,25 @@ describe.skipIf(engineCommand === undefined)('instances in containers', () => {
     }
   });
 
+  test('a service in a container reaches it by a network of the engine', async () => {
+    const network = `palestra-test-${newUuid()}`;
+    await expect(engine.provider({ network }).capabilities(soon())).rejects.toMatchObject({
+      code: 'engine_unavailable',
+      message: expect.stringContaining('PALESTRA_DOCKER_NETWORK'),
+    });
+    engine.ask('network', 'create', network);
+    const inside = engine.provider({ network });
+    try {
+      expect(await inside.capabilities(soon())).toMatchObject({ builds: true });
+      const instance = await startInstance(inside, spec());
+      expect(instance.endpoint).not.toContain('127.0.0.1');
+      expect(engine.ask('port', `palestra-${instance.id}-gateway`)).toBe('');
+      await inside.remove(instance.id, 0, soon());
+    } finally {
+      engine.ask('network', 'rm', '-f', network);
+    }
+  });
+
   test('its log comes line by line, from any time, until it ends', async () => {
     const instance = await start();
     await call(instance, 'say', { text: 'line #', times: 50 });

@@ -99,6 +99,19 @@ test('npm installs what the lockfile says, and runs no scripts', async () => {
   await provider.remove(spec.id, 1_000, signal);
 });
 
+test('a build gets no credentials of the operator', async () => {
+  Object.assign(process.env, { PIP_EXTRA_INDEX_URL: 'http://me:hidden-password@127.0.0.1:9/simple', PIP_NO_INDEX: '1', UV_NO_INDEX: '1' });
+  try {
+    const body = `print("variables", sorted(os.environ.items()))\n${WHEEL}`;
+    const { artifact, texts } = await build(backend(body), { ...PYTHON, packages: ['palestra-test-absent'] });
+    expect(artifact).toBeInstanceOf(Error);
+    expect(texts).toContain('PIP_EXTRA_INDEX_URL of the server has a password, which builds do not get.');
+    expect([...texts, (artifact as Error).message].join()).not.toContain('hidden-password');
+  } finally {
+    for (const name of ['PIP_EXTRA_INDEX_URL', 'PIP_NO_INDEX', 'UV_NO_INDEX']) delete process.env[name];
+  }
+});
+
 describe('a build fails', () => {
   test('with the line that says why', async () => {
     const body = 'print("compiling")\nraise RuntimeError("error: no compiler for part 7")';

@@ -15,6 +15,10 @@ describe('readConfig', () => {
     ['PALESTRA_ALLOWED_ORIGINS', 'https://tools.example/'],
     ['PALESTRA_HOSTING', 'process'],
     ['PALESTRA_HOSTING', 'kubernetes'],
+    ['PALESTRA_DOCKER_NETWORK', 'host/../x'],
+    ['PALESTRA_HOSTING_REACHABLE', '10.0.0.0/8,models.internal'],
+    ['PALESTRA_HOSTING_REACHABLE', '10.0.0.0/33'],
+    ['PALESTRA_PYTHON_PACKAGE', 'palestra==1.0'],
   ])('names the bad variable %s=%s in one line', (name, value) => {
     expect(() => readConfig({ [name]: value }, (path) => path)).toThrow(new RegExp(`^${name}: [^\\n]+$`));
   });

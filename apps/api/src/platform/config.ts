@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { parseCidr, type PrivateUpstreams } from '@palestra/outbound';
 import { z } from 'zod';
 import { type Limits, limitSchema, readLimits } from './limits.ts';
@@ -21,6 +22,13 @@ const names = z.string().transform((text) =>
 const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text;
 const origins = names.refine((texts) => texts.every(isOrigin), 'must be origins by commas, as in https://tools.example');
 
+/** CIDRs and addresses. */
+const networks = names.superRefine((cidrs, context) => {
+  const invalid = cidrs.find((cidr) => parseCidr(cidr) === null);
+  if (invalid !== undefined)
+    context.addIssue(`must be networks by commas, as in 10.1.0.0/16,10.2.0.7; ${JSON.stringify(invalid)} is not a network`);
+});
+
 const privateUpstreams = z.string().transform((text, context): PrivateUpstreams => {
   if (text === '1' || text === 'true') return 'allowed';
   if (text === '0' || text === 'false') return 'refused';
@@ -30,6 +38,11 @@ const privateUpstreams = z.string().transform((text, context): PrivateUpstreams 
   context.addIssue(`must be 1, 0, or networks as in 10.0.0.0/8,fd00::/8; ${JSON.stringify(invalid)} is not a network`);
   return z.NEVER;
 });
+
+/** A folder, a wheel or a source archive. A name is refused: pip would ask the package index for it. */
+const pythonPackage = z
+  .string()
+  .refine(path.isAbsolute, 'must be the absolute path of the folder or wheel of the Python package "palestra"');
 
 const configSchema = z.object({
   HOST: z.string().default('127.0.0.1'),
@@ -45,6 +58,12 @@ const configSchema = z.object({
   PALESTRA_DOCKER_HOST: z.url({ protocol: /^(?:unix|tcp)$/, error: 'must be unix:///path or tcp://host:port' }).optional(),
   PALESTRA_BASE_IMAGE_PYTHON: z.string().optional(),
   PALESTRA_BASE_IMAGE_NODE: z.string().optional(),
+  PALESTRA_PYTHON_PACKAGE: pythonPackage.optional(),
+  PALESTRA_DOCKER_NETWORK: z
+    .string()
+    .regex(/^[a-zA-Z0-9][\w.-]{0,127}$/, 'must be the name of a network of the engine')
+    .optional(),
+  PALESTRA_HOSTING_REACHABLE: networks.default([]),
   PALESTRA_ISOLATION: z.enum(['container', 'namespace', 'process']).optional(),
   PALESTRA_SANDBOX_IMAGE: z.string().optional(),
   PALESTRA_CONTAINER_ENGINE: z.string().optional(),
@@ -134,12 +153,16 @@ export interface Config {
   /**
    * Which engine runs environments that are deployed here. `auto`: Docker or Podman if a socket answers, else processes if commands are
    * allowed. `dockerHost`: `unix://` or `tcp://`; null = DOCKER_HOST, else the usual sockets. `baseImages`: of folders without a
-   * Dockerfile; null = those of the engine.
+   * Dockerfile; null = those of the engine. `dockerNetwork`: of which this service is a member; null = ports of the engine's machine.
+   * `reachable`: private networks that instances and builds may reach. `pythonPackage`: path of the Python package `palestra`; null = the source beside the service.
    */
   hosting: {
     engine: 'auto' | 'docker' | 'process' | 'off';
     dockerHost: string | null;
     baseImages: { python: string | null; node: string | null };
+    dockerNetwork: string | null;
+    reachable: string[];
+    pythonPackage: string | null;
   };
   /** Users may register commands that this service starts: MCP servers on standard input and output. */
   allowCommands: boolean;
@@ -243,6 +266,9 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
       engine: value.PALESTRA_HOSTING,
       dockerHost: value.PALESTRA_DOCKER_HOST ?? null,
       baseImages: { python: value.PALESTRA_BASE_IMAGE_PYTHON ?? null, node: value.PALESTRA_BASE_IMAGE_NODE ?? null },
+      dockerNetwork: value.PALESTRA_DOCKER_NETWORK ?? null,
+      reachable: value.PALESTRA_HOSTING_REACHABLE,
+      pythonPackage: value.PALESTRA_PYTHON_PACKAGE ?? null,
     },
     isolation: {
       level: value.PALESTRA_ISOLATION ?? null,

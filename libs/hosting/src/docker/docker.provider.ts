@@ -17,6 +17,7 @@ import type { EngineOptions } from './engine/engine-address.ts';
 import { LogReaders } from './instance/instance-logs.ts';
 import { StatsReader } from './instance/instance-stats.ts';
 import { Instances } from './instance/instances.ts';
+import { hasNetwork } from './instance/networks.ts';
 import type { ImageSpec } from './instance/server-container.ts';
 import { DockerSandboxes } from './sandbox/sandboxes.ts';
 
@@ -25,6 +26,8 @@ export interface DockerProviderOptions extends EngineOptions {
   installation: string;
   /** Images from which folders are built, and for gateways; defaults: python:3.12-slim and node:22-slim. */
   baseImages?: { python?: string; node?: string };
+  /** Path of the Python package `palestra`, its folder or wheel; default: the source beside this service. */
+  pythonPackage?: string;
   /** A network of which this service is a member, when it runs in a container; default: ports are published on the engine's machine. */
   network?: string;
   /** CIDRs of private addresses that instances may reach beside public ones, for example of a model server; default: none. */
@@ -47,6 +50,7 @@ export class DockerProvider implements Provider {
   readonly name = 'docker';
   readonly sandboxes: DockerSandboxes;
   readonly #engine: Engine;
+  readonly #network: string | null;
   readonly #instances: Instances;
   readonly #builder: ImageBuilder;
   readonly #stats: StatsReader;
@@ -58,15 +62,20 @@ export class DockerProvider implements Provider {
     const engine = new Engine(options);
     const gatewayImage = (signal: AbortSignal) => ensureImage(engine, images.node, PULL_MS, signal);
     this.#engine = engine;
+    this.#network = network;
     this.#logs = new LogReaders(engine);
     this.#instances = new Instances({ engine, installation, network, reachable, gatewayImage, logs: this.#logs });
-    this.#builder = new ImageBuilder({ engine, installation, images, reachable });
+    this.#builder = new ImageBuilder({ engine, installation, images, reachable, pythonPackage: options.pythonPackage ?? null });
     this.#stats = new StatsReader(engine);
     this.sandboxes = new DockerSandboxes({ engine, installation, gatewayImage, network, reachable, plain: options.plainHosts ?? [] });
   }
 
   async capabilities(signal: AbortSignal): Promise<Capabilities> {
     const info = await this.#refused(() => this.#engine.info(signal));
+    const network = this.#network;
+    if (network !== null && !(await this.#refused(() => hasNetwork(this.#engine, network, signal)))) {
+      throw new HostingError('engine_unavailable', `The engine has no network "${network}". Create it, or change PALESTRA_DOCKER_NETWORK.`);
+    }
     return {
       isolation: ['none', 'container', ...(['sandbox', 'vm'] as const).filter((level) => runtimeOf(info, level) !== null)],
       // Every instance has a network of its own, whose only way out is the gateway's proxy.

@@ -2,7 +2,7 @@ import { access, constants } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { BuildPlan } from '../provider/provider.port.ts';
-import { palestraPackage } from '../target/python-library.ts';
+import { isPalestraRequirement, palestraPackage, requirementAt } from '../target/python-library.ts';
 import type { BuildStep } from './process-builder.ts';
 
 type PythonPlan = Extract<BuildPlan, { kind: 'python' }>;
@@ -11,13 +11,13 @@ type PythonPlan = Extract<BuildPlan, { kind: 'python' }>;
 export async function installPython(
   plan: PythonPlan,
   build: string,
-  { path: python, hasPip }: { path: string; hasPip: boolean },
+  { path: python, hasPip, pythonPackage }: { path: string; hasPip: boolean; pythonPackage: string | null },
   step: BuildStep,
 ): Promise<void> {
   const venv = path.join(build, 'venv');
   const interpreter = path.join(venv, 'bin/python');
   const uv = await programOf('uv');
-  const packages = plan.packages.map(requirement);
+  const packages = plan.packages.map((name) => (isPalestraRequirement(name) ? requirementAt(name, palestraPackage(pythonPackage)) : name));
   if (uv === null) {
     // A pip of its own takes seconds to install.
     await step(python, ['-m', 'venv', ...(hasPip ? ['--without-pip'] : []), venv]);
@@ -42,9 +42,6 @@ export async function installPython(
 export async function installNode(_build: string, step: BuildStep): Promise<void> {
   await step('npm', ['ci', '--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--no-update-notifier']);
 }
-
-/** The package `palestra` may come from a clone. */
-const requirement = (name: string): string => name.replace(/^palestra(?=$|\[)/, palestraPackage());
 
 async function programOf(name: string): Promise<string | null> {
   for (const folder of (process.env['PATH'] ?? '').split(path.delimiter)) {

@@ -7,6 +7,7 @@ import { detectPlan } from '../source/detect-plan.ts';
 import { folderSize } from '../source/folder-size.ts';
 import { mebibytes } from '../source/source-limits.ts';
 import { BuildLog } from './build-log.ts';
+import { inheritedVariables } from './build-variables.ts';
 import { installNode, installPython } from './install-steps.ts';
 import { kill, processesWith } from './process-table.ts';
 import { runCommand } from './run-command.ts';
@@ -16,6 +17,8 @@ type LocalPlan = Exclude<BuildPlan, { kind: 'dockerfile' }>;
 export interface BuilderOptions {
   folder: string;
   python: string;
+  /** Path of the Python package `palestra`; null: the source beside this service. */
+  pythonPackage: string | null;
 }
 
 /** Runs one program of a build. Rejects with `build_failed`, `build_timeout` or `build_cancelled`. */
@@ -26,10 +29,6 @@ const PRUNE_AFTER_MS = 60 * 60 * 1_000;
 /** Of a build that was killed. */
 const ABANDONED_MS = 24 * 60 * 60 * 1_000;
 const MAX_ENTRIES = 500_000;
-/** Of the operator: where packages come from, and certificates. */
-const INHERITED =
-  /^(?:PATH|LANG|LC_ALL|TZ|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|(?:PIP|UV|NPM_CONFIG)_\w+|(?:https?|no)_proxy)$/i;
-
 /**
  * Installs folders for the process provider, one folder for each digest: `app` is the source, `venv` its Python packages. A build is whole or not
  * there. Programs of a build run as this user, with few variables, a temporary home, and limits of time and size.
@@ -68,7 +67,7 @@ export class ProcessBuilder {
       await mkdir(path.join(made, 'home'), { recursive: true, mode: 0o700 });
       await cp(source.folder, path.join(made, 'app'), { recursive: true, verbatimSymlinks: true, force: false, errorOnExist: true });
       const step = this.#stepsOf(request, made, log, signal);
-      if (plan.kind === 'python') await installPython(plan, made, interpreter, step);
+      if (plan.kind === 'python') await installPython(plan, made, { ...interpreter, pythonPackage: this.#options.pythonPackage }, step);
       else if (plan.install) await installNode(made, step);
       await assertSize(made, limits.maxBytes, log);
       await rm(path.join(made, 'home'), { recursive: true, force: true });
@@ -123,11 +122,10 @@ export class ProcessBuilder {
 
   #stepsOf({ limits }: BuildRequest, made: string, log: BuildLog, signal: AbortSignal): BuildStep {
     const deadline = Date.now() + limits.seconds * 1_000;
-    const inherited = Object.entries(process.env).flatMap(([name, value]) =>
-      value !== undefined && INHERITED.test(name) ? [[name, value] as const] : [],
-    );
+    const { variables: inherited, cut } = inheritedVariables(process.env);
+    for (const name of cut) log.add(`${name} of the server has a password, which builds do not get.`, 'stdout');
     const env = {
-      ...Object.fromEntries(inherited),
+      ...inherited,
       HOME: path.join(made, 'home'),
       TMPDIR: path.join(made, 'home'),
       PIP_CACHE_DIR: path.join(this.#cache, 'pip'),

@@ -25,6 +25,8 @@ export interface ProcessProviderOptions {
   host?: string;
   /** What builds environments in Python. */
   python?: string;
+  /** Path of the Python package `palestra`, its folder or wheel; default: the source beside this service. */
+  pythonPackage?: string;
 }
 
 const CAPABILITIES: Capabilities = { isolation: ['none'], egress: ['open'], gpus: false, limits: false, maxMemoryMb: null, builds: true };
@@ -45,10 +47,10 @@ export class ProcessProvider implements Provider {
   /** Processor seconds of each instance at the last call of `stats`. */
   readonly #samples = new Map<string, { atMs: number; cpuSeconds: number }>();
 
-  constructor({ folder, host = '127.0.0.1', python = 'python3' }: ProcessProviderOptions) {
+  constructor({ folder, host = '127.0.0.1', python = 'python3', pythonPackage }: ProcessProviderOptions) {
     this.#host = host;
     this.#folder = path.join(folder, 'instances');
-    this.#builder = new ProcessBuilder({ folder, python });
+    this.#builder = new ProcessBuilder({ folder, python, pythonPackage: pythonPackage ?? null });
     this.#instances = new ProcessInstances(this.#folder);
   }
 

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { HostingError } from '../provider/hosting-error.ts';
 
 /** Options of a Python library, as `python -m palestra.serve` takes them. */
 export interface LibraryFlags {
@@ -35,14 +36,39 @@ const EXTRAS: Record<string, string> = {
 
 export const LIBRARIES = Object.keys(EXTRAS);
 
-/** The source of the package `palestra` in a clone of this repository. */
+/** The source of the package `palestra` in a clone of this repository, and in the image of the service. */
 const CLONED_PACKAGE = fileURLToPath(new URL('../../../../integrations/python', import.meta.url));
 
-/** What pip installs as the package `palestra`: the folder of a clone, which has the version of this service, else the name. */
-export const palestraPackage = (): string => (existsSync(path.join(CLONED_PACKAGE, 'pyproject.toml')) ? CLONED_PACKAGE : 'palestra');
+/**
+ * The path from which pip installs the package `palestra`: `given`, else the source beside this service, which has its version. Never its name,
+ * because anyone could publish a package with that name. Throws `hosting_unsupported` if there is none.
+ */
+export function palestraPackage(given: string | null = null): string {
+  const found = given ?? CLONED_PACKAGE;
+  const isPackage = /\.(?:whl|tar\.gz)$/.test(found) ? existsSync(found) : existsSync(path.join(found, 'pyproject.toml'));
+  if (isPackage) return found;
+  const missing = given === null ? 'This server does not have it.' : `${given} is neither its folder nor its wheel.`;
+  throw new HostingError(
+    'hosting_unsupported',
+    `The environment needs the Python package "palestra". ${missing} Its operator can set PALESTRA_PYTHON_PACKAGE to the path of the wheel.`,
+  );
+}
 
-/** What pip installs for the server of a library, such as `palestra[serve-verifiers]`. */
+/** What a build plan calls the server of a library, such as `palestra[serve-verifiers]`. `requirementAt` makes it a path for pip. */
 export const libraryRequirement = (library: string): string => `palestra[${EXTRAS[library]}]`;
+
+/** How a user installs the server of a library into a Python. */
+export function installAdvice(library: string, python: string): string {
+  const requirement = libraryRequirement(library);
+  if (existsSync(CLONED_PACKAGE)) return `Run: ${python} -m pip install "${requirementAt(requirement, CLONED_PACKAGE)}"`;
+  return `Install it from the folder integrations/python of the repository, with the extra "${EXTRAS[library]}".`;
+}
+
+export const isPalestraRequirement = (requirement: string): boolean => /^palestra(?=$|\[)/.test(requirement);
+
+/** The requirement with a path in place of the name of the package `palestra`. Others stay as they are. */
+export const requirementAt = (requirement: string, place: string): string =>
+  isPalestraRequirement(requirement) ? place + requirement.slice('palestra'.length) : requirement;
 
 /** Null for anything else, such as a folder or an image with the tag of an unknown library. */
 export function librarySpec(argument: string, flags: LibraryFlags = {}): LibrarySpec | null {

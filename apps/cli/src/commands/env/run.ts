@@ -5,9 +5,9 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import {
   freePort,
+  installAdvice,
   kitCommand,
   libraryCommand,
-  libraryRequirement,
   type LibrarySpec,
   openenvCommand,
   orsCommand,
@@ -99,8 +99,7 @@ async function assertLibraryServer(python: string, { library }: LibrarySpec, cwd
     if ((error as { code?: unknown }).code === 'ENOENT')
       throw new UsageError(`Cannot serve with the Python ${python}: it does not exist. Choose another one with --python.`);
     throw new UsageError(
-      `The Python ${python} has no package palestra. Run: ${python} -m pip install "${libraryRequirement(library)}"\n` +
-        'Choose another Python with --python.',
+      `The Python ${python} has no package palestra. ${installAdvice(library, python)}\nChoose another Python with --python.`,
     );
   });
 }

@@ -1,5 +1,4 @@
 import { type LogLine, MAX_LINE_CHARS } from '../../provider/provider.port.ts';
-import { type BuildStatus, decodeBuildStatus } from './buildkit-status.ts';
 
 /** Of a log; what follows is not kept, except the lines before a failure. */
 const MOST_LINES = 50_000;
@@ -17,37 +16,38 @@ const PROGRESS = new Set([
   'Pull complete',
 ]);
 
-/** Why a build failed. `step`: the instruction of the Dockerfile. `line`: the number of the line of the log that says why. */
+/**
+ * Why a build failed. `step`: the instruction of the Dockerfile. `line`: the number of the line of the log that says why. `isKilled`: the kernel
+ * killed the program of the step.
+ */
 export interface BuildFailure {
   message: string;
   step: string | null;
   line: number | null;
+  isKilled: boolean;
 }
 
-/** Text of one origin: a step of BuildKit, or the whole log of the other builders. */
-interface Origin {
-  step: string | null;
-  rest: string;
-  lastLine: number | null;
-  /** The last line that looks like an error. */
-  complaint: number | null;
-}
-
-const newOrigin = (step: string | null): Origin => ({ step, rest: '', lastLine: null, complaint: null });
+/** What Podman and Docker say of a program that ended by SIGKILL. */
+const KILLED = /^container exited on killed$|(?:exit status|non-zero code:) 137\b/;
+/** The image of a step that is done. */
+const LAYER = /^ ?--?-> (?:Using cache )?([0-9a-f]{10,64})$/;
 
 /**
- * Reads what `POST /build` and `POST /images/create` stream: JSON objects, one a line, of Docker's classic builder, BuildKit or Podman. A build
- * that fails has the status 200: an object with `error` says so.
+ * Reads what `POST /build` and `POST /images/create` stream: JSON objects, one a line, of Docker's classic builder or Podman. A build that fails
+ * has the status 200: an object with `error` says so.
  */
 export class BuildOutput {
   readonly #onLine: (line: LogLine) => void;
-  readonly #log = newOrigin(null);
-  readonly #vertexes = new Map<string, Origin>();
-  readonly #announced = new Set<string>();
+  /** A line that has not ended. */
+  #rest = '';
+  #step: string | null = null;
+  /** The last line of the step that looks like an error. */
+  #complaint: number | null = null;
+  #isKilled = false;
   #dropped: LogLine[] = [];
   #lines = 0;
   #failure: BuildFailure | null = null;
-  #image: string | null = null;
+  #layer: string | null = null;
 
   constructor(onLine: (line: LogLine) => void) {
     this.#onLine = onLine;
@@ -58,87 +58,62 @@ export class BuildOutput {
     return this.#failure;
   }
 
-  /** Id of the image that was built; null before, and for builders that do not say it. */
-  get image(): string | null {
-    return this.#image;
+  /** Id of the image of the last step that is done; null before. */
+  get layer(): string | null {
+    return this.#layer;
   }
 
   /** One line of the answer. Text that is no JSON becomes a line of the log. */
   push(text: string): void {
     const event = parse(text);
     if (event === null) {
-      if (text.trim() !== '') this.#write(this.#log, 'stdout', `${text}\n`);
+      if (text.trim() !== '') this.#write(`${text}\n`);
       return;
     }
-    const { id, aux, stream, status, progressDetail, error, errorDetail } = event;
-    if (id === 'moby.buildkit.trace' && typeof aux === 'string') this.#buildKit(aux);
-    else if (isObject(aux) && typeof aux['ID'] === 'string') this.#image = aux['ID'];
-    if (typeof stream === 'string') this.#write(this.#log, 'stdout', stream);
+    const { id, stream, status, progressDetail, error, errorDetail } = event;
+    if (typeof stream === 'string') this.#write(stream);
     if (typeof status === 'string' && !PROGRESS.has(status) && !isFilled(progressDetail)) {
-      if (this.#log.rest !== '') this.#write(this.#log, 'stdout', '\n');
-      this.#write(this.#log, 'stdout', `${typeof id === 'string' ? `${id}: ` : ''}${status}\n`);
+      this.#endLine();
+      this.#write(`${typeof id === 'string' ? `${id}: ` : ''}${status}\n`);
     }
     const message = isObject(errorDetail) && typeof errorDetail['message'] === 'string' ? errorDetail['message'] : error;
-    if (typeof message === 'string') this.#fail(message);
+    if (typeof message === 'string') this.#fail(message.trim());
   }
 
   /** Writes what has no line end. */
   end(): void {
-    for (const origin of [this.#log, ...this.#vertexes.values()]) if (origin.rest !== '') this.#write(origin, 'stdout', '\n');
+    this.#endLine();
     for (const line of this.#dropped) this.#onLine(line);
     this.#dropped = [];
   }
 
-  #buildKit(encoded: string): void {
-    let status: BuildStatus;
-    try {
-      status = decodeBuildStatus(Buffer.from(encoded, 'base64'));
-    } catch {
-      // A newer builder: its error still comes as text.
-      return;
-    }
-    for (const { digest, name, started, cached, error } of status.vertexes) {
-      const origin = this.#vertexes.get(digest) ?? newOrigin(name);
-      this.#vertexes.set(digest, origin);
-      // Steps of the builder itself have no instruction.
-      if (started && !this.#announced.has(digest) && !name.startsWith('[internal]')) {
-        this.#announced.add(digest);
-        this.#write(origin, 'stdout', `${cached ? 'CACHED ' : ''}${name}\n`);
-      }
-      if (error && this.#failure === null) this.#failAt(origin, error);
-    }
-    for (const { vertex, stream, text } of status.logs) {
-      const origin = this.#vertexes.get(vertex) ?? newOrigin(null);
-      this.#vertexes.set(vertex, origin);
-      this.#write(origin, stream, text);
-    }
-  }
-
   #fail(message: string): void {
-    if (this.#failure === null) this.#failAt(this.#log, message);
+    if (this.#failure !== null) return;
+    this.#endLine();
+    const line = this.#complaint ?? (this.#lines || null);
+    const isKilled = this.#isKilled || KILLED.test(message);
+    for (const text of message.split(/\r?\n/)) this.#emit({ at: new Date(), stream: 'stderr', text: text.slice(0, MAX_LINE_CHARS) });
+    this.#failure = { message, step: this.#step, line: line ?? this.#lines, isKilled };
   }
 
-  #failAt(origin: Origin, message: string): void {
-    if (origin.rest !== '') this.#write(origin, 'stdout', '\n');
-    const line = origin.complaint ?? origin.lastLine;
-    this.#failure = { message: message.trim(), step: origin.step, line };
-    this.#write(newOrigin(null), 'stderr', `${message.trim()}\n`);
-    this.#failure.line ??= this.#lines;
+  #endLine(): void {
+    if (this.#rest !== '') this.#write('\n');
   }
 
-  #write(origin: Origin, stream: LogLine['stream'], text: string): void {
+  #write(text: string): void {
     // A carriage return writes over a line: progress of pip and npm. Each state of it is a line.
-    const pieces = (origin.rest + text).split(/\r\n|\n|\r/);
-    origin.rest = pieces.pop()!.slice(0, MAX_LINE_CHARS);
-    for (const piece of pieces) if (piece !== '') this.#line(origin, stream, piece.slice(0, MAX_LINE_CHARS));
+    const pieces = (this.#rest + text).split(/\r\n|\n|\r/);
+    this.#rest = pieces.pop()!.slice(0, MAX_LINE_CHARS);
+    for (const piece of pieces) if (piece !== '') this.#line(piece.slice(0, MAX_LINE_CHARS));
   }
 
-  #line(origin: Origin, stream: LogLine['stream'], text: string): void {
+  #line(text: string): void {
     const step = STEP.exec(text);
-    if (step) Object.assign(origin, { step: `${step[1]}: ${step[2]}`, complaint: null });
-    this.#emit({ at: new Date(), stream, text });
-    origin.lastLine = this.#lines;
-    if (!step && COMPLAINT.test(text)) origin.complaint = this.#lines;
+    if (step) [this.#step, this.#complaint] = [`${step[1]}: ${step[2]}`, null];
+    this.#layer = LAYER.exec(text)?.[1] ?? this.#layer;
+    this.#isKilled = KILLED.test(text);
+    this.#emit({ at: new Date(), stream: 'stdout', text });
+    if (!step && COMPLAINT.test(text)) this.#complaint = this.#lines;
   }
 
   #emit(line: LogLine): void {

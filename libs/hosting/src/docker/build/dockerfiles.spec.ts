@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { assertNoHostAccess, generateDockerfile, withVariables } from './dockerfiles.ts';
+import { assertNoBuildKit, assertNoHostAccess, generateDockerfile, withVariables } from './dockerfiles.ts';
 import { parseImageName } from './image-pull.ts';
 
 const images = { python: 'python:3.12-slim', node: 'node:22-slim' };
@@ -28,6 +28,19 @@ test('dependencies of Python come before the code, and the server is no root', (
     'CMD ["python","-m","uvicorn","app:app","--host","0.0.0.0","--port","8000"]',
     '',
   ]);
+});
+
+test('the package "palestra" comes from the context, never by its name from an index', () => {
+  const plan = { kind: 'python', install: [], packages: ['palestra[serve-verifiers]', 'palestra-x'], server } as const;
+  const files = new Set<string>();
+  const lines = (options: object) => generateDockerfile(plan, { images, files, ...options }).split('\n');
+  const pip = 'RUN ["python", "-m", "pip", "install", "--no-cache-dir", "--disable-pip-version-check"';
+  expect(lines({})).toEqual(
+    expect.arrayContaining(['COPY python-package /opt/palestra-python', `${pip}, "/opt/palestra-python[serve-verifiers]", "palestra-x"]`]),
+  );
+  expect(lines({ pythonPackage: 'palestra-1-py3-none-any.whl' })).toContain(
+    `${pip}, "/opt/palestra-python/palestra-1-py3-none-any.whl[serve-verifiers]", "palestra-x"]`,
+  );
 });
 
 test('packages of Node.js are those of the lock file', () => {
@@ -83,4 +96,37 @@ test.each([
   ['name@sha256:abc', 'docker.io/library/name@sha256:abc', null],
 ])('%s is %s with the tag %s', (name, repository, tag) => {
   expect(parseImageName(name)).toEqual({ repository, tag });
+});
+
+test('ADD loads files of the folder, and nothing that the engine would download', () => {
+  for (const source of [
+    'http://10.0.0.1/x',
+    '["https://a/b", "/x"]',
+    'git@a:b /x',
+    '--chown=1:1 ssh://a/b.git /x',
+    '$WHERE /x',
+    '\\\n http://a /x',
+  ])
+    expect(() => assertNoHostAccess(`FROM a\nadd ${source}\n`), source).toThrow(/ADD/);
+  for (const text of ['ADD files.tar.gz /x', 'ADD --chown=1:1 . /app', 'RUN curl http://a', 'COPY $A /x'])
+    expect(() => assertNoHostAccess(`FROM a\n${text}\n`), text).not.toThrow();
+});
+
+test('what needs BuildKit is named', () => {
+  for (const [text, named] of [
+    ['RUN --mount=type=cache,target=/x y', 'RUN --mount=type=cache,target=/x'],
+    ['RUN <<EOF\necho a\nEOF', 'RUN <<EOF'],
+    ['copy <<-"END" /x\nRUN a\nEND', 'COPY <<-"END'],
+    ['COPY --link a /x', 'COPY --link'],
+    ['RUN \\\n  --mount=type=secret,id=a \\\n  y', 'RUN --mount=type=secret,id=a'],
+  ] as const)
+    expect(() => assertNoBuildKit(`FROM a\n${text}\n`), text).toThrow(`"${named}", which needs BuildKit`);
+  for (const text of [
+    'FROM --platform=linux/amd64 a',
+    'COPY --from=a --chown=1 b /c',
+    'RUN x --mount=y',
+    'RUN echo $((1<<A))',
+    'RUN ["a", "<<EOF"]',
+  ])
+    expect(() => assertNoBuildKit(`FROM a\n${text}\n`), text).not.toThrow();
 });

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { HostingError } from '../../provider/hosting-error.ts';
 import { type BuildPlan, fillIn, type ServerCommand } from '../../provider/provider.port.ts';
+import { isPalestraRequirement, requirementAt } from '../../target/python-library.ts';
 import { NOBODY } from '../instance/isolation.ts';
 
 /** Where servers of generated images listen. */
@@ -8,8 +9,11 @@ export const GENERATED_PORT = 8_000;
 /** Folders of the context of a generated Dockerfile. */
 export const SOURCE = 'source';
 export const KIT = 'kit';
+export const PYTHON_PACKAGE = 'python-package';
 /** Where an image has the program that serves modules of the kit, with all that it imports. */
 const KIT_AT = '/opt/palestra';
+/** Where an image has the Python package `palestra`, to install it. */
+const PYTHON_PACKAGE_AT = '/opt/palestra-python';
 const KIT_SERVER = `${KIT_AT}/node_modules/@palestra/hosting/dist/target/serve-kit.js`;
 
 /** What a generated Dockerfile is made for. */
@@ -17,6 +21,8 @@ export interface DockerfileOptions {
   images: { python: string; node: string };
   /** Files of the folder, relative, with `/`. */
   files: ReadonlySet<string>;
+  /** Name of the wheel in the folder `PYTHON_PACKAGE` of the context; empty: the folder itself is the source of the package. */
+  pythonPackage?: string;
 }
 
 export type GeneratedPlan = Exclude<BuildPlan, { kind: 'dockerfile' }>;
@@ -29,7 +35,7 @@ export function generateDockerfile(plan: GeneratedPlan, options: DockerfileOptio
     `FROM ${base}`,
     'WORKDIR /app',
     ...(needsKit(plan) ? [`COPY ${KIT} ${KIT_AT}`] : []),
-    ...(plan.kind === 'python' ? pythonSteps(plan) : nodeSteps(plan, options.files)),
+    ...(plan.kind === 'python' ? pythonSteps(plan, options.pythonPackage ?? '') : nodeSteps(plan, options.files)),
     ...environmentLines(Object.fromEntries(Object.entries(server.variables).map(([name, value]) => [name, filled(value)]))),
     `USER ${NOBODY}`,
     `EXPOSE ${GENERATED_PORT}`,
@@ -45,26 +51,57 @@ export function generateDockerfile(plan: GeneratedPlan, options: DockerfileOptio
 export const withVariables = (dockerfile: string, variables: Readonly<Record<string, string>>): string =>
   [dockerfile, ...environmentLines(variables), ''].join('\n');
 
+/** An instruction with its continued lines: a backslash at the end, or the character that "# escape=" names. */
+function instructionsOf(dockerfile: string): { name: string; flags: string[]; rest: string }[] {
+  return dockerfile
+    .replaceAll(/[\\`][ \t]*\r?\n/g, ' ')
+    .split('\n')
+    .flatMap((line) => {
+      const [, name, flags = '', rest = ''] = /^\s*(?:ONBUILD\s+)?([A-Za-z]+)((?:\s+--\S+)*)\s*(.*)$/i.exec(line) ?? [];
+      return name === undefined ? [] : [{ name: name.toUpperCase(), flags: flags.trim().split(/\s+/).filter(Boolean), rest }];
+    });
+}
+
 /**
- * Refuses what some builders grant to a step: the network of the engine's machine, and its rights. Then `limits.network` would mean nothing.
- * Throws `source_invalid`.
+ * Refuses what some builders grant to a step: the network of the engine's machine, and its rights. Then `limits.network` would mean nothing. The
+ * engine itself loads what ADD names by a URL, from its own network. Throws `source_invalid`.
  */
 export function assertNoHostAccess(dockerfile: string): void {
-  // A backslash at the end continues a line, or the character that "# escape=" names.
-  for (const line of dockerfile.replaceAll(/[\\`][ \t]*\r?\n/g, ' ').split('\n')) {
-    const flags = /^\s*(?:ONBUILD\s+)?RUN((?:\s+--\S+)+)/i.exec(line)?.[1]?.trim().split(/\s+/) ?? [];
+  for (const { name, flags, rest } of instructionsOf(dockerfile)) {
     const refused = flags.find(
       (flag) => /^--(?:network|security)=/i.test(flag) && !/^--(?:network=(?:none|default)|security=sandbox)$/i.test(flag),
     );
-    if (refused !== undefined) {
+    if (name === 'RUN' && refused !== undefined) {
       throw new HostingError('source_invalid', `The Dockerfile has "RUN ${refused}", which builds here do not grant. Remove it.`);
+    }
+    if (name === 'ADD' && /:\/\/|git@|\.git\b|\$/.test(rest)) {
+      throw new HostingError(
+        'source_invalid',
+        `The Dockerfile has "ADD ${rest.slice(0, 100)}". Use ADD only for files of the folder, without variables, and RUN to download.`,
+      );
     }
   }
 }
 
-function pythonSteps(plan: GeneratedPlan & { kind: 'python' }): string[] {
+/** Refuses what needs BuildKit, which knows no limit of memory. Throws `source_invalid`. */
+export function assertNoBuildKit(dockerfile: string): void {
+  for (const { name, flags, rest } of instructionsOf(dockerfile)) {
+    const flag = flags.find((one) => !/^--(?:from|chown|platform|interval|timeout|start-period|retries)=/i.test(one));
+    const heredoc = /^(?:RUN|COPY|ADD)$/.test(name) && !rest.startsWith('[') ? /(?:^|\s)<<-?["']?[A-Za-z_]\w*/.exec(rest) : null;
+    const refused = flag ?? heredoc?.[0].trim();
+    if (refused === undefined) continue;
+    throw new HostingError(
+      'source_invalid',
+      `The Dockerfile has "${name} ${refused}", which needs BuildKit. This server builds without it, because BuildKit does not limit memory. ` +
+        'Remove it, or ask the operator for Podman as the engine.',
+    );
+  }
+}
+
+function pythonSteps(plan: GeneratedPlan & { kind: 'python' }, pythonPackage: string): string[] {
   const requirements = plan.install.filter((file) => !isProject(file));
   const projects = plan.install.filter(isProject).map((file) => path.posix.join('/app', path.posix.dirname(file)));
+  const packages = plan.packages.map((name) => requirementAt(name, path.posix.join(PYTHON_PACKAGE_AT, pythonPackage)));
   const install = 'RUN ["python", "-m", "pip", "install", "--no-cache-dir", "--disable-pip-version-check"';
   return [
     'ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1',
@@ -72,7 +109,8 @@ function pythonSteps(plan: GeneratedPlan & { kind: 'python' }): string[] {
       `COPY ${JSON.stringify([path.posix.join(SOURCE, file), path.posix.join('/app', file)])}`,
       `${install}, "-r", ${JSON.stringify(file)}]`,
     ]),
-    ...(plan.packages.length > 0 ? [`${install}, ${plan.packages.map((one) => JSON.stringify(one)).join(', ')}]`] : []),
+    ...(needsPythonPackage(plan) ? [`COPY ${PYTHON_PACKAGE} ${PYTHON_PACKAGE_AT}`] : []),
+    ...(packages.length > 0 ? [`${install}, ${packages.map((one) => JSON.stringify(one)).join(', ')}]`] : []),
     `COPY ${SOURCE} /app`,
     ...projects.map((folder) => `${install}, ${JSON.stringify(folder)}]`),
   ];
@@ -89,6 +127,9 @@ function nodeSteps(plan: GeneratedPlan & { kind: 'node' }, files: ReadonlySet<st
     : 'RUN ["npm", "install", "--omit=dev", "--no-audit", "--no-fund"]';
   return [environment, `COPY ${SOURCE} /app`, command];
 }
+
+/** Whether the Python package `palestra` is installed. */
+export const needsPythonPackage = (plan: GeneratedPlan): boolean => plan.kind === 'python' && plan.packages.some(isPalestraRequirement);
 
 /** Whether the server is the program for modules of the kit. */
 export const needsKit = ({ server }: GeneratedPlan): boolean =>

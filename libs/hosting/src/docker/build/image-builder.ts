@@ -4,15 +4,30 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { HostingError } from '../../provider/hosting-error.ts';
 import type { Artifact, BuildRequest, LogLine } from '../../provider/provider.port.ts';
+import { palestraPackage } from '../../target/python-library.ts';
 import { type Engine, EngineError } from '../engine/engine.ts';
 import { LABEL, names } from '../engine/names.ts';
+import { AbandonedLayers, removeLayer } from './abandoned-layers.ts';
 import { buildContext, type ContextFolder, DOCKERFILE, exclusion, text } from './build-context.ts';
+import { buildFailed, tooMuchDisk } from './build-errors.ts';
 import { BuildOutput } from './build-output.ts';
 import { type BuildSandbox, openBuildSandbox, removeOldSandboxes } from './build-sandbox.ts';
-import { assertNoHostAccess, GENERATED_PORT, generateDockerfile, KIT, needsKit, SOURCE, withVariables } from './dockerfiles.ts';
+import {
+  assertNoBuildKit,
+  assertNoHostAccess,
+  GENERATED_PORT,
+  generateDockerfile,
+  KIT,
+  needsKit,
+  needsPythonPackage,
+  PYTHON_PACKAGE,
+  SOURCE,
+  withVariables,
+} from './dockerfiles.ts';
 import { ensureImage, type ImageInspection, inspectImage, pullImage } from './image-pull.ts';
 import { readLines } from './json-lines.ts';
 import { kitFolders } from './kit-packages.ts';
+import { pythonPackageFolder, wheelName } from './python-package.ts';
 
 export interface BuilderOptions {
   engine: Engine;
@@ -20,6 +35,8 @@ export interface BuilderOptions {
   images: { python: string; node: string };
   /** CIDRs of private addresses that builds may reach too. */
   reachable: readonly string[];
+  /** Path of the Python package `palestra`; null: the source beside this service. */
+  pythonPackage: string | null;
 }
 
 type OnLine = (line: LogLine) => void;
@@ -30,10 +47,12 @@ const UPLOAD_MS = 300_000;
 /** The kernel shares processors among builds by this period. */
 const CPU_PERIOD_US = 100_000;
 const BUILD_CPUS = 2;
+const REMOVE_MS = 60_000;
 
 /** Images from folders and by name. An image that was built or pulled has a tag of the installation, so that `prune` finds it. */
 export class ImageBuilder {
   readonly #options: BuilderOptions;
+  readonly #abandoned = new AbandonedLayers();
 
   constructor(options: BuilderOptions) {
     this.#options = options;
@@ -65,6 +84,7 @@ export class ImageBuilder {
     const { engine } = this.#options;
     const ours = `${names.images(this.#options.installation)}:`;
     await removeOldSandboxes(engine, this.#options.installation, signal);
+    await this.#abandoned.removeOld(engine, signal);
     const images = await engine.request<{ Id: string; RepoTags?: string[] | null }[]>({ method: 'GET', path: '/images/json' }, signal);
     for (const { Id, RepoTags } of images) {
       const tags = (RepoTags ?? []).filter((tag) => tag.startsWith(ours));
@@ -99,7 +119,7 @@ export class ImageBuilder {
   async #folder(source: FolderSource, request: BuildRequest, onLine: OnLine, signal: AbortSignal): Promise<Artifact> {
     const { engine, installation } = this.#options;
     const { plan } = source;
-    const dockerfile = await this.#dockerfile(source);
+    const dockerfile = await this.#dockerfile(source, signal);
     const port = plan.kind === 'dockerfile' ? plan.port : GENERATED_PORT;
     // The tag is the key of the cache. A label would not do: a Dockerfile may set any.
     const key = createHash('sha256')
@@ -115,7 +135,7 @@ export class ImageBuilder {
       });
       return artifactOf(cached, port, 'The image', request);
     }
-    const context = buildContext(await foldersOf(source), dockerfile, signal);
+    const context = buildContext(await this.#folders(source), dockerfile, signal);
     await this.#run(context, tag, request, onLine, signal);
     const built = await inspectImage(engine, tag, signal);
     if (!built)
@@ -128,91 +148,102 @@ export class ImageBuilder {
     }
   }
 
-  async #dockerfile({ folder, plan }: FolderSource): Promise<string> {
+  async #dockerfile({ folder, plan }: FolderSource, signal: AbortSignal): Promise<string> {
     if (plan.kind !== 'dockerfile') {
-      return generateDockerfile(plan, { images: this.#options.images, files: new Set(await readdir(folder)) });
+      const pythonPackage = needsPythonPackage(plan) ? wheelName(palestraPackage(this.#options.pythonPackage)) : '';
+      return generateDockerfile(plan, { images: this.#options.images, files: new Set(await readdir(folder)), pythonPackage });
     }
     const dockerfile = await text(path.join(folder, plan.dockerfile));
     if (dockerfile === null) throw new HostingError('source_invalid', `There is no ${plan.dockerfile} in the folder.`);
     assertNoHostAccess(dockerfile);
+    if (!(await this.#options.engine.info(signal)).podman) assertNoBuildKit(dockerfile);
     return withVariables(dockerfile, plan.variables);
+  }
+
+  async #folders({ folder, plan }: FolderSource): Promise<ContextFolder[]> {
+    const isAuthors = plan.kind === 'dockerfile';
+    const isExcluded = await exclusion(folder, isAuthors ? `${plan.dockerfile}.dockerignore` : null);
+    const source = { folder, at: isAuthors ? '' : SOURCE, isExcluded };
+    if (isAuthors) return [source];
+    return [
+      source,
+      ...(needsKit(plan) ? kitFolders(KIT) : []),
+      ...(needsPythonPackage(plan) ? [pythonPackageFolder(palestraPackage(this.#options.pythonPackage), PYTHON_PACKAGE)] : []),
+    ];
   }
 
   async #run(context: Readable, tag: string, request: BuildRequest, onLine: OnLine, signal: AbortSignal): Promise<void> {
     const { engine } = this.#options;
+    const { limits } = request;
     const output = new BuildOutput(onLine);
     let unreadable: Error | null = null;
     context.on('error', (error) => (unreadable = error));
+    const stop = new AbortController();
+    const either = AbortSignal.any([signal, stop.signal]);
     let sandbox: BuildSandbox | null = null;
     try {
-      const { podman } = await engine.info(signal);
-      if (podman)
-        sandbox = await openBuildSandbox(
-          engine,
-          { ...this.#options, image: await this.#nodeImage(signal), limits: request.limits },
-          signal,
-        );
-      const stream = await this.#start(context, tag, request, sandbox, signal);
+      sandbox = await openBuildSandbox(engine, { ...this.#options, image: await this.#nodeImage(either), limits }, either);
+      void sandbox.diskFull.then(() => stop.abort(tooMuchDisk(limits)));
+      const stream = await this.#start(context, tag, request, sandbox, either);
       try {
         for await (const line of readLines(stream)) output.push(line);
       } finally {
         // Closes the connection: the engine stops a build that is not finished.
         stream.destroy();
       }
+      if (output.failure?.isKilled && (await sandbox.wasDiskFull())) stop.abort(tooMuchDisk(limits));
+      either.throwIfAborted();
     } catch (error) {
-      if (unreadable !== null && !signal.aborted) {
+      if (unreadable !== null && !either.aborted) {
         throw new HostingError('source_invalid', `The source cannot be read: ${(unreadable as Error).message}`, { cause: error });
       }
-      throw engine.failure(error, signal);
+      throw engine.failure(error, either);
     } finally {
       context.destroy();
       await sandbox?.close();
       output.end();
+      await this.#leave(output, stop.signal.aborted, signal.aborted);
     }
-    const { failure } = output;
-    if (failure === null) return;
-    const where = failure.step === null ? '' : ` in the step ${failure.step}`;
-    throw new HostingError('build_failed', `The build failed${where}: ${failure.message}`, { line: failure.line ?? undefined });
+    if (output.failure !== null) throw buildFailed(output.failure, limits);
+  }
+
+  /** A build that did not end well leaves the images of its first steps. */
+  async #leave({ layer, failure }: BuildOutput, isDiskFull: boolean, isStopped: boolean): Promise<void> {
+    if (layer === null || (!isDiskFull && !isStopped && failure === null)) return;
+    if (!isDiskFull) return this.#abandoned.add(layer);
+    await removeLayer(this.#options.engine, layer, AbortSignal.timeout(REMOVE_MS)).catch(() => this.#abandoned.add(layer));
   }
 
   #nodeImage(signal: AbortSignal): Promise<string> {
     return ensureImage(this.#options.engine, this.#options.images.node, UPLOAD_MS, signal);
   }
 
-  async #start(
+  #start(
     context: Readable,
     tag: string,
     { limits, buildArguments }: BuildRequest,
-    sandbox: BuildSandbox | null,
+    sandbox: BuildSandbox,
     signal: AbortSignal,
   ): Promise<Readable> {
     const { engine, installation } = this.#options;
+    const memory = limits.memoryMb * 2 ** 20;
     const query = {
       t: tag,
       dockerfile: DOCKERFILE,
       rm: true,
       forcerm: true,
-      buildargs: { ...sandbox?.buildArguments, ...buildArguments },
+      buildargs: { ...sandbox.buildArguments, ...buildArguments },
       labels: { [LABEL.installation]: installation },
+      // Docker's classic builder: BuildKit takes no limits.
+      version: '1',
+      memory,
+      memswap: memory,
+      cpuperiod: CPU_PERIOD_US,
+      cpuquota: CPU_PERIOD_US * BUILD_CPUS,
+      ...sandbox.query,
     };
-    if (sandbox) {
-      const memory = limits.memoryMb * 2 ** 20;
-      const limited = { memory, memswap: memory, cpuperiod: CPU_PERIOD_US, cpuquota: CPU_PERIOD_US * BUILD_CPUS };
-      const podmans = { ...query, ...limited, ...sandbox.query };
-      return engine.stream({ method: 'POST', path: '/build', query: podmans, archive: context, deadlineMs: UPLOAD_MS }, signal);
-    }
-    // BuildKit, because Dockerfiles of today use it (RUN --mount). It takes no limits of memory and processors for a build.
-    const docker = await engine.docker();
-    const dockers = { ...query, networkmode: limits.network ? 'default' : 'none', version: '2', abortSignal: signal };
-    return (await docker.buildImage(context, dockers as object)) as unknown as Readable;
+    return engine.stream({ method: 'POST', path: '/build', query, archive: context, deadlineMs: UPLOAD_MS }, signal);
   }
-}
-
-async function foldersOf({ folder, plan }: FolderSource): Promise<ContextFolder[]> {
-  const isAuthors = plan.kind === 'dockerfile';
-  const isExcluded = await exclusion(folder, isAuthors ? `${plan.dockerfile}.dockerignore` : null);
-  const source = { folder, at: isAuthors ? '' : SOURCE, isExcluded };
-  return !isAuthors && needsKit(plan) ? [source, ...kitFolders(KIT)] : [source];
 }
 
 /** Checks the size and finds the port. `what`: the subject of an error. */

@@ -92,11 +92,6 @@ export class Engine {
     }
   }
 
-  /** For the calls of dockerode that open a session beside the request (BuildKit). */
-  async docker(): Promise<Docker> {
-    return (await this.#connect()).docker;
-  }
-
   /** Null for an engine on this machine. */
   async host(): Promise<string | null> {
     return (await this.#connect()).address.host;

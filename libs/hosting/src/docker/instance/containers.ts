@@ -17,6 +17,7 @@ export interface ContainerInspection {
     StartedAt: string;
   };
   HostConfig: { Memory: number };
+  NetworkSettings?: { Networks?: Record<string, object> | null };
 }
 
 export interface ContainerSummary {
@@ -46,6 +47,17 @@ export async function createContainer(engine: Engine, name: string, body: object
     await engine.request({ method: 'POST', path: '/containers/create', query: { name }, body, deadlineMs: SLOW_MS }, signal);
   } catch (error) {
     if (!(error instanceof EngineError) || (await inspectContainer(engine, name, signal)) === null) throw error;
+  }
+}
+
+/** Joins a container with another network, unless it is a member. */
+export async function connectContainer(engine: Engine, name: string, network: string, address: string, signal: AbortSignal): Promise<void> {
+  const body = { Container: name, EndpointConfig: { IPAMConfig: { IPv4Address: address } } };
+  try {
+    await engine.request({ method: 'POST', path: `/networks/${encodeURIComponent(network)}/connect`, body }, signal);
+  } catch (error) {
+    const found = error instanceof EngineError ? await inspectContainer(engine, name, signal) : null;
+    if (found?.NetworkSettings?.Networks?.[network] === undefined) throw error;
   }
 }
 

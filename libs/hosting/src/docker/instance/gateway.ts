@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import type { SandboxNetwork } from '../../sandbox/sandbox.port.ts';
-import type { EngineInfo } from '../engine/engine.ts';
+import type { Engine, EngineInfo } from '../engine/engine.ts';
 import { LABEL, names } from '../engine/names.ts';
+import { connectContainer, createContainer } from './containers.ts';
 import { isolation, NOBODY } from './isolation.ts';
 import type { Subnet } from './subnets.ts';
 
@@ -62,8 +63,15 @@ const apply = () => {
 };
 apply();`;
 
-/** The container that joins an instance's network with the outside. */
-export function gatewayContainer(info: EngineInfo, options: GatewayOptions): object {
+/** Creates the container that joins an instance's network with the outside, unless it exists. */
+export async function createGateway(engine: Engine, options: GatewayOptions, signal: AbortSignal): Promise<void> {
+  const info = await engine.info(signal);
+  const name = names.gateway(options.id);
+  await createContainer(engine, name, gatewayContainer(info, options), signal);
+  if (!info.podman) await connectContainer(engine, name, names.network(options.id), options.subnet.gateway, signal);
+}
+
+function gatewayContainer(info: EngineInfo, options: GatewayOptions): object {
   const { subnet, egress, plain = [] } = options;
   const proxy =
     egress.kind === 'none'
@@ -90,7 +98,8 @@ export function gatewayContainer(info: EngineInfo, options: GatewayOptions): obj
     NetworkingConfig: {
       EndpointsConfig: {
         [options.front]: {},
-        [names.network(options.id)]: { IPAMConfig: { IPv4Address: subnet.gateway } },
+        // Docker before version 25 creates a container in one network only.
+        ...(info.podman && { [names.network(options.id)]: { IPAMConfig: { IPv4Address: subnet.gateway } } }),
       },
     },
   };

@@ -13,7 +13,7 @@ import {
   stopContainer,
 } from './containers.ts';
 import { exitReason } from './exit-reason.ts';
-import { gatewayContainer, RELAY_PORT } from './gateway.ts';
+import { createGateway, type GatewayOptions, RELAY_PORT } from './gateway.ts';
 import { imageUser, needsLookup } from './image-user.ts';
 import type { LogReaders } from './instance-logs.ts';
 import { ensureFrontNetwork, ensureInstanceNetwork, removeNetwork } from './networks.ts';
@@ -87,7 +87,7 @@ export class Instances {
     if (Object.keys(spec.secrets).length > 0) {
       await fillSecrets(engine, { id: spec.id, image: spec.artifact.image, labels, secrets: spec.secrets }, signal);
     }
-    const gateway = gatewayContainer(info, {
+    const gateway: GatewayOptions = {
       id: spec.id,
       image: gatewayImage,
       labels,
@@ -98,13 +98,13 @@ export class Instances {
       egress: spec.egress,
       reachable: this.#options.reachable,
       lifetimeMs: null,
-    });
+    };
     const startServer = async () => {
       const user = await this.#user(spec, image, labels, signal);
       await createContainer(engine, names.server(spec.id), serverContainer(info, spec, { labels, subnet, user, runtime }), signal);
       await this.#startServer(spec, signal);
     };
-    await settled([startServer(), this.#startGateway(names.gateway(spec.id), gateway, signal)]);
+    await settled([startServer(), this.#startGateway(gateway, signal)]);
     const [instance] = await this.list(signal, spec.id);
     if (!instance) throw new HostingError('instance_failed', 'The instance was removed while it started.');
     return instance;
@@ -165,10 +165,11 @@ export class Instances {
   }
 
   /** The engine chooses a free port, which another program may take before it is used. */
-  async #startGateway(name: string, body: object, signal: AbortSignal): Promise<void> {
+  async #startGateway(options: GatewayOptions, signal: AbortSignal): Promise<void> {
     const { engine } = this.#options;
+    const name = names.gateway(options.id);
     for (let attempt = 1; ; attempt += 1) {
-      await createContainer(engine, name, body, signal);
+      await createGateway(engine, options, signal);
       try {
         return await startContainer(engine, name, signal);
       } catch (error) {

@@ -90,23 +90,24 @@ const podmanNetwork = (name: string, subnet: Subnet, labels: Record<string, stri
 /** The network of all gateways of the installation, which the host reaches. */
 export async function ensureFrontNetwork(engine: Engine, installation: string, signal: AbortSignal): Promise<string> {
   const Name = names.front(installation);
-  const path = `/networks/${encodeURIComponent(Name)}`;
-  const exists = () =>
-    engine.request({ method: 'GET', path }, signal).then(
-      () => true,
-      (error: unknown) => {
-        if (isStatus(error, 404)) return false;
-        throw error;
-      },
-    );
-  if (await exists()) return Name;
+  if (await hasNetwork(engine, Name, signal)) return Name;
   const body = { Name, CheckDuplicate: true, Driver: 'bridge', Labels: { [LABEL.installation]: installation } };
   try {
     await engine.request({ method: 'POST', path: '/networks/create', body }, signal);
   } catch (error) {
-    if (!(error instanceof EngineError) || !(await exists())) throw error;
+    if (!(error instanceof EngineError) || !(await hasNetwork(engine, Name, signal))) throw error;
   }
   return Name;
+}
+
+export async function hasNetwork(engine: Engine, name: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    await engine.request({ method: 'GET', path: `/networks/${encodeURIComponent(name)}` }, signal);
+    return true;
+  } catch (error) {
+    if (isStatus(error, 404)) return false;
+    throw error;
+  }
 }
 
 /** Resolves also if there is none. */

@@ -13,7 +13,7 @@ import { ensureImage, parseImageName } from '../build/image-pull.ts';
 import { type Engine, EngineError, isStatus } from '../engine/engine.ts';
 import { LABEL, names } from '../engine/names.ts';
 import { type ContainerSummary, createContainer, removeContainer, startContainer } from '../instance/containers.ts';
-import { applyRules, gatewayContainer } from '../instance/gateway.ts';
+import { applyRules, createGateway } from '../instance/gateway.ts';
 import { ensureFrontNetwork, ensureInstanceNetwork, removeNetwork } from '../instance/networks.ts';
 import { settled } from '../instance/settled.ts';
 import { exec } from './exec.ts';
@@ -164,14 +164,13 @@ export class DockerSandboxes implements SandboxProvider {
 
   async #startGateway(id: string, labels: Record<string, string>, network: SandboxNetwork, signal: AbortSignal): Promise<void> {
     const { engine, installation, reachable, plain } = this.#options;
-    const [info, subnet, front, image] = await Promise.all([
-      engine.info(signal),
+    const [subnet, front, image] = await Promise.all([
       ensureInstanceNetwork(engine, labels, id, signal),
       this.#options.network ?? ensureFrontNetwork(engine, installation, signal),
       this.#options.gatewayImage(signal),
     ]);
     const options = { id, image, labels, subnet, front, publishAt: null, port: null, egress: network, reachable, plain, lifetimeMs: null };
-    await createContainer(engine, names.gateway(id), gatewayContainer(info, options), signal);
+    await createGateway(engine, options, signal);
     await startContainer(engine, names.gateway(id), signal);
     // Waits until it listens.
     await this.#applyRules(id, network, signal);

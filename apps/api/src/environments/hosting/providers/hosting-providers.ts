@@ -40,15 +40,19 @@ export class HostingProviders implements OnApplicationShutdown {
   }
 
   #make(name: ProviderName, installation: string): Provider | null {
-    const { dockerHost, baseImages } = this.config.hosting;
+    const { dockerHost, baseImages, dockerNetwork, reachable, pythonPackage } = this.config.hosting;
+    const python = pythonPackage === null ? {} : { pythonPackage };
     switch (name) {
       case 'process':
-        return new ProcessProvider({ folder: path.join(this.config.dataDir, 'hosting') });
+        return new ProcessProvider({ folder: path.join(this.config.dataDir, 'hosting'), ...python });
       case 'remote':
         return new RemoteProvider(this.database.pool);
       case 'docker':
         return new DockerProvider({
           installation,
+          reachable,
+          ...python,
+          ...(dockerNetwork !== null && { network: dockerNetwork }),
           ...(dockerHost !== null && { host: dockerHost }),
           baseImages: {
             ...(baseImages.python !== null && { python: baseImages.python }),
