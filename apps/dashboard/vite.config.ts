@@ -7,7 +7,11 @@ export default defineConfig({
   plugins: [react(), tailwindcss()],
   resolve: {
     conditions: ['@palestra/source', 'module', 'browser', 'development|production'],
-    alias: { 'node:crypto': path.join(import.meta.dirname, 'src/checker/node-crypto.ts') },
+    alias: {
+      'node:crypto': path.join(import.meta.dirname, 'src/checker/node-crypto.ts'),
+      // Of @balena/dockerignore.
+      path: path.join(import.meta.dirname, 'src/hosting/path.ts'),
+    },
   },
   // Inlined assets would be data: URLs, which the CSP (img-src, font-src 'self') refuses.
   build: {

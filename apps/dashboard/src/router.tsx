@@ -200,13 +200,31 @@ const environments = createRoute({
   validateSearch: (search): { q?: string } => ({ q: searchText(search['q']) }),
   component: lazyRouteComponent(() => import('./environments/CatalogPage.tsx'), 'CatalogPage'),
 });
+interface EnvironmentSearch {
+  tab?: string;
+  variant?: string;
+  split?: string;
+  sort?: string;
+  order?: 'asc' | 'desc';
+  only?: 'mixed';
+  task?: number;
+  deploy?: string;
+  from?: number;
+  to?: number;
+  q?: string;
+  severity?: string;
+  instance?: string;
+  of?: number;
+  follow?: false;
+}
 const environment = createRoute({
   ...root,
   path: '/environments/$owner/$name',
-  /** `task`: the open task; `only=mixed`: tasks with 0 < avg < 1. */
-  validateSearch: (
-    search,
-  ): { tab?: string; variant?: string; split?: string; sort?: string; order?: 'asc' | 'desc'; only?: 'mixed'; task?: number } => ({
+  /**
+   * `task`: the open task; `only=mixed`: tasks with 0 < avg < 1; `deploy`: the open deploy, or the one whose log is shown; `from`, `to`: the
+   * compared versions; `q`, `severity`, `instance`, `of` (a version), `follow`: of the log.
+   */
+  validateSearch: (search): EnvironmentSearch => ({
     tab: searchText(search['tab']),
     variant: searchText(search['variant']),
     split: searchText(search['split']),
@@ -214,6 +232,14 @@ const environment = createRoute({
     order: search['order'] === 'desc' ? 'desc' : search['order'] === 'asc' ? 'asc' : undefined,
     only: search['only'] === 'mixed' ? 'mixed' : undefined,
     task: searchIndex(search['task'], 0),
+    deploy: searchText(search['deploy']),
+    from: searchIndex(search['from']),
+    to: searchIndex(search['to']),
+    q: searchText(search['q']),
+    severity: searchText(search['severity']),
+    instance: searchText(search['instance']),
+    of: searchIndex(search['of']),
+    follow: search['follow'] === false ? false : undefined,
   }),
   component: lazyRouteComponent(() => import('./environments/EnvironmentPage.tsx'), 'EnvironmentPage'),
 });

@@ -213,6 +213,7 @@ export {
   type LogSeverity,
 } from './hosting-vocabulary.ts';
 export type {
+  HostingOffer,
   HostingSettings,
   HostingSettingsInput,
   DeploySource,
@@ -230,12 +231,15 @@ export type {
   ChannelView,
   ChannelList,
   Promote,
+  PromoteInput,
   Rollback,
+  RollbackInput,
   VersionDiff,
   SecretList,
+  SecretValue,
 } from './schemas/environments/hosting.schema.ts';
 export type { ConnectGithub, GithubSettings, UpdateGithub } from './schemas/environments/github.schema.ts';
-export type { GitHookAnswer, GitLinkBody, GitLinkView, LinkedGit } from './schemas/environments/git-link.schema.ts';
+export type { GitHookAnswer, GitLinkAnswer, GitLinkBody, GitLinkView, LinkedGit } from './schemas/environments/git-link.schema.ts';
 export type { UploadUrlsBody, FileListQuery } from './schemas/file.schema.ts';
 export type { Health } from './schemas/health.schema.ts';
 export type { CreateKeyBody, ApiKeyView, CreatedKey, RotateSecret, RotatedSecret, NewKey } from './schemas/key.schema.ts';

@@ -1,5 +1,12 @@
 import type { EnvironmentVersionList, EnvironmentView, SessionPolicyView } from '@palestra/protocol';
-import { type EnvironmentRecord, type EnvironmentSource, sourceOf, storedDiscovery, type VersionRecord } from './environment.record.ts';
+import {
+  type EnvironmentRecord,
+  type EnvironmentSource,
+  type HostedSource,
+  sourceOf,
+  storedDiscovery,
+  type VersionRecord,
+} from './environment.record.ts';
 
 export interface EnvironmentStatus {
   status: EnvironmentView['status'];
@@ -70,5 +77,14 @@ export function presentVersion(version: VersionRecord, detailed: boolean): Envir
     variants: variants.map((variant) => variant.name),
     tools: chosen?.tools.tools.map((tool) => tool.name) ?? [],
     num_tasks: counts.includes(null) ? null : counts.reduce((sum: number, count) => sum + (count ?? 0), 0),
+    deployed: source.kind === 'hosted' && detailed ? presentDeployed(source) : null,
   };
 }
+
+const presentDeployed = ({ deployId, protocol, provider, sourceDigest, commit }: HostedSource) => ({
+  deploy: deployId,
+  protocol,
+  provider,
+  source_digest: sourceDigest,
+  commit,
+});

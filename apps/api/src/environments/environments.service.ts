@@ -66,7 +66,8 @@ export class EnvironmentsService {
   async get(caller: Caller | undefined, owner: string, name: string): Promise<EnvironmentDetails> {
     const environment = await this.access.visible(caller, owner, name);
     const [report, discovered] = await Promise.all([this.repository.report(environment), this.#withDiscovery(environment)]);
-    return { ...(await this.#present(discovered, caller)), report };
+    const canManage = mayManage(environment, caller) && caller!.scopes.includes('environments');
+    return { ...(await this.#present(discovered, caller)), report, can_manage: canManage, deployed: environment.hosting !== null };
   }
 
   async create(caller: Caller, body: CreateEnvironment): Promise<EnvironmentView> {

@@ -1,10 +1,13 @@
 import type { EnvironmentView } from '@palestra/protocol';
-import { useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Tabs } from 'radix-ui';
 import { type FormEvent, useState } from 'react';
 import { addEnvironment, deleteEnvironment, readEnvironment, type ServerKind, trySession } from '../data/environments.ts';
+import { hostingOfferQuery } from '../data/hosting.ts';
 import { plural } from '../format/number.ts';
+import { SkeletonRows } from '../frame/states.tsx';
+import { DeployForm } from '../hosting/DeployForm.tsx';
 import { AddFromLibrary } from './AddFromLibrary.tsx';
 import { pythonLibraries } from './python-libraries.ts';
 
@@ -25,11 +28,20 @@ const MARKS = { running: ['…', 'text-ink-3', 'running'], done: ['✓', 'text-g
 const tab =
   'h-[28px] border-b-2 border-transparent px-[9px] text-ink-2 hover:text-ink-1 data-[state=active]:border-accent data-[state=active]:font-[550] data-[state=active]:text-ink-1';
 
-/** `source`: the tab that is open first, `server` or the id of a library. */
+/** `source`: the tab that is open first: `deploy`, `server` or the id of a library. Where the service hosts nothing, `deploy` is `server`. */
 export function AddEnvironment({ source }: { source: string }) {
+  const offer = useQuery(hostingOfferQuery);
+  if (offer.isPending) return <SkeletonRows count={4} />;
+  const hosts = offer.data?.hosts === true;
   return (
-    <Tabs.Root defaultValue={source} className="min-w-0">
+    <Tabs.Root defaultValue={source === 'deploy' && !hosts ? 'server' : source} className="min-w-0">
+      {!hosts && <p className="mb-2 text-ink-3">{offer.data?.detail ?? offer.error?.message}</p>}
       <Tabs.List aria-label="Source" className="mb-3 flex flex-wrap border-b border-line">
+        {hosts && (
+          <Tabs.Trigger value="deploy" className={tab}>
+            Deploy
+          </Tabs.Trigger>
+        )}
         <Tabs.Trigger value="server" className={tab}>
           Running server
         </Tabs.Trigger>
@@ -39,6 +51,11 @@ export function AddEnvironment({ source }: { source: string }) {
           </Tabs.Trigger>
         ))}
       </Tabs.List>
+      {hosts && (
+        <Tabs.Content value="deploy">
+          <DeployForm environment={null} />
+        </Tabs.Content>
+      )}
       <Tabs.Content value="server">
         <AddServer />
       </Tabs.Content>

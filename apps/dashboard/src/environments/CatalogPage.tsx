@@ -201,13 +201,13 @@ export function CatalogPage() {
           defaultValue={q}
           onChange={(event) => void navigate({ to: '/environments', search: { q: event.target.value || undefined }, replace: true })}
         />
-        <button type="button" className="button primary" onClick={() => setAdding('server')}>
+        <button type="button" className="button primary" onClick={() => setAdding('deploy')}>
           Add environment
         </button>
       </TopBar>
-      <Dialog title="Add environment" open={adding !== null} onClose={() => setAdding(null)} width={560}>
+      <Dialog title="Add environment" open={adding !== null} onClose={() => setAdding(null)} width={640}>
         <Suspense fallback={<SkeletonRows count={3} />}>
-          <AddEnvironment source={adding ?? 'server'} />
+          <AddEnvironment source={adding ?? 'deploy'} />
         </Suspense>
       </Dialog>
       {environments.error ? (

@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import type { EnvironmentDetails } from '@palestra/protocol';
-import { useEffect, useRef } from 'react';
+import { lazy, Suspense, useEffect, useRef } from 'react';
 import { environmentRunsQuery, versionsQuery } from '../data/environments.ts';
 import { discoveryQuery, environmentQuery } from '../data/queries.ts';
 import { useKeys } from '../frame/keyboard.ts';
@@ -15,11 +15,29 @@ import { RunsTab } from './RunsTab.tsx';
 import { SessionsTab } from './SessionsTab.tsx';
 import { TasksTab } from './TasksTab.tsx';
 import { ToolsTab } from './ToolsTab.tsx';
-import { VersionsTab } from './VersionsTab.tsx';
+
+const hosted = {
+  versions: lazy(async () => ({ default: (await import('../hosting/VersionsTab.tsx')).VersionsTab })),
+  deploys: lazy(async () => ({ default: (await import('../hosting/DeploysTab.tsx')).DeploysTab })),
+  instances: lazy(async () => ({ default: (await import('../hosting/InstancesTab.tsx')).InstancesTab })),
+  logs: lazy(async () => ({ default: (await import('../hosting/LogsTab.tsx')).LogsTab })),
+  settings: lazy(async () => ({ default: (await import('../hosting/HostingSettingsTab.tsx')).HostingSettingsTab })),
+};
 
 const from = '/environments/$owner/$name' as const;
-const tabs = ['card', 'tasks', 'tools', 'report', 'runs', 'sessions', 'versions'] as const;
-type Tab = (typeof tabs)[number];
+const allTabs = ['card', 'tasks', 'tools', 'report', 'runs', 'sessions', 'versions', 'deploys', 'instances', 'logs', 'settings'] as const;
+type Tab = (typeof allTabs)[number];
+const isHosted = (tab: Tab): tab is keyof typeof hosted => tab in hosted;
+
+/** Members of the organisation also see how it is deployed; where it never was, only deploys, which have the button for the first one. */
+function tabsOf(environment: EnvironmentDetails | undefined): readonly Tab[] {
+  const { can_manage: canManage = false, deployed = false, source } = environment ?? {};
+  return allTabs.filter((tab) => {
+    if (tab === 'deploys') return canManage && source?.kind !== 'bundled';
+    if (tab === 'instances' || tab === 'logs' || tab === 'settings') return canManage && (deployed || source?.kind === 'none');
+    return true;
+  });
+}
 const titles: Record<Tab, string> = {
   card: 'Card',
   tasks: 'Tasks',
@@ -28,6 +46,10 @@ const titles: Record<Tab, string> = {
   runs: 'Runs',
   sessions: 'Sessions and slots',
   versions: 'Versions',
+  deploys: 'Deploys',
+  instances: 'Instances',
+  logs: 'Logs',
+  settings: 'Settings',
 };
 
 function Tabs({ environment, tab }: { environment: EnvironmentDetails; tab: Tab }) {
@@ -46,7 +68,7 @@ function Tabs({ environment, tab }: { environment: EnvironmentDetails; tab: Tab 
   return (
     <SearchTabs
       label="Pages of the environment"
-      tabs={tabs.map((name) => ({ name, label: titles[name], count: counts[name] }))}
+      tabs={tabsOf(environment).map((name) => ({ name, label: titles[name], count: counts[name] }))}
       current={tab}
       keep={({ variant, split }) => ({ variant, split })}
     />
@@ -59,7 +81,14 @@ function Content({ environment, tab }: { environment: EnvironmentDetails; tab: T
   if (tab === 'runs') return <RunsTab owner={owner} name={name} />;
   if (tab === 'sessions') return <SessionsTab environment={`${owner}/${name}`} />;
   if (tab === 'report') return <ReportTab environment={environment} />;
-  if (tab === 'versions') return <VersionsTab owner={owner} name={name} />;
+  if (isHosted(tab)) {
+    const Page = hosted[tab];
+    return (
+      <Suspense fallback={<SkeletonRows />}>
+        <Page environment={environment} />
+      </Suspense>
+    );
+  }
   if (tab === 'card') return <CardTab environment={environment} discovery={discovery.data} problem={discovery.error} />;
   if (discovery.error) return <ErrorState error={discovery.error} retry={() => void discovery.refetch()} />;
   if (!discovery.data) return <SkeletonRows />;
@@ -81,13 +110,14 @@ function useDiscoveryRefresh(environment: EnvironmentDetails | undefined): void 
   }, [client, owner, name, status, version]);
 }
 
-/** An environment: card, tasks with difficulty, tools, report, runs, sessions and slots, versions. */
+/** An environment: card, tasks with difficulty, tools, report, runs, sessions and slots, versions, and how it is deployed. */
 export function EnvironmentPage() {
   const { owner, name } = useParams({ from });
   const search = useSearch({ from });
   const navigate = useNavigate({ from });
   const environment = useQuery(environmentQuery(owner, name));
   useDiscoveryRefresh(environment.data);
+  const tabs = tabsOf(environment.data);
   const tab = tabs.find((one) => one === search.tab) ?? 'card';
   const step = (by: number) => {
     const next = tabs[(tabs.indexOf(tab) + by + tabs.length) % tabs.length]!;

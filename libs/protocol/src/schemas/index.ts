@@ -58,6 +58,7 @@ export {
 } from './environments/environment.schema.ts';
 export { environmentReportQuerySchema, environmentReportSchema } from './environments/environment-report.schema.ts';
 export {
+  hostingOfferSchema,
   hostingSettingsSchema,
   deployOptionsSchema,
   createDeploySchema,

@@ -29,6 +29,7 @@ import { LogController } from './logs/log.controller.ts';
 import { LogReader } from './logs/log-reader.service.ts';
 import { LogRetention } from './logs/log-retention.ts';
 import { HostingEngines } from './providers/hosting-engines.service.ts';
+import { HostingOfferController } from './providers/hosting-offer.controller.ts';
 import { HostingProviders } from './providers/hosting-providers.ts';
 import { EnvironmentSecrets } from './secrets/environment-secrets.ts';
 import { SecretController } from './secrets/secret.controller.ts';
@@ -78,6 +79,7 @@ export class HostingStoreModule {}
     GitLinkController,
     GitHookController,
     GithubController,
+    HostingOfferController,
   ],
   providers: [InstanceConnections, HostedBackends, InstancesService, LogReader, DeployService, GitLinkService, GithubService],
   exports: [HostingStoreModule, HostedBackends, InstancesService],

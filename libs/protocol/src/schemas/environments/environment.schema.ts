@@ -104,6 +104,16 @@ export const environmentVersionListSchema = z.object({
       variants: z.array(z.string()),
       tools: z.array(z.string()).describe('Of the default variant.'),
       num_tasks: z.number().nullable().describe('Of the default variant; null when its server does not say.'),
+      deployed: z
+        .object({
+          deploy: z.string().nullable().describe('Id of the deploy that made it.'),
+          protocol: z.string().nullable(),
+          provider: z.string().nullable(),
+          source_digest: z.string().nullable(),
+          commit: z.string().nullable(),
+        })
+        .nullable()
+        .describe('Of a version that was deployed here, for its owners; else null.'),
     }),
   ),
 });
@@ -137,6 +147,8 @@ export type EnvironmentView = z.infer<typeof environmentViewSchema>;
 /** One environment, with what lists leave out. */
 export const environmentDetailsSchema = environmentViewSchema.extend({
   report: environmentReportViewSchema.nullable().describe('Of the newest version that has one; null without any.'),
+  can_manage: z.boolean().describe('Whether the caller may deploy, scale and change it.'),
+  deployed: z.boolean().describe('Whether it was ever deployed here, so that it has channels and instances.'),
 });
 export type EnvironmentDetails = z.infer<typeof environmentDetailsSchema>;
 export const storedReportSchema = z.object({ version: z.number().describe('Number of the version that has the report now.') });

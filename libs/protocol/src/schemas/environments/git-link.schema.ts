@@ -24,6 +24,8 @@ export type GitLinkView = z.output<typeof gitLinkSchema>;
 
 export const gitLinkAnswerSchema = z.object({ link: gitLinkSchema.nullable().describe('Null: the environment is not linked.') });
 
+export type GitLinkAnswer = z.output<typeof gitLinkAnswerSchema>;
+
 /** With a new secret, which is not shown again. */
 export const linkedGitSchema = gitLinkSchema.extend({ secret: z.string().nullable().describe('Only when it is new.') });
 export type LinkedGit = z.output<typeof linkedGitSchema>;

@@ -51,6 +51,20 @@ export const hostingSettingsSchema = z.strictObject({
 export type HostingSettings = z.output<typeof hostingSettingsSchema>;
 export type HostingSettingsInput = z.input<typeof hostingSettingsSchema>;
 
+/** What this service can run, for forms. */
+export const hostingOfferSchema = z.object({
+  hosts: z.boolean().describe('Whether it runs environments now.'),
+  detail: z.string().nullable().describe('Why it does not.'),
+  can_deploy: z.boolean().describe('Whether the credential of the caller may deploy.'),
+  provider: z.string().nullable().describe('Used where the settings name none.'),
+  isolation: z.array(z.enum(ISOLATIONS)).describe('Levels that the provider has.'),
+  egress: z.array(z.enum(['none', 'open', 'hosts'])).describe('Network rules that the provider enforces.'),
+  limits: z.boolean().describe('Whether limits of processors, memory, processes and disk are enforced.'),
+  gpus: z.boolean(),
+  defaults: hostingSettingsSchema,
+});
+export type HostingOffer = z.output<typeof hostingOfferSchema>;
+
 export const deploySourceSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('git'), url: gitUrl, ref: gitRef.nullish(), subdirectory: subdirectory.nullish() }),
   z.strictObject({ kind: z.literal('image'), image, port: z.int().min(1).max(65_535).nullish() }),
@@ -176,8 +190,10 @@ export const promoteSchema = z.strictObject({
   percent: z.int().min(1).max(100).default(100).describe('Share of new sessions; under 100 the version is a canary.'),
 });
 export type Promote = z.output<typeof promoteSchema>;
+export type PromoteInput = z.input<typeof promoteSchema>;
 export const rollbackSchema = z.strictObject({ channel: channelName.default('stable') });
 export type Rollback = z.output<typeof rollbackSchema>;
+export type RollbackInput = z.input<typeof rollbackSchema>;
 
 const change = z.object({ name: z.string(), change: z.enum(['added', 'removed', 'changed']), detail: z.string() });
 export const versionDiffSchema = z.object({
@@ -197,3 +213,4 @@ export type VersionDiff = z.output<typeof versionDiffSchema>;
 export const secretListSchema = z.object({ secrets: z.array(z.object({ name: z.string(), updated_at: z.string() })) });
 export type SecretList = z.output<typeof secretListSchema>;
 export const secretValueSchema = z.strictObject({ value: z.string().max(100_000).refine(storable, NUL) });
+export type SecretValue = z.output<typeof secretValueSchema>;

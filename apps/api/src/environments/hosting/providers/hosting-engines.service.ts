@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Capabilities, ProviderName } from '@palestra/hosting';
-import { type HostingSettings, PalestraError } from '@palestra/protocol';
+import { type HostingOffer, type HostingSettings, PalestraError } from '@palestra/protocol';
 import { type Config, CONFIG } from '../../../platform/config.ts';
 import { Database } from '../../../platform/database/database.ts';
 import { selectEngines, type StoredEngine } from './engine.sql.ts';
@@ -55,6 +55,20 @@ export class HostingEngines {
       const engines = await selectEngines(this.database.pool);
       const known = engines.some(({ name, detail, silent_s: silent }) => name !== 'remote' && (detail !== null || silent < SILENT_S));
       if (known || Date.now() > deadline) return engines;
+    }
+  }
+
+  /** What authors can use, or why there is nothing. */
+  async offer(): Promise<Omit<HostingOffer, 'can_deploy'>> {
+    try {
+      const { name, capabilities } = await this.choose(null);
+      const { isolation, egress, limits, gpus } = capabilities;
+      const defaults = defaultSettings(capabilities);
+      return { hosts: true, detail: null, provider: name, isolation: [...isolation], egress: [...egress], limits, gpus, defaults };
+    } catch (error) {
+      if (!(error instanceof PalestraError)) throw error;
+      const defaults = defaultSettings(null);
+      return { hosts: false, detail: error.message, provider: null, isolation: [], egress: [], limits: false, gpus: false, defaults };
     }
   }
 
