@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { packFolder, SOURCE_LIMITS, unpackSource } from '@palestra/hosting';
 import { afterAll, expect, test } from 'vitest';
 import { type ChosenFile, includedFiles, packFiles } from '../apps/dashboard/src/hosting/pack-folder.ts';
-import { normalize } from '../apps/dashboard/src/hosting/path.ts';
+import { dirname, normalize } from '../apps/dashboard/src/hosting/path.ts';
 
 /** The archive that the page Add environment uploads. */
 
@@ -74,6 +74,10 @@ test('refuses nothing and too much, with the largest files', async () => {
   await expect(packFiles(chosen({ a: 'x' }), signal, limits)).rejects.toThrow('The archive has');
 });
 
-test.each(['a', './a/../b/', '/a//b', '../a', '/../a', '', 'a/./b/'])('the path %j is normalised as Node.js does', (name) => {
-  expect(normalize(name)).toBe(path.posix.normalize(name));
-});
+test.each(['a', '/', '/a', 'a/b/c.txt', 'a/b//', './a/../b/', '/a//b', '../a', '/../a', '', 'a/./b/'])(
+  'the path %j is normalised and cut as Node.js does',
+  (name) => {
+    expect(normalize(name)).toBe(path.posix.normalize(name));
+    expect(dirname(name)).toBe(path.posix.dirname(name));
+  },
+);

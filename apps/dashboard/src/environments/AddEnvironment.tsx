@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router';
 import { Tabs } from 'radix-ui';
 import { type FormEvent, useState } from 'react';
 import { addEnvironment, deleteEnvironment, readEnvironment, type ServerKind, trySession } from '../data/environments.ts';
-import { hostingOfferQuery } from '../data/hosting.ts';
+import { hostingOfferQuery } from '../data/hosting/hosting.ts';
 import { plural } from '../format/number.ts';
 import { SkeletonRows } from '../frame/states.tsx';
 import { DeployForm } from '../hosting/DeployForm.tsx';

@@ -54,7 +54,7 @@ const titles: Record<Tab, string> = {
 
 function Tabs({ environment, tab }: { environment: EnvironmentDetails; tab: Tab }) {
   const { owner, name } = environment;
-  const discovery = useQuery(discoveryQuery(owner, name));
+  const discovery = useQuery({ ...discoveryQuery(owner, name), enabled: environment.source.kind !== 'none' });
   const runs = useQuery(environmentRunsQuery(owner, name));
   const versions = useQuery(versionsQuery(owner, name));
   const search = useSearch({ from });
@@ -77,7 +77,7 @@ function Tabs({ environment, tab }: { environment: EnvironmentDetails; tab: Tab 
 
 function Content({ environment, tab }: { environment: EnvironmentDetails; tab: Tab }) {
   const { owner, name } = environment;
-  const discovery = useQuery(discoveryQuery(owner, name));
+  const discovery = useQuery({ ...discoveryQuery(owner, name), enabled: environment.source.kind !== 'none' });
   if (tab === 'runs') return <RunsTab owner={owner} name={name} />;
   if (tab === 'sessions') return <SessionsTab environment={`${owner}/${name}`} />;
   if (tab === 'report') return <ReportTab environment={environment} />;
@@ -90,6 +90,8 @@ function Content({ environment, tab }: { environment: EnvironmentDetails; tab: T
     );
   }
   if (tab === 'card') return <CardTab environment={environment} discovery={discovery.data} problem={discovery.error} />;
+  if (environment.source.kind === 'none')
+    return <p className="p-4 text-ink-3">This environment has no version yet. Deploy it, or add its server.</p>;
   if (discovery.error) return <ErrorState error={discovery.error} retry={() => void discovery.refetch()} />;
   if (!discovery.data) return <SkeletonRows />;
   return tab === 'tools' ? <ToolsTab discovery={discovery.data} /> : <TasksTab owner={owner} name={name} discovery={discovery.data} />;

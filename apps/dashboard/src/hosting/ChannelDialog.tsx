@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import type { ChannelView } from '@palestra/protocol';
 import { type FormEvent, useState } from 'react';
-import { type EnvironmentName, promote, rollBack, versionDiffQuery } from '../data/hosting.ts';
+import { type EnvironmentName, promote, rollBack, versionDiffQuery } from '../data/hosting/hosting.ts';
 import { ConfirmDialog } from '../frame/ConfirmDialog.tsx';
 import { Dialog } from '../frame/Dialog.tsx';
 import { BreakingChanges } from './VersionDiffDialog.tsx';

@@ -2,8 +2,8 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { DeployView } from '@palestra/protocol';
 import { type ReactNode, useEffect, useMemo, useState } from 'react';
-import { cancelDeploy, deployQuery, isOver, refreshEnvironment } from '../data/hosting.ts';
-import { useHostingLog } from '../data/hosting-log.ts';
+import { cancelDeploy, deployQuery, isOver, refreshEnvironment } from '../data/hosting/hosting.ts';
+import { useHostingLog } from '../data/hosting/log.ts';
 import { formatCount } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
@@ -136,7 +136,9 @@ function BuildLog({ deploy }: { deploy: DeployView }) {
       {error && (
         <div role="alert" className="flex flex-none flex-wrap items-baseline gap-x-3 gap-y-1 border-b border-line bg-bad-wash px-4 py-2">
           <span className="strong">{error.code}</span>
-          <span className="min-w-0 whitespace-pre-wrap [overflow-wrap:anywhere]">{error.detail.split('\n').slice(0, 3).join('\n')}</span>
+          <span className="max-h-[54px] min-w-0 overflow-y-auto whitespace-pre-wrap [overflow-wrap:anywhere]" tabIndex={0}>
+            {error.detail}
+          </span>
           {failed !== null && (
             <button
               type="button"

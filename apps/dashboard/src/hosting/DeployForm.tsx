@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { DeployView, EnvironmentDetails, HostingOffer, HostingSettings } from '@palestra/protocol';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
-import { deploy, deployArchive, deployQuery, hostingOfferQuery, hostingSettingsQuery, isOver } from '../data/hosting.ts';
+import { deploy, deployArchive, deployQuery, hostingOfferQuery, hostingSettingsQuery, isOver } from '../data/hosting/hosting.ts';
 import { meQuery } from '../data/queries.ts';
 import { SkeletonRows } from '../frame/states.tsx';
 import { archiveOf, nameOfSource, type SourceForm, SOURCE_KINDS, type SourceKind, sourceOf } from './deploy-source.ts';
@@ -38,7 +38,7 @@ function Progress({ deploy: { id, environment }, onAgain }: { deploy: DeployView
   const { data } = useQuery(deployQuery(id));
   return (
     <div className="flex flex-col gap-3">
-      <div className="h-[min(420px,56vh)] min-h-[260px] border border-line">
+      <div className="h-[min(460px,60vh)] min-h-[320px] overflow-hidden border border-line">
         <DeployDetails id={id} canManage />
       </div>
       <div className="flex items-center justify-end gap-2">

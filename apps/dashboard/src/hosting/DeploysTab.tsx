@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import type { DeployView, EnvironmentDetails } from '@palestra/protocol';
 import { lazy, Suspense, useState } from 'react';
-import { deploysQuery } from '../data/hosting.ts';
+import { deploysQuery } from '../data/hosting/hosting.ts';
 import { formatCount, UNKNOWN } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
@@ -93,7 +93,7 @@ export function DeploysTab({ environment }: { environment: EnvironmentDetails })
   return (
     <div className="flex h-full min-h-0 flex-col">
       <div className="flex flex-none items-center gap-3 border-b border-line px-4 py-[5px]">
-        <span className="text-ink-3">A deploy that is ready is a new version. The last 100 deploys are kept here.</span>
+        <span className="text-ink-3">A deploy that is ready is a new version. The last 100 deploys are shown.</span>
         <button type="button" className="button ml-auto" onClick={() => setDeploying(true)}>
           Deploy
         </button>

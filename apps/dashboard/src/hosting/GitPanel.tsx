@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import type { GitLinkView } from '@palestra/protocol';
 import { type FormEvent, useState } from 'react';
-import { type EnvironmentName, gitLinkQuery, linkGit, replaceGitSecret, unlinkGit } from '../data/hosting.ts';
+import { type EnvironmentName, gitLinkQuery, linkGit, replaceGitSecret, unlinkGit } from '../data/hosting/hosting.ts';
 import { Age } from '../frame/Age.tsx';
 import { ConfirmDialog } from '../frame/ConfirmDialog.tsx';
 import { CopyButton } from '../frame/CopyButton.tsx';

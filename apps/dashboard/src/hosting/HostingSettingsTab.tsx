@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import type { EnvironmentDetails, HostingOffer, HostingSettings } from '@palestra/protocol';
 import { type FormEvent, useState } from 'react';
-import { hostingOfferQuery, hostingSettingsQuery, saveHostingSettings } from '../data/hosting.ts';
+import { hostingOfferQuery, hostingSettingsQuery, saveHostingSettings } from '../data/hosting/hosting.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { Panel } from '../settings/parts.tsx';
 import { GitPanel } from './GitPanel.tsx';

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { EnvironmentDetails, InstanceList, InstanceView } from '@palestra/protocol';
 import { type ReactNode, useMemo, useState } from 'react';
-import { type EnvironmentName, hostingSettingsQuery, instancesQuery, restartInstance } from '../data/hosting.ts';
+import { type EnvironmentName, hostingSettingsQuery, instancesQuery, restartInstance } from '../data/hosting/hosting.ts';
 import { formatCount, formatMean, UNKNOWN } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';

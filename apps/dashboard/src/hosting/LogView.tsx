@@ -1,7 +1,7 @@
 import type { HostingLogLine, LogSeverity } from '@palestra/protocol';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type ReactNode, useEffect, useRef } from 'react';
-import type { Log } from '../data/hosting-log.ts';
+import type { Log } from '../data/hosting/log.ts';
 import { plural } from '../format/number.ts';
 import { formatClock } from '../format/time.ts';
 import { PlainText } from '../text/PlainText.tsx';

@@ -1,6 +1,6 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { deleteSecret, type EnvironmentName, secretsQuery, setSecret } from '../data/hosting.ts';
+import { deleteSecret, type EnvironmentName, secretsQuery, setSecret } from '../data/hosting/hosting.ts';
 import { Age } from '../frame/Age.tsx';
 import { ConfirmDialog } from '../frame/ConfirmDialog.tsx';
 import { Loaded } from '../frame/Loaded.tsx';

@@ -25,14 +25,14 @@ function Field({ label, hint, children }: { label: string; hint?: ReactNode; chi
   );
 }
 
-const grid = 'grid grid-cols-[repeat(auto-fill,minmax(150px,1fr))] gap-x-3 gap-y-2';
+const grid = 'grid grid-cols-[repeat(auto-fill,minmax(130px,1fr))] gap-x-3 gap-y-2';
 
 /** Scale, limits and network of the instances of an environment. What the provider cannot enforce is not offered. */
 export function SettingsFields({ form, set, offer }: Props) {
-  const number = (name: NumberName, label: string, hint?: string) => {
+  const number = (name: NumberName, label: string) => {
     const [min, max, step] = NUMBERS[name];
     return (
-      <Field label={label} hint={hint}>
+      <Field label={label}>
         <input
           className="input num"
           type="number"
@@ -49,8 +49,8 @@ export function SettingsFields({ form, set, offer }: Props) {
   return (
     <div className="flex flex-col gap-3">
       <div className={grid}>
-        {number('min_warm', 'Always running', 'Instances without sessions')}
-        {number('max', 'Most instances', 'Of each version')}
+        {number('min_warm', 'Always running')}
+        {number('max', 'Most instances')}
         {number('concurrency', 'Sessions per instance')}
         {number('idle_s', 'Ends when idle for (s)')}
       </div>

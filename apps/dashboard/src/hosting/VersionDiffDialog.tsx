@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import type { VersionDiff } from '@palestra/protocol';
 import type { ReactNode } from 'react';
-import { type EnvironmentName, versionDiffQuery } from '../data/hosting.ts';
+import { type EnvironmentName, versionDiffQuery } from '../data/hosting/hosting.ts';
 import { formatReward, plural } from '../format/number.ts';
 import { Dialog } from '../frame/Dialog.tsx';
 import { SkeletonRows } from '../frame/states.tsx';

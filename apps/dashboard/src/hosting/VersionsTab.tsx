@@ -3,14 +3,14 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import type { ChannelView, EnvironmentDetails } from '@palestra/protocol';
 import { type ReactNode, useMemo, useState } from 'react';
 import { versionsQuery, type VersionView } from '../data/environments.ts';
-import { channelsQuery, type EnvironmentName } from '../data/hosting.ts';
+import { channelsQuery, type EnvironmentName } from '../data/hosting/hosting.ts';
 import { slotsQuery } from '../data/sessions.ts';
 import { formatCount, UNKNOWN } from '../format/number.ts';
 import { Age } from '../frame/Age.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { type Column, DataTable } from '../table/DataTable.tsx';
 import { type Change, ChannelDialog } from './ChannelDialog.tsx';
-import { shortCommit, shortDigest } from './deploy-texts.ts';
+import { protocolText, shortCommit, shortDigest } from './deploy-texts.ts';
 import { VersionDiffDialog } from './VersionDiffDialog.tsx';
 
 const from = '/environments/$owner/$name' as const;
@@ -100,16 +100,20 @@ const columnsFor = ({ compare, change, stable, several }: Actions, isDeployed: b
     ...(!isDeployed && { phone: 'minmax(0,1fr)' }),
     title: ({ version: { source } }) => source.url,
     cell: ({ version: { source, deployed } }) => (
-      <span className={source.url ? 'mono' : ''}>{deployed?.protocol ?? source.url ?? source.kind}</span>
+      <span className={source.url ? 'mono' : ''}>{deployed?.protocol ? protocolText(deployed.protocol) : (source.url ?? source.kind)}</span>
     ),
   },
-  {
-    id: 'variants',
-    head: 'Variants',
-    track: 'minmax(90px,.8fr)',
-    title: ({ version: { variants } }) => variants.join(', '),
-    cell: ({ version: { variants } }) => variants.join(', ') || UNKNOWN,
-  },
+  ...(isDeployed
+    ? []
+    : ([
+        {
+          id: 'variants',
+          head: 'Variants',
+          track: 'minmax(90px,.8fr)',
+          title: ({ version: { variants } }) => variants.join(', '),
+          cell: ({ version: { variants } }) => variants.join(', ') || UNKNOWN,
+        },
+      ] satisfies Column<Row>[])),
   {
     id: 'tools',
     head: 'Tools',

@@ -36,3 +36,7 @@ export function durationOf({ started_at: from, ended_at: until }: Pick<DeployVie
 
 export const shortDigest = (digest: string): string => digest.replace(/^sha256:/, '').slice(0, 12);
 export const shortCommit = (commit: string): string => commit.slice(0, 10);
+
+const protocols: Record<string, string> = { remote: 'ORS', openenv: 'OpenEnv', mcp: 'MCP' };
+/** The name of what a server speaks. */
+export const protocolText = (protocol: string): string => protocols[protocol] ?? protocol;

@@ -12,3 +12,11 @@ export function normalize(file: string): string {
   if (file.startsWith('/')) return `/${path}`;
   return path === '' ? '.' : file.endsWith('/') ? `${path}/` : path;
 }
+
+/** The folder of a file: `.` at the top. */
+export function dirname(file: string): string {
+  const path = file.replace(/\/+$/, '');
+  const at = path.lastIndexOf('/');
+  if (at === -1) return file.startsWith('/') ? '/' : '.';
+  return path.slice(0, at) || '/';
+}

@@ -1,16 +1,27 @@
-import { hostingSettingsSchema } from '@palestra/protocol/schemas';
+import type { HostingSettings } from '@palestra/protocol';
 import { expect, test } from 'vitest';
 import { formOf, settingsOf } from './settings-form.ts';
 
-const settings = hostingSettingsSchema.parse({
+const settings: HostingSettings = {
+  provider: null,
+  min_warm: 0,
   max: 8,
-  egress: ['pypi.org', '*.acme.example'],
+  concurrency: 64,
+  idle_s: 300,
+  drain_s: 3_600,
+  start_timeout_s: 120,
+  cpus: 1,
+  memory_mb: 1_024,
+  pids: 512,
+  disk_mb: 512,
+  gpus: 0,
   isolation: 'container',
+  egress: ['pypi.org', '*.acme.example'],
   variables: { A: 'x=y', B: '2' },
-});
+};
 
 test('a form that nobody changed gives the same settings', () => {
-  expect(settingsOf(formOf(settings), settings)).toEqual({ ...settings, provider: null });
+  expect(settingsOf(formOf(settings), settings)).toEqual(settings);
   const lines = { ...settings, variables: { CERTIFICATE: 'one\ntwo' } };
   expect(settingsOf(formOf(lines), lines).variables).toEqual(lines.variables);
 });

@@ -8,8 +8,8 @@ import {
   type HostingSettingsInput,
   type LinkedGit,
 } from '@palestra/protocol';
-import { queryClient } from './client.ts';
-import { api, pageHeaders, request, search, toError } from './http.ts';
+import { queryClient } from '../client.ts';
+import { api, pageHeaders, request, search, toError } from '../http.ts';
 
 /** Deploys of an environment, its channels, instances, settings and secrets (docs/hosting.md). */
 

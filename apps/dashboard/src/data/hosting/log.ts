@@ -1,7 +1,7 @@
 import type { HostingLogLine } from '@palestra/protocol';
 import { useEffect, useState } from 'react';
-import { pageHeaders, type Query, search, toError } from './http.ts';
-import { whileVisible } from './live/stream.ts';
+import { pageHeaders, type Query, search, toError } from '../http.ts';
+import { whileVisible } from '../live/stream.ts';
 
 /** Lines of one request of the API. */
 const PAGE = 10_000;
