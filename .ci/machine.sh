@@ -114,6 +114,7 @@ install_python_packages() {
     && venv serve reasoning-gym==0.1.25 textarena==0.7.4 skyrl-gym==0.4.0 starlette==1.0.0 uvicorn==0.54.0 httpx \
     && venv serve-gem gem-llm==0.1.0 starlette==1.0.0 uvicorn==0.54.0 httpx \
     && venv serve-verifiers verifiers==0.4.0 starlette uvicorn httpx \
+    && venv serve-verifiers-legacy verifiers==0.3.1 starlette uvicorn httpx \
     && venv serve-inspect inspect-ai==0.3.285 starlette uvicorn httpx \
     && venv_without accelerate trl trl==1.16.0 openreward==0.1.167 httpx pillow \
     && venv skyrl skyrl-gym==0.4.0 requests pandas httpx \

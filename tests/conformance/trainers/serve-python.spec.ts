@@ -194,6 +194,92 @@ test.each([
   expect(played[2]!.prompt).toContain('What is the capital of Peru?');
 });
 
+describe('verifiers-legacy', () => {
+  const of = (kind: string) => ['verifiers-legacy:quiz_legacy', '--set', `kind=${kind}`];
+  const submit = (answer: string): [string, object] => ['submit', { answer }];
+
+  test('tools are called by the environment, and its rubric scores the answer', async () => {
+    const [spec, ...options] = of('tools');
+    const url = await listen('serve-verifiers-legacy', spec!, ...options);
+    const played = await play(
+      await addRemote(palestra, 'quiz-legacy', url),
+      { split: 'train', index: 0, calls: [['capital', { country: 'France' }], ['capital', { country: 'Atlantis' }], submit('Paris')] },
+      { split: 'train', index: 1, calls: [submit(' '), submit('Paris')] },
+      { split: 'test', index: 0, last: 'Lima' },
+      { split: 'train', index: 0, calls: Array(4).fill(['capital', { country: 'Spain' }]) },
+    );
+    expect(played[0]).toMatchObject({ tools: ['capital', 'submit'], terminal: 'submit', spec: { id: 0, split: 'train' } });
+    expect(played[0]!.outputs.map(([text]) => text)).toEqual(['Paris', "'Atlantis'", 'The episode has ended.']);
+    expect(rewards(played)).toEqual([[null, null, 1.5], [null, 0.5], [1.5], [null, null, null, 0.5]]);
+    expect(played.map(({ outputs }) => outputs.at(-1)![2])).toEqual([true, true, true, true]);
+    expect(played[1]!.outputs[0]![0]).toContain('the text is empty');
+    expect(played[2]!.prompt).toContain('What is the capital of Peru?');
+    expect(JSON.stringify(played.map(({ spec: facts }) => facts))).not.toContain('Paris');
+
+    const headers = { 'x-session-id': 'one', 'content-type': 'application/json' };
+    const post = async (route: string, body: object) =>
+      (await fetch(url + route, { method: 'POST', headers, body: JSON.stringify(body) })).text();
+    await post('/create', { split: 'train', index: 0 });
+    expect(await post('/call', { name: 'submit', input: { answer: 'Paris' } })).toContain(
+      '"rewards":{"exact":1.0,"short":1.0},"metrics":{"num_turns":1.0,"total_tool_calls":0.0,"capital_calls":0.0}',
+    );
+  });
+
+  test('turns are answered by the environment, and what it or its rubric raises is a failure and no reward', async () => {
+    const [spec, ...options] = of('countdown');
+    const act = (...messages: string[]): Episode => ({ split: 'train', index: 0, calls: messages.map((message) => ['act', { message }]) });
+    const environment = await serve('countdown', 'serve-verifiers-legacy', spec!, ...options, '--workers', '1');
+    const played = await play(environment, act('3', '0'), act('5', '4', '3', '2', '1'), act('3', 'raise'), act('wrong', '0'));
+    const [landed, late, raised, unscored] = played;
+    expect(landed!.outputs).toEqual([
+      ['I heard 3.', null, false],
+      ['Lift off.', 1, true],
+    ]);
+    expect(late!.outputs.at(-1)).toEqual(['The episode has ended.', 0, true]);
+    expect(raised).toMatchObject({ failure: expect.stringContaining('the clock has stopped'), outputs: [['I heard 3.', null, false]] });
+    expect(unscored).toMatchObject({
+      failure: expect.stringContaining('the grader has no data'),
+      outputs: [['I heard wrong.', null, false]],
+    });
+  });
+
+  test('state stays with its episode, groups play each environment, and what needs a model, a sandbox or several rollouts is refused', async () => {
+    // One process, because importing the library takes seconds.
+    const code = `from palestra.serve.libraries import load_library
+from palestra.serve.library import Options, UsageError
+from palestra.serve.worker import Worker
+load = lambda kind: load_library("verifiers-legacy", Options("quiz_legacy", settings={"kind": kind}))
+ledger = Worker(load("ledger"))
+for sid in "ab":
+    ledger.open(sid, "train", 0)
+for sid, text in ("a", "one"), ("b", "two"), ("a", "tear"), ("a", "three"):
+    print(ledger.call(sid, "note", {"text": text})["blocks"][0]["text"])
+print(ledger.call("a", "submit", {"answer": "done"})["reward"])
+group = Worker(load("group"))
+for index in 0, 4:
+    print([tool["name"] for tool in group.open("g", "train", index)["tools"]], group.call("g", "submit", {"answer": "Madrid"})["reward"])
+for kind in ("judged", "sandbox", "relative", "unscored"):
+    try:
+        load(kind)
+    except UsageError as error:
+        print(error)`;
+    const { stdout } = await run(pythonOf('serve-verifiers-legacy'), ['-c', code], { env: variables });
+    expect(stdout.trim().split('\n')).toEqual([
+      '1 notes',
+      '1 notes',
+      'the page is torn',
+      '2 notes',
+      '2.0',
+      "['submit'] 0.5",
+      "['submit', 'capital'] 1.5",
+      'quiz_legacy is scored by a model (JudgeRubric), which this server does not ask.',
+      'quiz_legacy runs in a sandbox, which this server does not start.',
+      'quiz_legacy has rewards of a group of rollouts. Sessions are scored one by one.',
+      'The rubric of quiz_legacy has no reward function.',
+    ]);
+  });
+});
+
 test('an episode has its own random numbers, whatever else runs in its process', async () => {
   writeFileSync(path.join(folder, 'dice.jsonl'), '{"prompt":"Throw"}\n{"prompt":"Throw"}\n');
   const environment = await serve('dice', 'serve', 'skyrl-gym:rude_env:RudeEnv', '--data', 'train=dice.jsonl', '--workers', '1');

@@ -17,7 +17,7 @@ export const addLibraryOptions = (command: Command): Command =>
 export function servePythonCommand(): Command {
   const command = new Command('serve-python')
     .description('serve an environment of a Python library until Ctrl-C, as an ORS server')
-    .argument('<spec>', 'reasoning-gym:NAME, textarena:ID, gem:ID, skyrl-gym:ID, verifiers:ID or inspect:TASK')
+    .argument('<spec>', 'reasoning-gym:NAME, textarena:ID, gem:ID, skyrl-gym:ID, verifiers:ID, verifiers-legacy:MODULE or inspect:TASK')
     .option('--port <port>', 'port (default: 8000); 0 for any free port', portOf)
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .option('--python <interpreter>', 'Python with the library (default: .venv/bin/python, $VIRTUAL_ENV, python3)')

@@ -115,14 +115,17 @@ describe('a Python server', () => {
 });
 
 describe('a Python package', () => {
-  test('of verifiers is served by palestra.serve', async () => {
-    const files = { 'my_env/__init__.py': 'from .main import load_environment\n', ...pyproject('dependencies = ["Verifiers>=0.4"]\n') };
-    const expected = { install: ['pyproject.toml'], packages: ['palestra[serve-verifiers]'] };
-    expect((await detect(files)).plan).toMatchObject(expected);
+  test('of verifiers is served by palestra.serve, by the library of its version', async () => {
+    const files = { 'my_env/__init__.py': 'from .main import load_environment\n' };
+    const needing = (version: string) =>
+      detect({ ...files, ...pyproject(`dependencies = ["Verifiers[rg]${version}; python_version > '3'"]\n`) });
+    expect((await needing('>=0.4')).plan).toMatchObject({ install: ['pyproject.toml'], packages: ['palestra[serve-verifiers]'] });
+    const expected = { install: ['pyproject.toml'], packages: ['palestra[serve-verifiers-legacy]'] };
+    expect((await needing('>=0.1.5')).plan).toMatchObject(expected);
     const { plan, facts } = await detect({ 'my_env.py': 'def load_environment(): ...', ...pyproject('') });
     expect(plan).toMatchObject({
       ...expected,
-      server: { args: ['-m', 'palestra.serve', 'verifiers:my_env', '--host', '{host}', '--port', '{port}'] },
+      server: { args: ['-m', 'palestra.serve', 'verifiers-legacy:my_env', '--host', '{host}', '--port', '{port}'] },
     });
     expect(facts).toMatchObject({ kind: 'python', name: 'My-Env', description: 'Plays', protocol: 'ors' });
   });

@@ -11,6 +11,7 @@ import { type FolderTarget, TARGET_FILES, targetIn } from '../target/target.ts';
 import { moduleOf, type PythonProject, readProject } from './python-project.ts';
 import { safeParts } from './safe-path.ts';
 import { sourceInvalid } from './source-limits.ts';
+import { verifiersLibrary } from './verifiers-library.ts';
 
 /** What a folder says about its environment. */
 export interface SourceFacts {
@@ -146,8 +147,11 @@ async function projectPlan(folder: string, project: PythonProject): Promise<{ pl
     return { plan: libraryPlan(folder, project, project.serves), protocol: 'ors' };
   }
   const found = moduleOf(folder, project);
-  if (found !== null && (project.needs.includes('verifiers') || (await definesEnvironment(path.join(folder, found.file)))))
-    return { plan: libraryPlan(folder, project, `verifiers:${found.module}`), protocol: 'ors' };
+  const definesIt = found !== null && (await definesEnvironment(path.join(folder, found.file)));
+  if (found !== null && (project.needs.has('verifiers') || definesIt)) {
+    const library = verifiersLibrary(project.needs.get('verifiers') ?? '', definesIt);
+    return { plan: libraryPlan(folder, project, `${library}:${found.module}`), protocol: 'ors' };
+  }
   const script = Object.entries(project.scripts).find(([name]) => /^(?:.*[-_])?(?:serve|server)$/.test(name));
   if (script !== undefined) return { plan: scriptPlan(folder, project, script[1]), protocol: null };
   if (project.entryPoints.includes('inspect_ai'))

@@ -22,8 +22,8 @@ const projectSchema = z.looseObject({
 export interface PythonProject {
   name: string | null;
   description: string | null;
-  /** Names of the distributions that it needs, in lower case. */
-  needs: string[];
+  /** The distributions that it needs, in lower case, and their versions as they are written: `>=1,<2`, or empty. */
+  needs: ReadonlyMap<string, string>;
   scripts: Record<string, string>;
   entryPoints: string[];
   /** `tool.palestra.serve`, such as `inspect:package/task`. */
@@ -50,11 +50,16 @@ export async function readProject(folder: string): Promise<PythonProject | null>
   return {
     name: project.name ?? null,
     description: project.description ?? null,
-    needs: (project.dependencies ?? []).map((one) => (/^[\w.-]+/.exec(one)?.[0] ?? '').toLowerCase().replaceAll(/[-_.]+/g, '-')),
+    needs: new Map((project.dependencies ?? []).map(requirementOf)),
     scripts: project.scripts ?? {},
     entryPoints: Object.keys(project['entry-points'] ?? {}),
     serves: tool?.palestra?.serve ?? null,
   };
+}
+
+function requirementOf(text: string): [name: string, versions: string] {
+  const [, name = '', versions = ''] = /^\s*([\w.-]+)\s*(?:\[[^\]]*\])?([^;@]*)/.exec(text) ?? [];
+  return [name.toLowerCase().replaceAll(/[-_.]+/g, '-'), versions.trim()];
 }
 
 /** The module of a project, as packaging tools find it: `name` with "_", at the root or in `src`. Null if there is none. */

@@ -31,6 +31,7 @@ const EXTRAS: Record<string, string> = {
   gem: 'gem',
   'skyrl-gym': 'skyrl-gym',
   verifiers: 'serve-verifiers',
+  'verifiers-legacy': 'serve-verifiers-legacy',
   inspect: 'serve-inspect',
 };
 

@@ -24,7 +24,7 @@ KEEP_ALIVE_S = 75
 
 def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m palestra.serve", description="Serve an environment of a Python library over ORS.")
-    parser.add_argument("spec", help="reasoning-gym:NAME, textarena:ID, gem:ID, skyrl-gym:ID, verifiers:ID or inspect:TASK")
+    parser.add_argument("spec", help="reasoning-gym:NAME, textarena:ID, gem:ID, skyrl-gym:ID, verifiers:ID, verifiers-legacy:MODULE or inspect:TASK")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=8000, help="port to listen on (default: 8000)")
     parser.add_argument("--split-size", type=int, help="tasks of each split (default: of the library, else 1000)")

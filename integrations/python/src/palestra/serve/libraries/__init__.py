@@ -24,6 +24,7 @@ ENTRIES = {
     "gem": Entry("gem", "gem-llm", "gem"),
     "skyrl-gym": Entry("skyrl_gym", "skyrl-gym", "skyrl_gym"),
     "verifiers": Entry("verifiers", "verifiers", "verifiers"),
+    "verifiers-legacy": Entry("verifiers_legacy", "verifiers", "verifiers"),
     "inspect": Entry("inspect", "inspect-ai", "inspect_ai"),
 }
 
