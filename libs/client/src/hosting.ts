@@ -23,7 +23,7 @@ import type { Connection } from './connection.ts';
 import { environmentPath, query } from './environments.ts';
 import { ConnectionError } from './errors.ts';
 import { jsonLines } from './log-lines.ts';
-import { noRetry, requestRetry, withRetry } from './retry.ts';
+import { noRetry, requestRetry, uploadRetry, withRetry } from './retry.ts';
 
 /** Which lines of a log to read. */
 export interface LogOptions {
@@ -243,7 +243,9 @@ export class Hosting {
     page: Record<string, string | number | undefined>,
   ): Promise<AsyncGenerator<HostingLogLine>> {
     const call = { path: path + query({ ...page, severity, q: search, version, instance }), signal };
-    return jsonLines<HostingLogLine>(await withRetry(() => this.#connection.openStream(call), requestRetry, signal));
+    return jsonLines<HostingLogLine>(
+      await withRetry(() => this.#connection.openStream(call), page['follow'] === undefined ? requestRetry : uploadRetry, signal),
+    );
   }
 }
 

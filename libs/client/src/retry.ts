@@ -11,7 +11,7 @@ export interface RetryPolicy {
 }
 
 export const requestRetry: RetryPolicy = { retries: 5, minDelayMs: 500, maxDelayMs: 10_000 };
-/** Uploads retry for about two minutes, which covers a restart of the server. */
+/** Uploads and followed logs retry for about two minutes, which covers a restart of the server. */
 export const uploadRetry: RetryPolicy = { retries: 15, minDelayMs: 500, maxDelayMs: 10_000 };
 /** An abandoned session holds its slot until it expires, but its client does not wait long to end it. */
 export const closeRetry: RetryPolicy = { retries: 2, minDelayMs: 200, maxDelayMs: 1_000 };

@@ -18,24 +18,23 @@ export async function installPython(
   const interpreter = path.join(venv, 'bin/python');
   const uv = await programOf('uv');
   const packages = plan.packages.map((name) => (isPalestraRequirement(name) ? requirementAt(name, palestraPackage(pythonPackage)) : name));
+  // In one step, so that packages that exclude each other are an error.
+  const all = [...plan.install.flatMap((name) => (name === 'pyproject.toml' ? ['.'] : ['-r', name])), ...packages];
   if (uv === null) {
     // A pip of its own takes seconds to install.
     await step(python, ['-m', 'venv', ...(hasPip ? ['--without-pip'] : []), venv]);
     const runner = hasPip ? [python, '-m', 'pip', '--python', interpreter] : [interpreter, '-m', 'pip'];
-    const pip = (args: string[]) => step(runner[0]!, [...runner.slice(1), 'install', '--no-input', '--disable-pip-version-check', ...args]);
-    for (const name of plan.install) await pip(name === 'pyproject.toml' ? ['.'] : ['-r', name]);
-    if (packages.length > 0) await pip(packages);
+    const pip = (args: string[]) =>
+      step(runner[0]!, [...runner.slice(1), 'install', '--no-input', '--disable-pip-version-check', '--progress-bar', 'off', ...args]);
+    if (all.length > 0) await pip(all);
     return;
   }
   await step(uv, ['venv', '--relocatable', '--python', python, venv]);
   const locked = plan.install.includes('pyproject.toml') && existsSync(path.join(build, 'app', 'uv.lock'));
   if (locked) await step(uv, ['sync', '--frozen', '--no-dev', '--no-editable', '--active'], { VIRTUAL_ENV: venv });
-  const install = (args: string[]) => step(uv, ['pip', 'install', '--python', interpreter, ...args]);
-  for (const name of plan.install) {
-    if (name !== 'pyproject.toml') await install(['-r', name]);
-    else if (!locked) await install(['.']);
-  }
-  if (packages.length > 0) await install(packages);
+  // The lock installs the folder itself.
+  const rest = locked ? all.filter((one) => one !== '.') : all;
+  if (rest.length > 0) await step(uv, ['pip', 'install', '--python', interpreter, ...rest]);
 }
 
 /** Scripts of packages do not run. */

@@ -130,6 +130,8 @@ export class ProcessBuilder {
       TMPDIR: path.join(made, 'home'),
       PIP_CACHE_DIR: path.join(this.#cache, 'pip'),
       UV_CACHE_DIR: path.join(this.#cache, 'uv'),
+      // Instances write no bytecode, so without it each start would compile again.
+      UV_COMPILE_BYTECODE: '1',
       npm_config_cache: path.join(this.#cache, 'npm'),
       CI: '1',
     };

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { PalestraApiError, type PalestraClient } from '@palestra/client';
 import { cardOf, readManifest } from '@palestra/hosting';
 import type { DeployView, EnvironmentDetails } from '@palestra/protocol';
@@ -6,11 +7,13 @@ import { InterruptedError } from '../../exit-codes.ts';
 import { printable, type Printed, printOne } from '../../output.ts';
 import { withClient } from '../../settings.ts';
 import { parseName } from '../env/register.ts';
-import { deployError, showBuildLog } from './build-log.ts';
+import { deployError, type LogPosition, showBuildLog } from './build-log.ts';
 import { changedSettings, type HostingFlags } from './changed-settings.ts';
 import { nameOfSource, type Source, type SourceFlags, sourceOf } from './deploy-source.ts';
 import { endInterruptedDeploy } from './interrupted-deploy.ts';
 import { uploadFolder } from './upload-folder.ts';
+
+const QUEUE_NOTICE_MS = 2_000;
 
 interface DeployFlags extends SourceFlags, HostingFlags, Printed {
   name?: string;
@@ -83,13 +86,24 @@ async function changeSettings(client: PalestraClient, environment: string, isNew
 
 async function watch(client: PalestraClient, started: DeployView, interrupt: AbortSignal): Promise<DeployView> {
   const position = { after: 0 };
+  const shown = new AbortController();
+  void noteQueue(client, started.id, position, shown.signal).catch(() => {});
   try {
     await showBuildLog(client, started.id, position, interrupt);
   } catch (error) {
     if (error instanceof InterruptedError) await endInterruptedDeploy(client, started, position, error);
     throw error;
+  } finally {
+    shown.abort();
   }
   return client.hosting.getDeploy(started.id);
+}
+
+/** Says why nothing is shown while a deploy waits for others. */
+async function noteQueue(client: PalestraClient, id: string, position: LogPosition, signal: AbortSignal): Promise<void> {
+  await sleep(QUEUE_NOTICE_MS, undefined, { signal });
+  if (position.after > 0 || (await client.hosting.getDeploy(id, signal)).state !== 'queued') return;
+  process.stderr.write('Waiting for other deploys of this service to end.\n');
 }
 
 const printDetached = (options: Printed, deploy: DeployView): Promise<void> =>

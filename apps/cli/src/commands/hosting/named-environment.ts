@@ -49,7 +49,10 @@ export function validName(text: string, where: string): string {
   try {
     parseName(name);
   } catch {
-    throw new UsageError(`${where}: "${text}" cannot be the name of an environment. Pass a name such as owner/name.`);
+    throw new UsageError(
+      `${where}: "${text}" cannot be the name of an environment, which has 3 to 64 letters, digits, "-" or "_". Pass a name such as owner/name; ` +
+        'for deploy, as --name owner/name.',
+    );
   }
   return name;
 }

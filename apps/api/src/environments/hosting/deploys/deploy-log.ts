@@ -8,6 +8,8 @@ import { SeverityGuess } from '../logs/severity.ts';
 const MAX_LINES = 50_000;
 const MAX_CHARS = 16 * 1024 * 1024;
 const KEPT_AT_END = 200;
+/** A stack of Python, whose last line is the error. */
+const STACK = /^(?:\s|Traceback \()/;
 
 /** The log of one deploy. */
 export class DeployLog {
@@ -32,12 +34,15 @@ export class DeployLog {
     }
   }
 
-  /** Notes why the deploy ended. Returns the number of the line that tells most: of several the first that reads like an error, else the last. */
+  /**
+   * Notes why the deploy ended. Returns the number of the line that tells most: of several the first that reads like an error and is not the
+   * beginning of a stack, else the last.
+   */
   noteEnd(detail: string, severity: LogSeverity): number {
     const first = this.lines + 1;
     this.note(detail, severity);
     const guess = new SeverityGuess('info');
-    const telling = detail.split('\n').findIndex((line) => guess.of(line) === 'error');
+    const telling = detail.split('\n').findIndex((line) => guess.of(line) === 'error' && !STACK.test(line));
     return telling === -1 ? this.lines : first + telling;
   }
 

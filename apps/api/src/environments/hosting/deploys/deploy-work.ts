@@ -236,14 +236,13 @@ export class DeployWork {
 /** As for versions that are added by URL: uploaded tasks stay. */
 const taskSetOf = ({ versions }: EnvironmentRecord): string | null => versions[0]?.taskSetId ?? null;
 
-function planOptions({ options: { dockerfile } }: DeployRow, { name }: Provider): { dockerfile?: string | null } {
-  if (name !== 'process') return dockerfile === undefined ? {} : { dockerfile };
-  if (dockerfile !== undefined)
-    throw new HostingError(
-      'hosting_unsupported',
-      'The engine "process" builds no Dockerfiles. Leave --dockerfile out, or choose another engine.',
-    );
-  return { dockerfile: null };
+function planOptions({ options: { dockerfile } }: DeployRow, { name }: Provider): { dockerfile?: string } {
+  if (dockerfile === undefined) return {};
+  if (name !== 'process') return { dockerfile };
+  throw new HostingError(
+    'hosting_unsupported',
+    'The engine "process" builds no Dockerfiles. Leave --dockerfile out, or choose another engine.',
+  );
 }
 
 const NOUNS: Record<SourceFacts['kind'], string> = {
