@@ -138,6 +138,7 @@ describe('a Python package', () => {
         args: ['-m', 'palestra.serve', 'inspect:my_env/task', {}, {}, {}, {}].map((one) =>
           typeof one === 'string' ? one : (expect.anything() as string),
         ),
+        variables: { PYTHONSAFEPATH: '1' },
       },
     });
     await expect(detect(pyproject('[tool.palestra]\nserve = "other:x"\n'))).rejects.toThrow('expected LIBRARY:ID');

@@ -163,12 +163,11 @@ const definesEnvironment = async (file: string): Promise<boolean> => /\bload_env
 
 function libraryPlan(folder: string, project: PythonProject, spec: string): BuildPlan {
   const library = librarySpec(spec)!;
-  return pythonPlan(
-    folder,
-    project,
-    [libraryRequirement(library.library)],
-    serverOf(libraryCommand(library, ADDRESS, 'python'), '.', null),
-  );
+  const server = serverOf(libraryCommand(library, ADDRESS, 'python'), '.', null);
+  // Inspect knows the tasks of a package by its name only if it imports the installed package, not the folder.
+  const isInstalled = library.library === 'inspect' && !library.id.includes('.py');
+  const variables = { ...server.variables, ...(isInstalled && { PYTHONSAFEPATH: '1' }) };
+  return pythonPlan(folder, project, [libraryRequirement(library.library)], { ...server, variables });
 }
 
 /** Runs `module:function` as the script does. The function reads its address from `HOST` and `PORT`. */
