@@ -250,3 +250,8 @@ describe('deploy/helm/palestra', () => {
     for (const command of commands) expect(existsSync(path.join(root, command.split(', ').at(-1)!))).toBe(true);
   });
 });
+
+test('the chart gives workers the rights that docs/hosting.md names, and no others', () => {
+  const rulesIn = (text: string): unknown => parse(/^rules:\n(?: .*\n)+/m.exec(text)![0]);
+  expect(rulesIn(read('deploy/helm/palestra/templates/hosting.yaml'))).toEqual(rulesIn(read('docs/hosting.md')));
+});

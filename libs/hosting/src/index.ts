@@ -1,4 +1,5 @@
 export { DockerProvider, type DockerProviderOptions } from './docker/docker.provider.ts';
+export { KubernetesProvider, type KubernetesProviderOptions } from './kubernetes/kubernetes.provider.ts';
 export { LocalBackend } from './local/local-backend.ts';
 export { freePort } from './process/free-port.ts';
 export { ProcessProvider } from './process/process-provider.ts';

@@ -1,7 +1,7 @@
 /** Words of hosting (docs/hosting.md). */
 
 /** Where instances run. */
-export const HOSTING_PROVIDERS = ['process', 'docker'] as const;
+export const HOSTING_PROVIDERS = ['process', 'docker', 'kubernetes'] as const;
 export type HostingProvider = (typeof HOSTING_PROVIDERS)[number];
 
 /** How strongly the code of an environment is separated from the machine, weakest first. `sandbox`: gVisor; `vm`: Kata or similar. */

@@ -141,7 +141,13 @@ export class ControlPlane {
     ]);
     await until('the API server', async () => {
       this.#assertRuns('apiserver');
-      return (await this.api.get('/readyz').catch(() => null)) === 'ok';
+      // Each time with the certificate as it is then: the server may still write it.
+      const probe = this.as(ADMIN);
+      try {
+        return (await probe.get('/readyz')) === 'ok';
+      } finally {
+        probe.close();
+      }
     });
   }
 
@@ -180,9 +186,8 @@ export class ControlPlane {
         () => false,
       );
     });
-    // Its certificate is made when it starts, and read by `api`.
-    const certified = until('the certificate', async () => Buffer.byteLength(this.ca) > 0 && Buffer.byteLength(this.key) > 0);
-    await Promise.all([certified.then(() => this.#write('kubeconfig', this.config())), certified, this.startServer()]);
+    await this.startServer();
+    this.#write('kubeconfig', this.config());
     const common = [`--kubeconfig=${this.kubeconfig}`, '--leader-elect=false', '--bind-address=127.0.0.1'];
     this.#run('controller-manager', [
       ...common,

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { parseCidr, type PrivateUpstreams } from '@palestra/outbound';
 import { z } from 'zod';
+import { type KubernetesConfig, kubernetesSchema, kubernetesProblem, readKubernetes } from './kubernetes-config.ts';
 import { type Limits, limitSchema, readLimits } from './limits.ts';
 import { compileProxies } from './http/client-address.ts';
 import { isExposed, keyWeakness } from './exposure.ts';
@@ -54,7 +55,7 @@ const configSchema = z.object({
   PALESTRA_FALLBACK_DEPLOYMENT: z.string().optional(),
   PALESTRA_BUNDLED_ENVIRONMENTS: flag.default(true),
   PALESTRA_ALLOW_COMMANDS: flag.default(false),
-  PALESTRA_HOSTING: z.enum(['auto', 'docker', 'process', 'off']).default('auto'),
+  PALESTRA_HOSTING: z.enum(['auto', 'docker', 'process', 'kubernetes', 'off']).default('auto'),
   PALESTRA_DOCKER_HOST: z.url({ protocol: /^(?:unix|tcp)$/, error: 'must be unix:///path or tcp://host:port' }).optional(),
   PALESTRA_BASE_IMAGE_PYTHON: z.string().optional(),
   PALESTRA_BASE_IMAGE_NODE: z.string().optional(),
@@ -64,6 +65,7 @@ const configSchema = z.object({
     .regex(/^[a-zA-Z0-9][\w.-]{0,127}$/, 'must be the name of a network of the engine')
     .optional(),
   PALESTRA_HOSTING_REACHABLE: networks.default([]),
+  ...kubernetesSchema,
   PALESTRA_ISOLATION: z.enum(['container', 'namespace', 'process']).optional(),
   PALESTRA_SANDBOX_IMAGE: z.string().optional(),
   PALESTRA_CONTAINER_ENGINE: z.string().optional(),
@@ -157,12 +159,13 @@ export interface Config {
    * `reachable`: private networks that instances and builds may reach. `pythonPackage`: path of the Python package `palestra`; null = the source beside the service.
    */
   hosting: {
-    engine: 'auto' | 'docker' | 'process' | 'off';
+    engine: 'auto' | 'docker' | 'process' | 'kubernetes' | 'off';
     dockerHost: string | null;
     baseImages: { python: string | null; node: string | null };
     dockerNetwork: string | null;
     reachable: string[];
     pythonPackage: string | null;
+    kubernetes: KubernetesConfig;
   };
   /** Users may register commands that this service starts: MCP servers on standard input and output. */
   allowCommands: boolean;
@@ -252,6 +255,8 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
   if (weakness !== null) throw new ConfigError(`PALESTRA_API_KEY: ${weakness}`);
   if (value.PALESTRA_HOSTING === 'process' && !value.PALESTRA_ALLOW_COMMANDS)
     throw new ConfigError('PALESTRA_HOSTING: "process" runs programs of authors as this user: set PALESTRA_ALLOW_COMMANDS=1, too');
+  const problem = value.PALESTRA_HOSTING === 'kubernetes' ? kubernetesProblem(value) : null;
+  if (problem !== null) throw new ConfigError(`PALESTRA_HOSTING: ${problem}`);
   return {
     host: value.HOST,
     port: value.PORT,
@@ -269,6 +274,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
       dockerNetwork: value.PALESTRA_DOCKER_NETWORK ?? null,
       reachable: value.PALESTRA_HOSTING_REACHABLE,
       pythonPackage: value.PALESTRA_PYTHON_PACKAGE ?? null,
+      kubernetes: readKubernetes(value),
     },
     isolation: {
       level: value.PALESTRA_ISOLATION ?? null,

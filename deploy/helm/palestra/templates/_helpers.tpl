@@ -26,6 +26,15 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{ .Values.serviceAccount.name | default (include "palestra.fullname" .) }}
 {{- end }}
 
+{{/* Of the workers: the same, unless they run environments as pods and so have rights. */}}
+{{- define "palestra.workerAccountName" -}}
+{{- if and .Values.hosting.kubernetes.enabled (not .Values.serviceAccount.name) -}}
+{{ include "palestra.fullname" . }}-worker
+{{- else -}}
+{{ include "palestra.serviceAccountName" . }}
+{{- end -}}
+{{- end }}
+
 {{- define "palestra.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 1000
@@ -60,6 +69,15 @@ capabilities: { drop: [ALL] }
 - { name: S3_BUCKET, value: {{ .Values.s3.bucket | quote }} }
 - { name: S3_REGION, value: {{ .Values.s3.region | quote }} }
 - { name: PALESTRA_PUBLIC_URL, value: {{ .Values.publicUrl | quote }} }
+{{- with .Values.hosting.kubernetes }}
+{{- if .enabled }}
+- { name: PALESTRA_HOSTING, value: kubernetes }
+- { name: PALESTRA_KUBERNETES_NAMESPACE, value: {{ .namespace | default $.Release.Namespace | quote }} }
+- { name: PALESTRA_KUBERNETES_CALLER_PODS, value: {{ printf "app.kubernetes.io/name=%s,app.kubernetes.io/instance=%s" $.Chart.Name $.Release.Name | quote }} }
+- { name: PALESTRA_KUBERNETES_CALLER_NAMESPACE, value: {{ $.Release.Namespace | quote }} }
+- { name: PALESTRA_KUBERNETES_NETWORK_POLICY, value: {{ ternary "1" "0" .networkPolicyEnforced | quote }} }
+{{- end }}
+{{- end }}
 {{- range $name, $value := .Values.variables }}
 - { name: {{ $name }}, value: {{ $value | quote }} }
 {{- end }}

@@ -1,7 +1,7 @@
 import type { SandboxProvider } from '../sandbox/sandbox.port.ts';
 
 /** Where instances run. */
-export type ProviderName = 'process' | 'docker' | 'remote';
+export type ProviderName = 'process' | 'docker' | 'kubernetes' | 'remote';
 
 /** How strongly the code of an environment is separated from the machine, weakest first. `sandbox`: gVisor; `vm`: Kata or similar. */
 export const ISOLATION_LEVELS = ['none', 'container', 'sandbox', 'vm'] as const;
@@ -17,6 +17,8 @@ export interface Capabilities {
   gpus: boolean;
   /** Limits of processors, memory and processes are enforced. */
   limits: boolean;
+  /** Limits that are not enforced although the others are; default: none. */
+  unlimited?: readonly (keyof Resources)[];
   /** Megabytes that one instance may have; null: unknown. */
   maxMemoryMb: number | null;
   /** It builds images or folders itself. */
@@ -77,6 +79,8 @@ export interface RunningInstance {
   endpoint: string | null;
   /** How it ended, for people; null while it runs. */
   exit: { code: number | null; reason: string } | null;
+  /** Why it does not run yet, for people; missing when nothing is unusual. */
+  waiting?: string;
   startedAt: Date | null;
   /** How often the engine started it again. */
   restarts: number;

@@ -1,3 +1,4 @@
+import { GrowingTimes } from '../../provider/growing-times.ts';
 import type { LogLine } from '../../provider/provider.port.ts';
 import { type Engine, isStatus } from '../engine/engine.ts';
 import { names } from '../engine/names.ts';
@@ -76,20 +77,5 @@ export class LogReaders {
     const late = new Promise((resolve) => (timer = setTimeout(resolve, LAST_LINES_MS)));
     await Promise.race([Promise.all(running), late]);
     clearTimeout(timer);
-  }
-}
-
-/**
- * Different times for lines of the same moment: some engines have times of whole seconds only. A line gets the same time whenever the log is read
- * from the beginning of a second, except where a second has more than a thousand lines.
- */
-class GrowingTimes {
-  #last = -1;
-
-  next(at: number): number {
-    const second = Math.floor(at / SECOND) * SECOND;
-    const later = this.#last < second ? at : Math.max(at, this.#last + 1);
-    this.#last = Math.min(later, second + SECOND - 1);
-    return this.#last;
   }
 }

@@ -29,6 +29,7 @@ const instance = (id: string, facts: Partial<InstanceFacts> = {}): InstanceFacts
   restarts: 0,
   engine: 'running',
   exit: null,
+  waiting: null,
   silent: false,
   ...facts,
 });

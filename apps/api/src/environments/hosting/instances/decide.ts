@@ -45,6 +45,8 @@ export interface InstanceFacts {
   engine: 'unknown' | 'absent' | 'running' | 'exited';
   /** How it ended, for people; null while it runs. */
   exit: string | null;
+  /** Why it does not run yet, for people; null when nothing is unusual. */
+  waiting: string | null;
   /** It has not answered for so long that it counts as dead. */
   silent: boolean;
 }
@@ -116,7 +118,7 @@ export function wantedInstances(version: VersionDemand, serving: readonly Pick<I
 
 /** How and why an instance ends now; null when it goes on. */
 function endOf(instance: InstanceFacts, version: VersionDemand | null, now: number): Omit<Decision['remove'][number], 'id'> | null {
-  const { state, engine, exit, sessions } = instance;
+  const { state, engine, exit, waiting, sessions } = instance;
   const isOver = engine === 'exited' || (engine === 'absent' && state !== 'starting');
   if (state === 'draining') {
     const drainMs = version?.drainMs ?? DELETED_DRAIN_MS;
@@ -130,7 +132,7 @@ function endOf(instance: InstanceFacts, version: VersionDemand | null, now: numb
   const startMs = version?.startTimeoutMs ?? 0;
   if (state === 'starting' && version === null) return { state: 'stopped', reason: 'Its version was deleted.' };
   if (state === 'starting' && now - instance.createdAt > startMs)
-    return { state: 'failed', reason: `It did not answer within ${startMs / 1_000} s.` };
+    return { state: 'failed', reason: `It did not answer within ${startMs / 1_000} s.${waiting === null ? '' : ` ${waiting}`}` };
   return null;
 }
 

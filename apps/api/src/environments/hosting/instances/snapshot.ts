@@ -28,6 +28,7 @@ export function factsOf(row: StoredInstance, view: EngineView, seen: { idleSince
     restarts: row.restarts,
     engine,
     exit: exitText(running),
+    waiting: running?.waiting ?? null,
     ...seen,
   };
 }

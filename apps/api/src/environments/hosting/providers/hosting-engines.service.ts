@@ -13,7 +13,7 @@ const SILENT_S = 60;
 const FIRST_SEEN_MS = 10_000;
 const POLL_MS = 250;
 /** In the order of preference. */
-const ENGINES: ProviderName[] = ['docker', 'process'];
+const ENGINES: ProviderName[] = ['kubernetes', 'docker', 'process'];
 
 export interface Engine {
   name: ProviderName;

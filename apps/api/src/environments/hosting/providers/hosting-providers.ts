@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { DockerProvider, ProcessProvider, type Provider, type ProviderName } from '@palestra/hosting';
+import { DockerProvider, KubernetesProvider, ProcessProvider, type Provider, type ProviderName } from '@palestra/hosting';
 import { type Config, CONFIG } from '../../../platform/config.ts';
 import { Database } from '../../../platform/database/database.ts';
 import { installationId } from './engine.sql.ts';
@@ -59,10 +59,25 @@ export class HostingProviders implements OnApplicationShutdown {
             ...(baseImages.node !== null && { node: baseImages.node }),
           },
         });
+      case 'kubernetes':
+        return kubernetes(this.config, installation);
       default:
         return null;
     }
   }
+}
+
+function kubernetes({ hosting }: Config, installation: string): Provider {
+  const { kubeconfig, namespace, callers, enforcesNetworkPolicy, runtimeClasses, nodeSelector, pullSecrets } = hosting.kubernetes;
+  return new KubernetesProvider({
+    installation,
+    callers,
+    enforcesNetworkPolicy,
+    runtimeClasses,
+    placement: { nodeSelector, pullSecrets },
+    ...(kubeconfig !== null && { kubeconfig }),
+    ...(namespace !== null && { namespace }),
+  });
 }
 
 /** Servers at URLs need no engine. */

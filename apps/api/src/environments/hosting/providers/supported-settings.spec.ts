@@ -34,6 +34,12 @@ test('an engine without limits refuses those that were chosen, and an environmen
   expect(defaultSettings(docker).egress).toBe('none');
 });
 
+test('an engine may enforce all limits but one', () => {
+  const cluster: Capabilities = { ...docker, unlimited: ['pids'] };
+  expect(() => assertSupported(settings({ memory_mb: 100 }), 'kubernetes', cluster)).not.toThrow();
+  expect(() => assertSupported(settings({ pids: 100 }), 'kubernetes', cluster)).toThrow(/pids 100 \(it has no such limit\)/);
+});
+
 test('takes the weakest isolation that suffices', () => {
   expect(isolationOf(settings({}), docker)).toBe('container');
   expect(isolationOf(settings({ isolation: 'sandbox' }), docker)).toBe('sandbox');

@@ -1,10 +1,10 @@
-import { type Capabilities, type Egress, type Isolation, ISOLATION_LEVELS, type ProviderName } from '@palestra/hosting';
+import { type Capabilities, type Egress, type Isolation, ISOLATION_LEVELS, type ProviderName, type Resources } from '@palestra/hosting';
 import { type HostingSettings, PalestraError } from '@palestra/protocol';
 import { hostingSettingsSchema } from '@palestra/protocol/schemas';
 
 const DEFAULTS: HostingSettings = hostingSettingsSchema.parse({});
-/** Settings that only an engine with limits enforces. */
-const LIMITS = ['cpus', 'memory_mb', 'pids', 'disk_mb'] as const;
+/** Settings that only an engine with limits enforces, and their names in `Resources`. */
+const LIMITS = { cpus: 'cpus', memory_mb: 'memoryMb', pids: 'pids', disk_mb: 'diskMb' } as const;
 
 export const egressOf = ({ egress }: HostingSettings): Egress =>
   typeof egress === 'string' ? { kind: egress } : { kind: 'hosts', hosts: egress };
@@ -39,7 +39,10 @@ function* unsupported(settings: HostingSettings, capabilities: Capabilities): Ge
   }
   if (isolationOf(settings, capabilities) === null) yield `isolation "${settings.isolation}" (it has ${capabilities.isolation.join(', ')})`;
   if (settings.gpus > 0 && !capabilities.gpus) yield `gpus ${settings.gpus} (it has none)`;
-  const { maxMemoryMb, limits } = capabilities;
+  const { maxMemoryMb, limits, unlimited = [] } = capabilities;
   if (limits && maxMemoryMb !== null && settings.memory_mb > maxMemoryMb) yield `memory_mb ${settings.memory_mb} (it has ${maxMemoryMb})`;
-  for (const name of LIMITS) if (!limits && settings[name] !== DEFAULTS[name]) yield `${name} ${settings[name]} (it has no limits)`;
+  for (const [name, resource] of Object.entries(LIMITS) as [keyof typeof LIMITS, keyof Resources][]) {
+    const isEnforced = limits && !unlimited.includes(resource);
+    if (!isEnforced && settings[name] !== DEFAULTS[name]) yield `${name} ${settings[name]} (it has no ${limits ? 'such limit' : 'limits'})`;
+  }
 }

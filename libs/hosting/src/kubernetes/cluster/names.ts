@@ -1,0 +1,26 @@
+/** Labels of all that this service creates in a cluster. */
+export const LABEL = {
+  installation: 'palestra.dev/installation',
+  instance: 'palestra.dev/instance',
+  version: 'palestra.dev/version',
+  /** `server` or `build`. */
+  role: 'palestra.dev/role',
+  /** `none` or `open`; network policies select pods by it. */
+  egress: 'palestra.dev/egress',
+} as const;
+
+/** Annotations, whose values labels could not have. */
+export const ANNOTATION = { environment: 'palestra.dev/environment', deploy: 'palestra.dev/deploy' } as const;
+
+export type Role = 'server' | 'build';
+export type EgressKind = 'none' | 'open';
+
+export const names = {
+  server: (id: string) => `palestra-${id}`,
+  policy: (installation: string, kind: string) => `palestra-${installation.toLowerCase()}-${kind}`,
+};
+
+export const selector = (labels: Record<string, string>): string =>
+  Object.entries(labels)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(',');

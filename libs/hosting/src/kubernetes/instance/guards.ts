@@ -1,0 +1,88 @@
+import type { V1PodDisruptionBudget } from '@kubernetes/client-node';
+import type { Cluster } from '../cluster/cluster.ts';
+import { type EgressKind, LABEL, names } from '../cluster/names.ts';
+
+/** Who may connect to instances: pods of this service by their labels and namespace, and addresses outside of the cluster (CIDRs). */
+export interface Callers {
+  pods: { namespace: string; labels: Readonly<Record<string, string>> } | null;
+  networks: readonly string[];
+}
+
+/** Addresses that are not public: private, shared, loopback, link-local with the metadata of clouds, multicast, reserved (RFC 6890). */
+const PRIVATE_V4 =
+  '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24' +
+  ' 192.168.0.0/16 198.18.0.0/15 224.0.0.0/4 240.0.0.0/4';
+const PRIVATE_V6 = ['::/96', '64:ff9b::/96', '64:ff9b:1::/48', 'fc00::/7', 'fe80::/10', 'ff00::/8'];
+const KINDS: readonly EgressKind[] = ['none', 'open'];
+/** Somebody may delete them. */
+const FRESH_MS = 60_000;
+
+/**
+ * Objects of the whole installation that exist before its first pod: a network policy for each kind of egress, and a disruption budget that
+ * lets nobody evict an instance, because its sessions would be lost.
+ */
+export class Guards {
+  readonly #options: { cluster: Cluster; installation: string; callers: Callers };
+  #appliedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: { cluster: Cluster; installation: string; callers: Callers }) {
+    this.#options = options;
+  }
+
+  async apply(signal: AbortSignal): Promise<void> {
+    if (performance.now() - this.#appliedAt < FRESH_MS) return;
+    const { cluster, installation, callers } = this.#options;
+    const { namespace } = cluster;
+    const policies = `/apis/networking.k8s.io/v1/namespaces/${namespace}/networkpolicies`;
+    for (const kind of KINDS) {
+      const policy = networkPolicy(installation, kind, callers);
+      await cluster.apply(`${policies}/${policy.metadata.name}`, policy, signal);
+    }
+    const budget = disruptionBudget(installation);
+    await cluster.apply(`/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets/${budget.metadata!.name}`, budget, signal);
+    this.#appliedAt = performance.now();
+  }
+}
+
+/** The object as JSON, because the client library's class has other names for some fields. Pods get connections from this service alone. `open`: they reach public addresses and the name server of the cluster. */
+export function networkPolicy(installation: string, kind: EgressKind, { pods, networks }: Callers) {
+  const labels = { [LABEL.installation]: installation, [LABEL.egress]: kind };
+  const from: object[] = networks.map((cidr) => ({ ipBlock: { cidr } }));
+  if (pods) from.push({ ...namespaceOf(pods.namespace), podSelector: { matchLabels: pods.labels } });
+  const dns = [
+    { protocol: 'UDP', port: 53 },
+    { protocol: 'TCP', port: 53 },
+  ];
+  const open = [
+    { to: [{ ipBlock: { cidr: '0.0.0.0/0', except: PRIVATE_V4.split(' ') } }, { ipBlock: { cidr: '::/0', except: PRIVATE_V6 } }] },
+    { to: [{ ...namespaceOf('kube-system'), podSelector: { matchLabels: { 'k8s-app': 'kube-dns' } } }], ports: dns },
+  ];
+  return {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: { name: names.policy(installation, kind), labels },
+    spec: {
+      podSelector: { matchLabels: labels },
+      policyTypes: ['Ingress', 'Egress'],
+      // An empty list of peers would mean everybody.
+      ingress: from.length === 0 ? [] : [{ from: from }],
+      egress: kind === 'none' ? [] : open,
+    },
+  };
+}
+
+const namespaceOf = (name: string) => ({ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } } });
+
+function disruptionBudget(installation: string): V1PodDisruptionBudget {
+  const labels = { [LABEL.installation]: installation };
+  return {
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    metadata: { name: names.policy(installation, 'instances'), labels },
+    spec: {
+      selector: { matchLabels: { ...labels, [LABEL.role]: 'server' } },
+      maxUnavailable: 0,
+      unhealthyPodEvictionPolicy: 'AlwaysAllow',
+    },
+  };
+}

@@ -1,0 +1,11 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { parse } from 'yaml';
+
+/** The rules of the Role in docs/hosting.md: tests run with exactly these. */
+export function documentedRules(): object[] {
+  const text = readFileSync(path.resolve(import.meta.dirname, '../../../docs/hosting.md'), 'utf8');
+  const role = [...text.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, block]) => parse(block!)).find((block) => block?.kind === 'Role');
+  if (!Array.isArray(role?.rules)) throw new Error('docs/hosting.md has no Role');
+  return role.rules;
+}
