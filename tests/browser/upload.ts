@@ -27,8 +27,10 @@ export interface UploadedRollout {
   skip?: number[];
 }
 
+type Service = Pick<SharedPalestra, 'url' | 'apiKey'>;
+
 /** Uploads events over HTTP as the SDK does. */
-export async function uploadEvents(palestra: SharedPalestra, events: object[]): Promise<void> {
+export async function uploadEvents(palestra: Service, events: object[]): Promise<void> {
   const answer = await fetch(`${palestra.url}/v1/rollouts`, {
     method: 'POST',
     headers: { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' },
@@ -50,7 +52,7 @@ export const messageEvents = (rollout: string, messages: readonly UploadedMessag
   }));
 
 /** Uploads one rollout with its messages in batches. Returns its id. */
-export async function uploadRollout(palestra: SharedPalestra, rollout: UploadedRollout): Promise<string> {
+export async function uploadRollout(palestra: Service, rollout: UploadedRollout): Promise<string> {
   const id = randomUUID();
   const { runName, rolloutName, environment = 'palestra/whodunit', task = 0, step, sample, n, metadata, taskSpec, messages } = rollout;
   const given = { ...(sample !== undefined && { sample_idx: sample }), ...(n !== undefined && { n_samples: n }), ...metadata };
