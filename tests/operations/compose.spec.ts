@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { freePort } from '@palestra/hosting';
 import { uploadRollout } from '../browser/upload.ts';
 import { signIn } from '../support/organisation.ts';
 import { compose, type Compose } from './compose.ts';
-import { buildImages, removeImages } from './images.ts';
+// Declares the images of images.global.ts.
+import type {} from './images.global.ts';
 
 /**
  * `docker compose up` with docker-compose.yml as it is, by podman-compose and Podman. The images are of this machine's files (images.ts says
@@ -19,10 +20,9 @@ let project: Compose;
 let url: string;
 
 beforeAll(async () => {
-  const images = await buildImages(mark);
   const port = await freePort();
   url = `http://127.0.0.1:${port}`;
-  project = await compose(`palestra-${mark}`, images, port, {
+  project = await compose(`palestra-${mark}`, inject('images'), port, {
     POSTGRES_PASSWORD: random(),
     DATABASE_PASSWORD: random(),
     S3_ROOT_ACCESS_KEY_ID: random(),
@@ -38,7 +38,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await project?.call('down', '-v', '-t', '5').catch(() => {});
   await project?.remove();
-  await removeImages(mark);
 });
 
 const PLAY = `

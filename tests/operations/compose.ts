@@ -62,7 +62,7 @@ export async function compose(project: string, images: Images, port: number, env
   const options = {
     cwd: root,
     maxBuffer: 2 ** 26,
-    timeout: 150_000,
+    timeout: 280_000,
     env: { ...process.env, ...env, PATH: `${folder}:${process.env['PATH']}` },
   };
   const files = ['-f', path.join(root, 'docker-compose.yml'), '-f', override];

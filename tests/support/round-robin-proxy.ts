@@ -3,8 +3,8 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface RoundRobinOptions {
-  /** Ports of the replicas. */
-  targets: number[];
+  /** Ports of the replicas on this machine, or their addresses. The caller may change the list. */
+  targets: (number | { host: string; port: number })[];
   /** 0: any free port. */
   port?: number;
   /** Last segments of paths for which the proxy returns 404, like an older server without the route. */
@@ -18,6 +18,9 @@ export interface RoundRobinProxy {
   served: number[];
   close(): Promise<void>;
 }
+
+/** The request has reached nobody. */
+const NOT_CONNECTED = new Set(['ECONNREFUSED', 'EHOSTUNREACH']);
 
 /**
  * An HTTP load balancer without sticky sessions: every *request* goes to the next replica, also on a kept-alive connection. Skips
@@ -40,10 +43,12 @@ export async function startRoundRobinProxy(options: RoundRobinOptions): Promise<
 
   function forward(request: http.IncomingMessage, response: http.ServerResponse, attempts: number): void {
     const index = turn++ % targets.length;
+    const target = targets[index];
+    const address = typeof target === 'object' ? target : { host: '127.0.0.1', port: target };
     const { method, url, headers } = request;
     // Opens a connection per request, because a kept-alive one may belong to a dead replica, and then the outcome of the request is
     // unknown.
-    const upstream = http.request({ host: '127.0.0.1', port: targets[index], method, path: url, headers, agent: false });
+    const upstream = http.request({ ...address, method, path: url, headers, agent: false });
     upstream.on('response', (answer) => {
       response.writeHead(answer.statusCode!, withoutConnection(answer.headers));
       response.flushHeaders();
@@ -52,12 +57,12 @@ export async function startRoundRobinProxy(options: RoundRobinOptions): Promise<
     });
     upstream.on('socket', (socket) =>
       socket.once('connect', () => {
-        served[index]! += 1;
+        served[index] = (served[index] ?? 0) + 1;
         request.pipe(upstream);
       }),
     );
     upstream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ECONNREFUSED' && attempts > 1) forward(request, response, attempts - 1);
+      if (NOT_CONNECTED.has(error.code ?? '') && attempts > 1) forward(request, response, attempts - 1);
       else response.destroy();
     });
     response.on('close', () => upstream.destroy());

@@ -1,93 +1,38 @@
 import { randomUUID } from 'node:crypto';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import pg from 'pg';
-import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import type pg from 'pg';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { applyMigrations } from '../../../apps/api/src/platform/database/migrations.ts';
-import { testApiKey } from '../../support/palestra.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import type { TestServer } from '../../support/server.ts';
+import { type OldRollout, type OldStore, onPostgres, restoreStore, type UpgradedStore, upgradeStore } from './old-store.world.ts';
 
 /**
  * A store of the last version that kept an object per sealed transcript (migration 0030): its rows, its objects, and what it answered for each
  * rollout. That version wrote it, from uploads over its API. Sealed: short-0 to short-7, other-0, other-1, long. `grown` was sealed and got a
  * message since; `live` is not sealed. One rollout of `other` was erased. Two messages wait for the start event of `headless`.
  */
-interface OldStore {
-  /** Rows as JSON by table. */
-  tables: Record<string, string[]>;
-  /** Files of the object store, base64. */
-  objects: Record<string, string>;
-  rollouts: Record<string, OldRollout>;
-}
-interface OldRollout {
-  id: string;
-  reward: number | null;
-  messages: { index: number; type: string; content: string }[];
-}
-
+let old: OldStore;
 const LAST_MIGRATION = '0030_ledger_tasks';
-const root = path.resolve(import.meta.dirname, '../../..');
+const MIGRATIONS = path.resolve(import.meta.dirname, '../../../apps/api/prisma/migrations');
 const perRollout = /\/transcript-[^/]*\.jsonl\.gz\.blob$/;
 vi.setConfig({ testTimeout: 120_000 });
 
-let old: OldStore;
 let folder: string;
-let databaseName: string;
+let store: UpgradedStore<OldStore>;
 let server: TestServer;
 
-const onPostgres = async (database: string, work: (client: pg.Client) => Promise<void>): Promise<void> => {
-  const client = new pg.Client({ connectionString: `${inject('postgresUrl')}/${database}` });
-  await client.connect();
-  await work(client).finally(() => client.end());
-};
-
-/** The schema of that version, with its rows. */
-async function restoreDatabase(client: pg.Client): Promise<void> {
-  const migrations = path.join(folder, 'migrations');
-  const all = await readdir(path.join(root, 'apps/api/prisma/migrations'));
-  for (const name of all.filter((one) => one <= LAST_MIGRATION))
-    await cp(path.join(root, 'apps/api/prisma/migrations', name), path.join(migrations, name), { recursive: true });
-  await applyMigrations(client, migrations);
-  // No foreign keys, so that tables load in any order.
-  await client.query('SET session_replication_role = replica');
-  for (const [table, rows] of Object.entries(old.tables)) {
-    const columns = Object.keys(JSON.parse(rows[0]!) as object).map((name) => `"${name}"`);
-    await client.query(
-      `INSERT INTO "${table}" (${columns.join(', ')}) OVERRIDING SYSTEM VALUE
-       SELECT ${columns.join(', ')} FROM jsonb_populate_recordset(NULL::"${table}", $1) ON CONFLICT DO NOTHING`,
-      [`[${rows.join(',')}]`],
-    );
-  }
-  // Their runs are quiet, whatever the clock says, so that all of their transcripts move.
+/** Their runs are quiet, whatever the clock says, so that all of their transcripts move. */
+async function quieten(client: pg.Client): Promise<void> {
   for (const table of ['rollout_heads', 'rollout_transcripts'])
     await client.query(`UPDATE ${table} SET sealed_at = sealed_at - interval '1 day' WHERE sealed_at IS NOT NULL`);
-  const { rows: sequences } = await client.query<{ sequence: string; name: string; column: string }>(
-    `SELECT * FROM (SELECT pg_get_serial_sequence(quote_ident(table_name), column_name) AS sequence, table_name AS name, column_name AS column
-       FROM information_schema.columns WHERE table_schema = 'public') c WHERE sequence IS NOT NULL`,
-  );
-  for (const { sequence, name, column } of sequences)
-    await client.query(`SELECT setval('${sequence}', (SELECT COALESCE(max("${column}"), 0) + 1 FROM "${name}"))`);
 }
 
 beforeAll(async () => {
-  old = JSON.parse(await readFile(path.join(root, 'tests/support/fixtures/store-0030.json'), 'utf8')) as OldStore;
-  folder = await mkdtemp(path.join(tmpdir(), 'palestra-upgrade-'));
-  databaseName = `upgraded_${randomUUID().replaceAll('-', '')}`;
-  await onPostgres('postgres', async (client) => void (await client.query(`CREATE DATABASE ${databaseName}`)));
-  await onPostgres(databaseName, restoreDatabase);
-  for (const [name, text] of Object.entries(old.objects)) {
-    const file = path.join(folder, 'blobs', name);
-    await mkdir(path.dirname(file), { recursive: true });
-    await writeFile(file, Buffer.from(text, 'base64'));
-  }
-  server = await startServer({ databaseUrl: `${inject('postgresUrl')}/${databaseName}`, dataDir: folder, apiKey: testApiKey });
+  store = await upgradeStore({ fixture: 'store-0030.json', lastMigration: LAST_MIGRATION, change: quieten });
+  ({ old, server, folder } = store);
 }, 120_000);
-afterAll(async () => {
-  await server?.close();
-  await onPostgres('postgres', async (client) => void (await client.query(`DROP DATABASE IF EXISTS ${databaseName} WITH (FORCE)`)));
-  await rm(folder, { recursive: true, force: true });
-});
+afterAll(() => store?.close());
 
 const get = async (address: string): Promise<any> => {
   const { status, body } = await server.request('GET', address);
@@ -190,7 +135,7 @@ test('a transcript that an older process seals during the upgrade is kept', asyn
   const database = `sealing_${randomUUID().replaceAll('-', '')}`;
   await onPostgres('postgres', async (client) => void (await client.query(`CREATE DATABASE ${database}`)));
   try {
-    await onPostgres(database, restoreDatabase);
+    await onPostgres(database, (client) => restoreStore(client, old, folder, LAST_MIGRATION));
     await onPostgres(database, async (older) => {
       await older.query('BEGIN');
       const { rows } = await older.query<{ seq: string }>(
@@ -199,7 +144,7 @@ test('a transcript that an older process seals during the upgrade is kept', asyn
          WHERE NOT EXISTS (SELECT FROM rollout_transcripts t WHERE t.rollout_seq = h.seq) ORDER BY seq LIMIT 1 RETURNING rollout_seq AS seq`,
       );
       await onPostgres(database, async (upgrade) => {
-        const applied = applyMigrations(upgrade, path.join(root, 'apps/api/prisma/migrations'));
+        const applied = applyMigrations(upgrade, MIGRATIONS);
         // On a connection of its own: a transaction sees the activity of its first look only.
         await onPostgres(database, async (observer) => {
           const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
