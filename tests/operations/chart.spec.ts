@@ -100,7 +100,9 @@ test.each([
   ['api.replicaCount=3', /additional properties 'replicaCount' not allowed|Additional property replicaCount is not allowed/],
   ['api.replicas=0', /minimum/],
 ])('values that cannot work are an error: %s', async (value, message) => {
-  const error = await helm('template', 'palestra', chart, ...LEAST, '--set', value).catch(({ stderr }: { stderr: string }) => stderr);
+  const error = await helm('template', 'palestra', chart, '--kube-version', KUBERNETES, ...LEAST, '--set', value).catch(
+    ({ stderr }: { stderr: string }) => stderr,
+  );
   expect(error).toMatch(message);
 });
 
@@ -109,13 +111,26 @@ describe('installed', () => {
   const targets: { host: string; port: number }[] = [];
   const isEnding = new AbortController();
   const stores: string[] = [];
-  const values = () => [
-    ...['--set', `existingSecret=palestra,publicUrl=${proxy.url},s3.bucket=palestra,s3.endpoint=${address('s3', 7070)}`],
-    ...['--set', `image.repository=${inject('images').palestra.replace(/:1$/, '')},image.pullPolicy=Never`],
-    ...['--set', 'api.drainSeconds=10,api.poolSize=6,worker.poolSize=6'],
-  ];
+  const values = () =>
+    [
+      `existingSecret=palestra,publicUrl=${proxy.url},s3.bucket=palestra,s3.endpoint=${address('s3', 7070)}`,
+      `image.repository=${inject('images').palestra.replace(/:1$/, '')},image.pullPolicy=Never`,
+      'api.drainSeconds=10,api.poolSize=6,worker.poolSize=6',
+    ].flatMap((one) => ['--set', one]);
   const install = (command: string, tag: string) =>
-    helm(command, 'palestra', chart, '--namespace', namespace, '--wait', '--timeout', '150s', ...values(), '--set', `image.tag=${tag}`);
+    helm(
+      command,
+      'palestra',
+      chart,
+      '--namespace',
+      namespace,
+      '--wait',
+      '--timeout',
+      '150s',
+      ...values(),
+      '--set-string',
+      `image.tag=${tag}`,
+    );
   const podman = (...args: string[]): string => execFileSync(engine(), args, { encoding: 'utf8' }).trim();
   const address = (name: string, port: number, scheme = 'http'): string =>
     `${scheme}://${podman('inspect', '--format', '{{.NetworkSettings.IPAddress}}', `${mark}-${name}`)}:${port}`;

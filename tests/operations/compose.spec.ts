@@ -52,7 +52,7 @@ const play = async (): Promise<string> => {
   if (!python) throw new Error('PALESTRA_PYTHON_V167 must name a Python with the official client');
   const addresses = { OPENREWARD_URL: url, OPENREWARD_API_URL: url, OPENREWARD_SESSION_URL: url };
   const env = { ...process.env, ...addresses, OPENREWARD_API_KEY: apiKey, OPENREWARD_DISABLE_UPDATE_CHECK: '1' };
-  return (await promisify(execFile)(python, ['-c', PLAY], { env, timeout: 60_000 })).stdout.trim();
+  return (await promisify(execFile)(python, ['-c', PLAY], { env, timeout: 120_000 })).stdout.trim();
 };
 const get = async (route: string): Promise<any> => {
   const answer = await fetch(url + route, { headers: { 'x-api-key': apiKey } });
@@ -76,8 +76,10 @@ const exported = async (run: string): Promise<string> => {
   const { id } = (await answer.json()) as { id: string };
   await expect.poll(async () => (await get(`/v1/exports/${id}`)).state).toBe('complete');
   const { files } = (await get(`/v1/exports/${id}`)) as { files: { name: string; url: string }[] };
-  const { pathname, search } = new URL(files.find(({ name }) => name.endsWith('.jsonl'))!.url, url);
-  return (await fetch(url + pathname + search)).text();
+  const { pathname, search } = new URL(files.find(({ name }) => name.endsWith('.jsonl'))!.url);
+  const file = await fetch(url + pathname + search);
+  if (!file.ok) throw new Error(`GET ${pathname}: ${file.status}`);
+  return file.text();
 };
 const states = async (): Promise<string[]> =>
   (await project.engine('ps', '-a', '--filter', `label=io.podman.compose.project=palestra-${mark}`, '--format', '{{.Names}} {{.Status}}'))
@@ -97,7 +99,7 @@ let first: string;
 test('the official client plays, and an upload becomes figures and an export', async () => {
   expect(await play()).toBe('through the containers');
   first = await upload('containers', 'before the crash');
-  expect(await get('/v1/runs/containers')).toMatchObject({ num_rollouts: 1 });
+  await expect.poll(async () => (await get('/v1/runs/containers')).num_rollouts).toBe(1);
   expect(await exported('containers')).toContain('before the crash');
 });
 

@@ -83,7 +83,7 @@ export async function compose(project: string, images: Images, port: number, env
     pid: async (service) => Number(await ask('inspect', '--format', '{{.State.Pid}}', await container(service))),
     async healthy(service) {
       const id = await container(service);
-      await vi.waitFor(() => ask('healthcheck', 'run', id), { timeout: 60_000, interval: 200 });
+      await vi.waitFor(() => ask('healthcheck', 'run', id), { timeout: 200_000, interval: 200 });
     },
     async leftovers() {
       const kinds = [

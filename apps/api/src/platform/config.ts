@@ -106,6 +106,7 @@ const configSchema = z.object({
   S3_REGION: z.string().default('us-east-1'),
   S3_ACCESS_KEY_ID: z.string().optional(),
   S3_SECRET_ACCESS_KEY: z.string().optional(),
+  S3_SIGNED_URLS: flag.default(true),
 });
 
 /**
@@ -231,6 +232,8 @@ export interface Config {
   databasePoolSize: number;
   /** null = files under `dataDir/blobs`. */
   s3: { endpoint: string | null; bucket: string; region: string; accessKeyId: string | null; secretAccessKey: string | null } | null;
+  /** Clients reach the S3 server: files have its signed URLs. False: signed URLs lead to the service. */
+  s3SignedUrls: boolean;
 }
 
 export const CONFIG = Symbol('Config');
@@ -320,5 +323,6 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
           secretAccessKey: value.S3_SECRET_ACCESS_KEY ?? null,
         }
       : null,
+    s3SignedUrls: value.S3_SIGNED_URLS,
   };
 }

@@ -21,6 +21,7 @@ import {
   type ListOptions,
   type PutOptions,
 } from '../blob-store.ts';
+import type { UrlSigner } from '../file/url-signer.ts';
 
 export interface S3Settings {
   /** null: AWS. */
@@ -30,6 +31,8 @@ export interface S3Settings {
   /** null: the default chain of the SDK (environment, profile, instance role). */
   accessKeyId: string | null;
   secretAccessKey: string | null;
+  /** Signs URLs of reads, for clients that cannot reach the server; default: the server's own signatures. */
+  signer?: Pick<UrlSigner, 'sign'> | null;
 }
 
 /** Limit of the silence of the server. With the three attempts of the SDK it adds up to a minute. */
@@ -39,9 +42,11 @@ const SILENCE_MS = 20_000;
 export class S3BlobStore implements BlobStore {
   readonly #client: S3Client;
   readonly #bucket: string;
+  readonly #signer: Pick<UrlSigner, 'sign'> | null;
 
   constructor(settings: S3Settings, silenceMs = SILENCE_MS) {
     this.#bucket = settings.bucket;
+    this.#signer = settings.signer ?? null;
     this.#client = new S3Client({
       region: settings.region,
       ...(settings.endpoint ? { endpoint: settings.endpoint, forcePathStyle: true } : {}),
@@ -151,7 +156,8 @@ export class S3BlobStore implements BlobStore {
     return getSignedUrl(this.#client, command, { expiresIn: options.expiresInSeconds, signableHeaders: new Set(['content-type', 'host']) });
   }
 
-  presignGet(key: string, options: { expiresInSeconds: number; fileName?: string }): Promise<string> {
+  async presignGet(key: string, options: { expiresInSeconds: number; fileName?: string }): Promise<string> {
+    if (this.#signer) return this.#signer.sign({ method: 'GET', key: checkKey(key), fileName: options.fileName }, options.expiresInSeconds);
     const disposition = options.fileName
       ? { ResponseContentDisposition: `attachment; filename*=UTF-8''${encodeURIComponent(options.fileName)}` }
       : {};

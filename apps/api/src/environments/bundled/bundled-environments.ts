@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { Inject, Injectable, type OnApplicationBootstrap, type OnModuleInit, type OnApplicationShutdown } from '@nestjs/common';
 import { LinkClient } from '@palestra/environment-kit';
 import { LocalBackend, type ReadyMessage, SupervisedProcess } from '@palestra/hosting';
 import { PalestraError } from '@palestra/protocol';
@@ -49,9 +49,10 @@ interface Hosted {
  * others. At the start they are registered as public environments of the namespace `palestra`.
  */
 @Injectable()
-export class BundledEnvironments implements OnApplicationBootstrap, OnApplicationShutdown {
+export class BundledEnvironments implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
   readonly #hosted = new Map<string, Hosted>();
   readonly #declared = new Map<string, Partial<SessionPolicy>>();
+  #manifest: Manifest['environments'] = [];
   #socketFolder: string | null = null;
   #sockets = 0;
 
@@ -62,16 +63,26 @@ export class BundledEnvironments implements OnApplicationBootstrap, OnApplicatio
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
+  /**
+   * Reads what they declare, before the sessions of an earlier process are looked at: those of a deterministic environment are restored,
+   * the others are lost.
+   */
+  async onModuleInit(): Promise<void> {
+    if (!this.config.bundledEnvironments) return;
+    const { environments } = await readManifest(findMain());
+    this.#manifest = environments;
+    for (const { name, deterministic, idempotent_tools: idempotentTools } of environments) {
+      this.#declared.set(name, { deterministic, idempotentTools });
+    }
+  }
+
   /** Starts and registers them. Resolves when every process is ready or the deadline has passed. */
   async onApplicationBootstrap(): Promise<void> {
     if (!this.config.bundledEnvironments) return;
     const main = findMain();
     // Only this user can enter the folder: a process that opens a link has our rights.
     this.#socketFolder = await mkdtemp(path.join(tmpdir(), 'palestra-env-'));
-    const { environments } = await readManifest(main);
-    for (const { name, deterministic, idempotent_tools: idempotentTools } of environments) {
-      this.#declared.set(name, { deterministic, idempotentTools });
-    }
+    const environments = this.#manifest;
     for (const { name } of environments) this.#start(name, main);
     for (const environment of environments) await this.#register(environment);
     const deadline = AbortSignal.timeout(START_DEADLINE_MS);
