@@ -49,7 +49,8 @@ describe('scaling', () => {
     const first = await Promise.race(opening.map((one) => one.then((sid) => sid)));
     const waiting = async () => (await world.server.request('GET', `${pathOf(deployed)}/instances`)).body;
     await expect.poll(async () => (await waiting()).waiting).toBe(2);
-    const { instances } = await waiting();
+    const { instances, load } = await waiting();
+    expect(load).toBe(3);
     expect(instances.map(({ sessions }: { sessions: number }) => sessions)).toEqual([2, 2]);
     expect(instances[0]).toMatchObject({ state: 'ready', version: 1, cold_start_ms: expect.any(Number), provider: 'process', restarts: 0 });
     // Each session that ends lets another one in.

@@ -168,6 +168,7 @@ export type InstanceView = z.output<typeof instanceSchema>;
 export const instanceListSchema = z.object({
   instances: z.array(instanceSchema),
   waiting: z.number().describe('Sessions that wait for a place.'),
+  load: z.number().describe('Instances that the sessions need: those that run or wait, divided by `concurrency`.'),
   queue_ms: z.number().nullable().describe('Median time in the queue of the last hour.'),
 });
 export type InstanceList = z.output<typeof instanceListSchema>;

@@ -15,6 +15,8 @@ import { notifyHosting } from '../hosting-events.ts';
 
 /** Living instances that a page shows. */
 const MOST_LISTED = 1_000;
+/** Those that take new sessions, now or soon. */
+const SERVING = new Set<ListedInstance['state']>(['starting', 'ready']);
 /** Settings with which an instance was started. Others take effect on running instances at once. */
 const OF_START = ['provider', 'cpus', 'memory_mb', 'pids', 'disk_mb', 'gpus', 'isolation', 'egress', 'variables'] as const;
 
@@ -32,7 +34,10 @@ export class InstancesService {
     const environment = await this.access.managed(caller, owner, name);
     const { pool } = this.database;
     const [instances, queue] = await Promise.all([listInstances(pool, environment.id, MOST_LISTED), selectQueue(pool, environment.id)]);
-    return { instances: instances.map(presentInstance), waiting: queue.waiting, queue_ms: queue.queue_ms };
+    const { concurrency } = hostingSettingsSchema.parse(environment.hosting ?? {});
+    const active = instances.reduce((sum, { state, sessions }) => sum + (SERVING.has(state) ? sessions : 0), 0);
+    const { waiting, queue_ms } = queue;
+    return { instances: instances.map(presentInstance), waiting, load: (active + waiting) / concurrency, queue_ms };
   }
 
   /** Its sessions finish on it, new ones go to the instance that replaces it. Of a version that does not start, others start at once. */
