@@ -155,7 +155,7 @@ export async function addVersion(
       number,
       sourceKind: 'hosted',
       protocol,
-      provider: { urls: 'remote', image: 'docker', folder: 'process' }[artifact.kind],
+      provider: { urls: 'remote', image: 'docker', harbor: 'docker', folder: 'process' }[artifact.kind],
       artifact: artifact as unknown as Prisma.InputJsonValue,
       artifactDigest: artifact.digest,
       discovery: DISCOVERY,

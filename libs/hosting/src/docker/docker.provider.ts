@@ -8,9 +8,14 @@ import type {
   LogLine,
   Provider,
   RunningInstance,
+  RunSettings,
 } from '../provider/provider.port.ts';
 import { HostingError } from '../provider/hosting-error.ts';
-import { ImageBuilder } from './build/image-builder.ts';
+import { HarborBuilder, type HarborRequest } from '../harbor/harbor-builder.ts';
+import { HarborInstances, type HarborSpec } from '../harbor/harbor-instances.ts';
+import type { HarborRun } from '../harbor/harbor-run.ts';
+import { removeOldTaskContainers } from '../harbor/task-containers.ts';
+import { ImageBuilder, type ImageRequest } from './build/image-builder.ts';
 import { ensureImage } from './build/image-pull.ts';
 import { Engine, EngineError, type EngineInfo } from './engine/engine.ts';
 import type { EngineOptions } from './engine/engine-address.ts';
@@ -34,6 +39,8 @@ export interface DockerProviderOptions extends EngineOptions {
   reachable?: readonly string[];
   /** Hosts that sandboxes reach at any address, but only by plain HTTP, for example a mirror of packages; default: none. */
   plainHosts?: readonly string[];
+  /** For tasks of Harbor: their tests and the processes that serve them; absolute. Without it they are refused. */
+  harborFolder?: string;
 }
 
 const PYTHON = 'docker.io/library/python:3.12-slim';
@@ -55,6 +62,9 @@ export class DockerProvider implements Provider {
   readonly #builder: ImageBuilder;
   readonly #stats: StatsReader;
   readonly #logs: LogReaders;
+  readonly #options: DockerProviderOptions;
+  readonly #nodeImage: string;
+  readonly #harbor: { builder: HarborBuilder; instances: HarborInstances } | null;
 
   constructor(options: DockerProviderOptions) {
     const { installation, network = null, reachable = [] } = options;
@@ -68,6 +78,19 @@ export class DockerProvider implements Provider {
     this.#builder = new ImageBuilder({ engine, installation, images, reachable, pythonPackage: options.pythonPackage ?? null });
     this.#stats = new StatsReader(engine);
     this.sandboxes = new DockerSandboxes({ engine, installation, gatewayImage, network, reachable, plain: options.plainHosts ?? [] });
+    this.#options = options;
+    this.#nodeImage = images.node;
+    this.#harbor = options.harborFolder === undefined ? null : this.#withHarbor(options.harborFolder);
+  }
+
+  #withHarbor(folder: string) {
+    const engine = this.#engine;
+    const buildImage = this.#builder.build.bind(this.#builder);
+    const runOf = this.#harborRun.bind(this);
+    return {
+      builder: new HarborBuilder({ engine, folder, buildImage, runOf }),
+      instances: new HarborInstances({ folder, engine, engineOptions: this.#options }),
+    };
   }
 
   async capabilities(signal: AbortSignal): Promise<Capabilities> {
@@ -88,47 +111,76 @@ export class DockerProvider implements Provider {
   }
 
   build(request: BuildRequest, onLine: (line: LogLine) => void, signal: AbortSignal): Promise<Artifact> {
-    return this.#refused(() => this.#builder.build(request, onLine, signal));
+    return this.#refused(async () => {
+      if (!isHarbor(request)) return this.#builder.build(request as ImageRequest, onLine, signal);
+      if (this.#harbor === null) throw new HostingError('hosting_unsupported', 'This engine does not run tasks of Harbor.');
+      return this.#harbor.builder.build(request, onLine, signal);
+    });
   }
 
   async ensure(spec: InstanceSpec, signal: AbortSignal): Promise<RunningInstance> {
     return this.#refused(async () => {
-      const info = await this.#engine.info(signal);
-      const runtime = runtimeOf(info, spec.isolation);
-      if (runtime === null) {
-        throw new HostingError('hosting_unsupported', `The engine has no runtime for the isolation "${spec.isolation}" (gVisor or Kata).`);
-      }
+      const runtime = await this.#runtime(spec.isolation, signal);
       if (spec.resources.gpus > 0) throw new HostingError('hosting_unsupported', 'Instances in Docker or Podman have no GPUs.');
+      if (spec.artifact.kind === 'harbor' && this.#harbor !== null)
+        return this.#harbor.instances.ensure(spec as HarborSpec, await this.#harborRun(spec, signal), signal);
       if (spec.artifact.kind !== 'image') {
         throw new HostingError('hosting_unsupported', `A container runs images, not an artifact of the kind "${spec.artifact.kind}".`);
       }
-      return this.#instances.ensure(spec as ImageSpec, runtime || null, signal);
+      return this.#instances.ensure(spec as ImageSpec, runtime, signal);
     });
   }
 
   list(signal: AbortSignal): Promise<RunningInstance[]> {
-    return this.#refused(() => this.#instances.list(signal));
+    return this.#refused(async () => {
+      const harbor = (await this.#harbor?.instances.list()) ?? [];
+      const ids = new Set(harbor.map(({ id }) => id));
+      // Containers of tasks have the id of their instance too.
+      return [...harbor, ...(await this.#instances.list(signal)).filter(({ id }) => !ids.has(id))];
+    });
   }
 
   remove(id: string, graceMs: number, signal: AbortSignal): Promise<void> {
     this.#stats.forget(id);
-    return this.#refused(() => this.#instances.remove(id, graceMs, signal));
+    return this.#refused(async () => {
+      await this.#harbor?.instances.remove(id, graceMs, this.#options.installation, signal);
+      await this.#instances.remove(id, graceMs, signal);
+    });
   }
 
   logs(id: string, since: Date | null, signal: AbortSignal): AsyncIterable<LogLine> {
+    if (this.#harbor?.instances.has(id)) return this.#harbor.instances.logs(id, since, signal);
     return this.#logs.follow(id, since, signal);
   }
 
   stats(id: string, signal: AbortSignal): Promise<InstanceStats | null> {
+    if (this.#harbor?.instances.has(id)) return this.#harbor.instances.stats(id);
     return this.#refused(() => this.#stats.read(id, signal));
   }
 
   prune(keep: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
-    return this.#refused(() => this.#builder.prune(keep, signal));
+    return this.#refused(async () => {
+      const images = (await this.#harbor?.instances.prune(keep, signal)) ?? [];
+      await removeOldTaskContainers(this.#engine, this.#options.installation, signal);
+      await this.#builder.prune(new Set([...keep, ...images]), signal);
+    });
   }
 
   async close(): Promise<void> {
     // Every request has its own connection, and instances outlive this service.
+  }
+
+  /** The OCI runtime of an isolation; null: the engine's default. */
+  async #runtime(isolation: Isolation, signal: AbortSignal): Promise<string | null> {
+    const runtime = runtimeOf(await this.#engine.info(signal), isolation);
+    if (runtime !== null) return runtime || null;
+    throw new HostingError('hosting_unsupported', `The engine has no runtime for the isolation "${isolation}" (gVisor or Kata).`);
+  }
+
+  async #harborRun({ resources, egress, isolation }: RunSettings, signal: AbortSignal): Promise<HarborRun> {
+    const { installation, reachable = [] } = this.#options;
+    const runtime = await this.#runtime(isolation, signal);
+    return { installation, instance: null, resources, egress, runtime, nodeImage: this.#nodeImage, reachable };
   }
 
   /** What the engine refuses without a better explanation. */
@@ -148,3 +200,6 @@ function runtimeOf(info: EngineInfo, isolation: Isolation): string | null {
   if (wanted === undefined) return '';
   return wanted.find((name) => info.runtimes.includes(name)) ?? null;
 }
+
+const isHarbor = (request: BuildRequest): request is HarborRequest =>
+  request.source.kind === 'folder' && request.source.plan.kind === 'harbor';

@@ -15,6 +15,11 @@ export class BuildLog {
     this.#onLine = onLine;
   }
 
+  /** Lines so far. */
+  get count(): number {
+    return this.#count;
+  }
+
   /** Begins a step: what failed before does not explain a failure of it. */
   begin(text: string): void {
     this.#step = [];

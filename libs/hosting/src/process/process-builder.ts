@@ -12,7 +12,7 @@ import { installNode, installPython } from './install-steps.ts';
 import { kill, processesWith } from './process-table.ts';
 import { runCommand } from './run-command.ts';
 
-type LocalPlan = Exclude<BuildPlan, { kind: 'dockerfile' }>;
+type LocalPlan = Exclude<BuildPlan, { kind: 'dockerfile' | 'harbor' }>;
 
 export interface BuilderOptions {
   folder: string;
@@ -154,7 +154,14 @@ export class ProcessBuilder {
   }
 }
 
+const noHarbor = () =>
+  new HostingError(
+    'hosting_unsupported',
+    'Tasks of Harbor run in containers, which the process provider does not have. Use the docker provider.',
+  );
+
 async function localPlan(folder: string, plan: BuildPlan, log: BuildLog): Promise<LocalPlan> {
+  if (plan.kind === 'harbor') throw noHarbor();
   if (plan.kind !== 'dockerfile') return plan;
   const { plan: other } = await detectPlan(folder, { dockerfile: null }).catch((error: unknown) => {
     if (!(error instanceof HostingError)) throw error;
@@ -163,6 +170,7 @@ async function localPlan(folder: string, plan: BuildPlan, log: BuildLog): Promis
       `The process provider cannot build ${plan.dockerfile}. Use the docker provider. ${error.message}`,
     );
   });
+  if (other.kind === 'harbor') throw noHarbor();
   if (other.kind === 'dockerfile') throw new Error('detectPlan returned a Dockerfile');
   log.add(`${plan.dockerfile} is ignored, because this server runs environments as processes.`, 'stdout');
   return other;

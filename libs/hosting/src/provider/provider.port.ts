@@ -50,6 +50,8 @@ export interface ServerCommand {
 export type Artifact =
   | { kind: 'image'; digest: string; image: string; port: number; command?: readonly string[] }
   | { kind: 'folder'; digest: string; folder: string; server: ServerCommand }
+  /** Tasks of Harbor with their images; `folder` has the tests. */
+  | { kind: 'harbor'; digest: string; folder: string }
   | { kind: 'urls'; digest: string; urls: readonly string[] };
 
 /** One instance that should run. */
@@ -111,7 +113,11 @@ export interface BuildRequest {
   /** Build arguments of a Dockerfile. */
   buildArguments: Readonly<Record<string, string>>;
   limits: BuildLimits;
+  /** How instances will run. A build of Harbor tasks needs it, because it runs their solutions and tests. */
+  run?: RunSettings;
 }
+
+export type RunSettings = Pick<InstanceSpec, 'resources' | 'egress' | 'isolation' | 'variables' | 'secrets'>;
 
 export interface BuildLimits {
   seconds: number;
@@ -132,7 +138,9 @@ export type BuildPlan =
       packages: readonly string[];
       server: ServerCommand;
     }
-  | { kind: 'node'; install: boolean; server: ServerCommand };
+  | { kind: 'node'; install: boolean; server: ServerCommand }
+  /** `tasks`: their folders; `.` is the folder itself. */
+  | { kind: 'harbor'; tasks: readonly string[] };
 
 /**
  * An engine that runs instances. Every method is safe to repeat, also by another process after a crash: instances are found by their id.

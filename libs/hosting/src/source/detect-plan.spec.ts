@@ -169,9 +169,15 @@ test('another folder is refused with what was looked for', async () => {
   await expect(detect({ 'main.py': '', 'requirements.txt': '' })).rejects.toThrow(
     /Dockerfile.*openenv\.yaml.*environment\.ts.*server\.py.*load_environment/,
   );
+});
+
+test('a task of Harbor and a folder of tasks are an environment', async () => {
   const harbor = { 'task.toml': '', 'instruction.md': '', 'tests/test.sh': '' };
-  for (const prefix of ['', 'one/', 'tasks/one/']) {
+  for (const [prefix, task] of Object.entries({ '': '.', 'one/': 'one', 'tasks/one/': 'tasks/one' })) {
     const files = Object.fromEntries(Object.entries(harbor).map(([name, content]) => [`${prefix}${name}`, content]));
-    await expect(detect(files), prefix).rejects.toThrow('tasks of Harbor, which are not supported yet');
+    expect(await detect(files), prefix).toMatchObject({
+      plan: { kind: 'harbor', tasks: [task] },
+      facts: { kind: 'harbor', protocol: 'ors' },
+    });
   }
 });

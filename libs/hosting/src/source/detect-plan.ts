@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
-import { lstat, readdir } from 'node:fs/promises';
+import { lstat } from 'node:fs/promises';
 import path from 'node:path';
+import { findTasks } from '../harbor/task-folder.ts';
 import type { BuildPlan } from '../provider/provider.port.ts';
 import { cardOf, nameFrom } from '../target/card.ts';
 import { ManifestError, type OpenEnvManifest } from '../target/openenv-manifest.ts';
@@ -15,7 +16,7 @@ import { verifiersLibrary } from './verifiers-library.ts';
 
 /** What a folder says about its environment. */
 export interface SourceFacts {
-  kind: 'dockerfile' | 'openenv' | 'ors' | 'kit' | 'python';
+  kind: 'dockerfile' | 'openenv' | 'ors' | 'kit' | 'python' | 'harbor';
   /** A valid name of an environment; null if the folder does not name it. */
   name: string | null;
   description: string;
@@ -63,13 +64,12 @@ export async function detectPlan(folder: string, { dockerfile }: { dockerfile?: 
   }
   const served = project === null ? null : await projectPlan(folder, project);
   if (served !== null) return { plan: served.plan, facts: { kind: 'python', ...about, protocol: served.protocol } };
-  if (await hasHarborTasks(folder))
-    throw sourceInvalid(
-      'The folder has tasks of Harbor, which are not supported yet. Add a Dockerfile whose server speaks ORS, OpenEnv or MCP.',
-    );
+  const tasks = await findTasks(folder);
+  if (tasks.length > 0) return { plan: { kind: 'harbor', tasks }, facts: { kind: 'harbor', ...about, protocol: 'ors' } };
   throw sourceInvalid(
     `The folder has no environment. Looked for: a Dockerfile or server/Dockerfile; ${TARGET_FILES}; in pyproject.toml tool.palestra.serve ` +
-      '(such as "inspect:package/task"), a package of verifiers with load_environment, or a script named "serve" or "server".',
+      '(such as "inspect:package/task"), a package of verifiers with load_environment, or a script named "serve" or "server"; ' +
+      'tasks of Harbor (task.toml and instruction.md).',
   );
 }
 
@@ -197,14 +197,3 @@ const serverOf = ({ command, args, env }: ServeCommand, cwd: string, manifest: O
   cwd,
   variables: { ...env, ...manifest?.variables },
 });
-
-/** A task of Harbor, or a dataset: a folder of tasks, itself or in `tasks`. */
-async function hasHarborTasks(folder: string): Promise<boolean> {
-  const isTask = (one: string) => ['task.toml', 'instruction.md', 'tests'].every((name) => existsSync(path.join(one, name)));
-  if (isTask(folder)) return true;
-  for (const parent of [folder, path.join(folder, 'tasks')]) {
-    const names = await readdir(parent).catch(() => []);
-    if (names.some((name) => isTask(path.join(parent, name)))) return true;
-  }
-  return false;
-}

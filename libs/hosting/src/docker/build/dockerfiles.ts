@@ -25,7 +25,7 @@ export interface DockerfileOptions {
   pythonPackage?: string;
 }
 
-export type GeneratedPlan = Exclude<BuildPlan, { kind: 'dockerfile' }>;
+export type GeneratedPlan = Exclude<BuildPlan, { kind: 'dockerfile' | 'harbor' }>;
 
 /** A Dockerfile for a folder that has none: dependencies first, so that a change of the code does not install them again. */
 export function generateDockerfile(plan: GeneratedPlan, options: DockerfileOptions): string {

@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { HostingError } from '../../provider/hosting-error.ts';
-import type { Artifact, BuildRequest, LogLine } from '../../provider/provider.port.ts';
+import type { Artifact, BuildPlan, BuildRequest, LogLine } from '../../provider/provider.port.ts';
 import { palestraPackage } from '../../target/python-library.ts';
 import { type Engine, EngineError } from '../engine/engine.ts';
 import { LABEL, names } from '../engine/names.ts';
@@ -39,8 +39,12 @@ export interface BuilderOptions {
   pythonPackage: string | null;
 }
 
+export type ImageArtifact = Artifact & { kind: 'image' };
 type OnLine = (line: LogLine) => void;
-type FolderSource = BuildRequest['source'] & { kind: 'folder' };
+/** Harbor tasks are several images, which `HarborBuilder` builds. */
+type FolderSource = BuildRequest['source'] & { kind: 'folder'; plan: Exclude<BuildPlan, { kind: 'harbor' }> };
+/** What this builder builds: one image. */
+export type ImageRequest = BuildRequest & { source: FolderSource | { kind: 'image' } };
 
 /** Time for the upload of a folder; then the answer begins. */
 const UPLOAD_MS = 300_000;
@@ -58,7 +62,7 @@ export class ImageBuilder {
     this.#options = options;
   }
 
-  async build(request: BuildRequest, onLine: OnLine, signal: AbortSignal): Promise<Artifact> {
+  async build(request: ImageRequest, onLine: OnLine, signal: AbortSignal): Promise<ImageArtifact> {
     const deadline = AbortSignal.timeout(request.limits.seconds * 1_000);
     const stop = AbortSignal.any([signal, deadline]);
     const { source } = request;
@@ -99,7 +103,7 @@ export class ImageBuilder {
     }
   }
 
-  async #named(image: string, port: number | null, request: BuildRequest, onLine: OnLine, signal: AbortSignal): Promise<Artifact> {
+  async #named(image: string, port: number | null, request: BuildRequest, onLine: OnLine, signal: AbortSignal): Promise<ImageArtifact> {
     const { engine, installation } = this.#options;
     let found = await inspectImage(engine, image, signal);
     const say = (line: string) => onLine({ at: new Date(), stream: 'stdout', text: line });
@@ -116,7 +120,7 @@ export class ImageBuilder {
     return artifactOf(found, port, `The image ${image}`, request);
   }
 
-  async #folder(source: FolderSource, request: BuildRequest, onLine: OnLine, signal: AbortSignal): Promise<Artifact> {
+  async #folder(source: FolderSource, request: BuildRequest, onLine: OnLine, signal: AbortSignal): Promise<ImageArtifact> {
     const { engine, installation } = this.#options;
     const { plan } = source;
     const dockerfile = await this.#dockerfile(source, signal);
@@ -247,7 +251,7 @@ export class ImageBuilder {
 }
 
 /** Checks the size and finds the port. `what`: the subject of an error. */
-function artifactOf(image: ImageInspection, port: number | null, what: string, { limits }: BuildRequest): Artifact {
+function artifactOf(image: ImageInspection, port: number | null, what: string, { limits }: BuildRequest): ImageArtifact {
   const digest = normalId(image.Id);
   if (image.Size > limits.maxBytes) {
     const [size, most] = [image.Size, limits.maxBytes].map((bytes) => Math.ceil(bytes / 2 ** 20));

@@ -12,7 +12,7 @@ const HOLD = 'trap "exit 0" TERM INT; while :; do sleep 3600 & wait $!; done';
  * What root needs to install packages and to hand files to other users. Not among them: raw sockets, devices, mounts, and everything that
  * reaches beyond the container.
  */
-const CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'SETGID', 'SETUID'];
+export const CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'SETGID', 'SETUID'];
 
 interface ContainerOptions {
   labels: Record<string, string>;

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type Artifact, detectPlan, HostingError, type Provider, type SourceFacts } from '@palestra/hosting';
+import { type Artifact, type Capabilities, detectPlan, HostingError, type Provider, type SourceFacts } from '@palestra/hosting';
 import { OutboundPolicy } from '@palestra/outbound';
 import type { HostingSettings } from '@palestra/protocol';
 import { Database } from '../../../platform/database/database.ts';
@@ -10,6 +10,8 @@ import { selectLastLines } from '../logs/hosting-log.sql.ts';
 import { InstanceStarter } from '../instances/instance-starter.ts';
 import { HostingEngines } from '../providers/hosting-engines.service.ts';
 import { HostingProviders } from '../providers/hosting-providers.ts';
+import { runSettings } from '../providers/supported-settings.ts';
+import { instanceSecrets } from '../secrets/environment-secrets.ts';
 import type { DeployLog } from './deploy-log.ts';
 import { DeploySources } from './deploy-sources.ts';
 import { type DeployRow, setDeploySource, setDeployState } from './deploy.sql.ts';
@@ -43,6 +45,8 @@ interface Target {
   environment: EnvironmentRecord;
   provider: Provider;
   settings: HostingSettings;
+  /** What the engine can enforce. */
+  capabilities: Capabilities;
 }
 
 interface Built {
@@ -110,10 +114,10 @@ export class DeployWork {
   async #target({ options }: DeployRow, environment: EnvironmentRecord): Promise<Target> {
     const stored = environment.hosting as HostingSettings | null;
     const settings = options.settings ?? stored ?? (await this.engines.defaults());
-    const { name } = await this.engines.check(settings);
+    const { name, capabilities } = await this.engines.check(settings);
     const provider = await this.providers.get(name);
     if (provider === null) throw new HostingError('engine_unavailable', `The engine "${name}" does not answer.`);
-    return { environment, provider, settings };
+    return { environment, provider, settings, capabilities };
   }
 
   /** The artifact, or the version that an earlier deploy made of an equal source. */
@@ -121,7 +125,8 @@ export class DeployWork {
     const { log, signal } = context;
     const { provider, settings, environment } = target;
     const limits = { ...BUILD, memoryMb: Math.max(BUILD.minMemoryMb, settings.memory_mb), network: true };
-    const request = { deployId: deploy.id, buildArguments: {}, limits };
+    const run = { ...runSettings(settings, target.capabilities), secrets: instanceSecrets(context.secrets) };
+    const request = { deployId: deploy.id, buildArguments: {}, limits, run };
     const onLine = log.write.bind(log);
     if (deploy.source.kind === 'image') {
       const { image, port = null } = deploy.source;
@@ -251,6 +256,7 @@ const NOUNS: Record<SourceFacts['kind'], string> = {
   ors: 'an ORS server',
   kit: 'a module of the environment kit',
   python: 'a Python package',
+  harbor: 'tasks of Harbor',
 };
 const nounOf = ({ kind }: SourceFacts): string => NOUNS[kind];
 

@@ -3,7 +3,7 @@ import { HostingError, type InstanceSpec } from '@palestra/hosting';
 import { hostingSettingsSchema } from '@palestra/protocol/schemas';
 import { Database } from '../../../platform/database/database.ts';
 import { HostingProviders } from '../providers/hosting-providers.ts';
-import { assertSupported, egressOf, isolationOf } from '../providers/supported-settings.ts';
+import { assertSupported, runSettings } from '../providers/supported-settings.ts';
 import { EnvironmentSecrets } from '../secrets/environment-secrets.ts';
 import { selectSpec } from './instance-spec.sql.ts';
 
@@ -33,16 +33,12 @@ export class InstanceSpecs {
         throw new HostingError('hosting_unsupported', (error as Error).message, { cause: error });
       }
     }
-    const { cpus, memory_mb: memoryMb, pids, disk_mb: diskMb, gpus, variables } = settings;
     return {
       id,
       versionId: row.version_id,
       environment: row.environment,
       artifact: row.artifact,
-      resources: { cpus, memoryMb, pids, diskMb, gpus },
-      egress: egressOf(settings),
-      isolation: isolationOf(settings, capabilities) ?? 'none',
-      variables,
+      ...runSettings(settings, capabilities),
       secrets: await this.secrets.open(row.environment_id),
     };
   }

@@ -53,6 +53,7 @@ export class HostingProviders implements OnApplicationShutdown {
           reachable,
           ...python,
           ...(dockerNetwork !== null && { network: dockerNetwork }),
+          harborFolder: path.join(this.config.dataDir, 'hosting', 'harbor'),
           ...(dockerHost !== null && { host: dockerHost }),
           baseImages: {
             ...(baseImages.python !== null && { python: baseImages.python }),

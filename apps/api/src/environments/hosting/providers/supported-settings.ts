@@ -1,4 +1,12 @@
-import { type Capabilities, type Egress, type Isolation, ISOLATION_LEVELS, type ProviderName, type Resources } from '@palestra/hosting';
+import {
+  type Capabilities,
+  type Egress,
+  type Isolation,
+  ISOLATION_LEVELS,
+  type ProviderName,
+  type Resources,
+  type RunSettings,
+} from '@palestra/hosting';
 import { type HostingSettings, PalestraError } from '@palestra/protocol';
 import { hostingSettingsSchema } from '@palestra/protocol/schemas';
 
@@ -6,7 +14,7 @@ const DEFAULTS: HostingSettings = hostingSettingsSchema.parse({});
 /** Settings that only an engine with limits enforces, and their names in `Resources`. */
 const LIMITS = { cpus: 'cpus', memory_mb: 'memoryMb', pids: 'pids', disk_mb: 'diskMb' } as const;
 
-export const egressOf = ({ egress }: HostingSettings): Egress =>
+const egressOf = ({ egress }: HostingSettings): Egress =>
   typeof egress === 'string' ? { kind: egress } : { kind: 'hosts', hosts: egress };
 
 /** The weakest isolation of the engine that is at least what the settings ask for, by default a container if it has some. Null: it has none. */
@@ -14,6 +22,13 @@ export function isolationOf({ isolation }: HostingSettings, capabilities: Capabi
   const usual = capabilities.isolation.includes('container') ? 'container' : 'none';
   const least = ISOLATION_LEVELS.indexOf(isolation ?? usual);
   return ISOLATION_LEVELS.slice(least).find((level) => capabilities.isolation.includes(level)) ?? null;
+}
+
+/** How instances of an environment run, except for its secrets. */
+export function runSettings(settings: HostingSettings, capabilities: Capabilities): Omit<RunSettings, 'secrets'> {
+  const { cpus, memory_mb: memoryMb, pids, disk_mb: diskMb, gpus, variables } = settings;
+  const isolation = isolationOf(settings, capabilities) ?? 'none';
+  return { resources: { cpus, memoryMb, pids, diskMb, gpus }, egress: egressOf(settings), isolation, variables };
 }
 
 /** Settings of an environment whose author set none: the strictest network rule that the engine enforces. */

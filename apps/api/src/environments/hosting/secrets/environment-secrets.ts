@@ -11,6 +11,10 @@ import { notifyHosting } from '../hosting-events.ts';
 const MAX_SECRETS = 100;
 /** Credentials of its git repository: only the process that clones gets them, instances do not. */
 const GIT_NAMES = ['GIT_TOKEN', 'GIT_USERNAME', 'GIT_SSH_KEY', 'GIT_KNOWN_HOSTS'];
+
+/** Without the credentials of the repository, which instances do not get. */
+export const instanceSecrets = (secrets: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(secrets).filter(([name]) => !GIT_NAMES.includes(name)));
 /** A name is that of a file. */
 const NAME = /^[A-Za-z_][A-Za-z0-9_.-]{0,127}$/;
 
@@ -68,8 +72,7 @@ export class EnvironmentSecrets {
 
   /** Values by name, for the process that starts instances. Throws `secrets_invalid` when this process has another key. */
   async open(environmentId: string): Promise<Record<string, string>> {
-    const all = await this.openAll(environmentId);
-    return Object.fromEntries(Object.entries(all).filter(([name]) => !GIT_NAMES.includes(name)));
+    return instanceSecrets(await this.openAll(environmentId));
   }
 
   /** As `open`, with the credentials of its repository: what a log must not show. */
