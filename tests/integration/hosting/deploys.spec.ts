@@ -285,6 +285,24 @@ describe('other organisations', () => {
   });
 });
 
+test('orwd links, changes and unlinks an environment that nobody has deployed', async () => {
+  const [named, linked] = ['named', 'linked'];
+  for (const name of [named, linked]) await server.request('POST', '/v1/environments', { body: { namespace: owner, name } });
+  const url = 'http://127.0.0.1:1/acme/envs.git';
+  await server.request('PUT', `/v1/environments/${owner}/${named}/git`, { body: { url } });
+  const { repos } = await get('/v1/github/repos');
+  const { id: githubRepoId } = repos.find((one: { url: string }) => one.url === url);
+  const settings = { cpuMemory: '1-4', minScale: 0, maxScale: 2, concurrency: 500 };
+  const connected = await server.request('POST', `/v1/github/environments/${owner}/${linked}/connect`, {
+    body: { githubRepoId, settings },
+  });
+  expect(connected).toMatchObject({ status: 200, body: { deploymentId: expect.any(String) } });
+  const { id, has_github_connection: isConnected } = await get(`/v1/environments/${owner}/${linked}`);
+  expect(isConnected).toBe(true);
+  expect((await server.request('DELETE', `/v1/github/environments/${id}`)).status).toBe(200);
+  expect(await get(`/v1/environments/${owner}/${linked}`)).toMatchObject({ has_github_connection: false });
+});
+
 test('a deploy of an unknown environment says so', async () => {
   const answer = await uploaded(world, `${owner}/unknown`, await tarball({}), '');
   expect(answer.status).toBe(404);

@@ -141,6 +141,10 @@ export class EnvironmentRepository {
     return row === null ? null : currentOf(row);
   }
 
+  async hasGitLink(environmentId: string): Promise<boolean> {
+    return (await this.database.prisma.environmentGitLink.count({ where: { environmentId } })) > 0;
+  }
+
   async findById(id: string): Promise<EnvironmentRecord | null> {
     if (!isUuid(id)) return null;
     const row = await this.database.prisma.environment.findUnique({ where: { id }, include: currentVersion });

@@ -65,9 +65,15 @@ export class EnvironmentsService {
 
   async get(caller: Caller | undefined, owner: string, name: string): Promise<EnvironmentDetails> {
     const environment = await this.access.visible(caller, owner, name);
-    const [report, discovered] = await Promise.all([this.repository.report(environment), this.#withDiscovery(environment)]);
+    const [report, discovered, isLinked] = await Promise.all([
+      this.repository.report(environment),
+      this.#withDiscovery(environment),
+      this.repository.hasGitLink(environment.id),
+    ]);
     const canManage = mayManage(environment, caller) && caller!.scopes.includes('environments');
-    return { ...(await this.#present(discovered, caller)), report, can_manage: canManage, deployed: environment.hosting !== null };
+    const details = { report, can_manage: canManage, deployed: environment.hosting !== null };
+    // orwd changes and unlinks only what has a connection.
+    return { ...(await this.#present(discovered, caller)), ...details, has_github_connection: canManage && isLinked };
   }
 
   async create(caller: Caller, body: CreateEnvironment): Promise<EnvironmentView> {

@@ -36,6 +36,7 @@ const COMMIT = /^[0-9a-f]{40}$/;
 const LFS = 'version https://git-lfs.github.com/spec/v1';
 const LFS_BYTES = { min: 100, max: 300 };
 const NAMED = 3;
+const SECRETS = 'Set the secret GIT_TOKEN of the environment (and GIT_USERNAME), or GIT_SSH_KEY for a URL that begins with ssh://.';
 const KEPT_LINES = 20;
 /** Of the operator: where certificates are. */
 const INHERITED = ['PATH', 'GIT_SSL_CAINFO', 'GIT_SSL_CAPATH', 'SSL_CERT_FILE', 'SSL_CERT_DIR'];
@@ -144,8 +145,8 @@ function explain(lines: readonly string[], { url, ref, credentials }: GitSource)
     )
   )
     return credentials === null
-      ? `${host} asks for credentials: the repository is private, or does not exist.`
-      : `${host} refuses the credentials of this repository.`;
+      ? `${host} asks for credentials: the repository is private, or does not exist. ${SECRETS}`
+      : `${host} refuses the credentials of this repository. ${SECRETS}`;
   if (/not found|does not exist|returned error: 404|access denied or repository not exported/i.test(text))
     return `There is no repository at ${url}.`;
   const reason = lines.findLast((line) => /^(?:fatal|error|ssh):/.test(line)) ?? lines.at(-1) ?? 'Git gave no reason';

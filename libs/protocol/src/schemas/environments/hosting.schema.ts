@@ -13,7 +13,10 @@ function isGitUrl(text: string): boolean {
   const { protocol, username, password } = new URL(text);
   return /^(?:https?|ssh|git):$/.test(protocol) && password === '' && (username === '' || protocol === 'ssh:');
 }
-export const gitUrl = text(2_000).refine(isGitUrl, { error: 'url must be an https, http, ssh or git URL without credentials' });
+export const gitUrl = text(2_000).refine(isGitUrl, {
+  error:
+    'url must be an https, http, ssh or git URL without credentials, such as https://host/team/envs.git or ssh://git@host/team/envs.git',
+});
 export const gitRef = text(250).refine((ref) => !ref.startsWith('-') && !ref.includes('..'), {
   error: 'ref must be a branch, a tag or a commit',
 });

@@ -12,6 +12,7 @@ import type { LogScope } from '../logs/hosting-log.sql.ts';
 import { LogReader } from '../logs/log-reader.service.ts';
 import { InstancesService } from '../instances/instances.service.ts';
 import { HostingEngines } from '../providers/hosting-engines.service.ts';
+import { defaultSettings } from '../providers/supported-settings.ts';
 import { GitLinkService, sourceOfLink } from './git-link.service.ts';
 import { selectRemotes } from './git-link.sql.ts';
 
@@ -55,8 +56,8 @@ export class GithubService {
       throw new PalestraError('invalid_request', { detail });
     }
     const body = gitLinkBodySchema.parse({ url: remote.url, subdirectory: subdirectory || null });
-    const wanted = settings && hostingSettings(environment, settings);
     this.deploys.assertHosting();
+    const wanted = settings && (await this.#settingsFrom(environment, settings, true));
     if (wanted !== undefined) await this.engines.check(wanted);
     return this.#linkAndDeploy(caller, environment, body, wanted);
   }
@@ -65,8 +66,10 @@ export class GithubService {
     const environment = await this.#managedById(caller, id);
     const link = await this.links.find(id);
     if (link === null) throw new PalestraError('git_link_not_found');
-    if (settings !== undefined)
-      await this.instances.setSettings(caller, environment.owner, environment.name, hostingSettings(environment, settings));
+    if (settings !== undefined) {
+      const wanted = await this.#settingsFrom(environment, settings, false);
+      await this.instances.setSettings(caller, environment.owner, environment.name, wanted);
+    }
     const { url, ref } = link;
     if (subdirectory !== undefined && (subdirectory || null) !== link.subdirectory)
       return this.#linkAndDeploy(
@@ -111,6 +114,14 @@ export class GithubService {
   async taskBuilds(caller: Caller, id: string): Promise<{ taskBuilds: never[] }> {
     await this.deploys.find(caller, id);
     return { taskBuilds: [] };
+  }
+
+  /** `isFirst`: `orwd link` sends processors and memory also if its user names none, so an engine without limits does not get them. */
+  async #settingsFrom({ hosting }: EnvironmentRecord, sent: Partial<GithubSettings>, isFirst: boolean): Promise<HostingSettings> {
+    const stored = hosting as HostingSettings | null;
+    const { capabilities } = await this.engines.choose(stored?.provider ?? null);
+    const wanted = isFirst && !capabilities.limits ? { ...sent, cpuMemory: undefined } : sent;
+    return hostingSettings(stored ?? defaultSettings(capabilities), wanted);
   }
 
   async #linkAndDeploy(
@@ -161,14 +172,11 @@ function remoteOf(url: string): Remote {
   return { id, fullName: decodeURIComponent(segments.slice(-2).join('/')), url };
 }
 
-/** The stored settings with those that orwd sends. Gigabytes become memory; a scale of 0 instances is 1 at most. */
-function hostingSettings(
-  environment: EnvironmentRecord,
-  { cpuMemory, minScale, maxScale, concurrency }: Partial<GithubSettings>,
-): HostingSettings {
+/** Settings with those that orwd sends. Gigabytes become memory; a scale of 0 instances is 1 at most. */
+function hostingSettings(known: HostingSettings, { cpuMemory, minScale, maxScale, concurrency }: Partial<GithubSettings>): HostingSettings {
   const [cpus, memory] = (cpuMemory ?? '').split('-').map(Number);
   return hostingSettingsSchema.parse({
-    ...(environment.hosting as HostingSettings | null),
+    ...known,
     ...(cpuMemory !== undefined && { cpus, memory_mb: Math.round(memory! * GB) }),
     ...(minScale !== undefined && { min_warm: minScale }),
     ...(maxScale !== undefined && { max: Math.max(1, maxScale) }),
