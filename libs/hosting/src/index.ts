@@ -6,7 +6,6 @@ export { ProcessProvider } from './process/process-provider.ts';
 export { type ReadyMessage, SupervisedProcess } from './process/supervised-process.ts';
 export { detectServer, MAX_ANSWER_BYTES, type ServerKind } from './remote/detect-server.ts';
 export { HealthCheck } from './remote/health.ts';
-export { splitCredentials } from './remote/url-credentials.ts';
 export { type CloneOptions, cloneSource, type GitSource } from './source/clone-source.ts';
 export { detectPlan, type SourceFacts } from './source/detect-plan.ts';
 export { type GitCredentials } from './source/git-remote.ts';

@@ -6,3 +6,4 @@ export { readBounded, readBoundedText } from './read-bounded.ts';
 export { retryAfterMs } from './retry-after.ts';
 export { SingleFlight } from './single-flight.ts';
 export { TimeSlice } from './time-slice.ts';
+export { splitCredentials } from './url-credentials.ts';

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import path from 'node:path';
 import type { Artifact, BuildRequest, DockerProvider, InstanceSpec, LogLine, RunningInstance } from '@palestra/hosting';
-import { newUuid } from '@palestra/kit';
+import { newUuid, splitCredentials } from '@palestra/kit';
 import { expect } from 'vitest';
 import type { TestEngine } from './docker-engine.world.ts';
 
@@ -91,7 +91,8 @@ export const specOf = (artifact: Artifact, given: Partial<InstanceSpec> = {}): I
 });
 
 export async function call<T>({ endpoint }: RunningInstance, action: string, body: object = {}): Promise<T> {
-  const answer = await fetch(`${endpoint}/${action}`, { method: 'POST', body: JSON.stringify(body), signal: soon() });
+  const { url, headers } = splitCredentials(endpoint!);
+  const answer = await fetch(new URL(action, url), { method: 'POST', headers, body: JSON.stringify(body), signal: soon() });
   return (await answer.json()) as T;
 }
 

@@ -3,7 +3,7 @@ import http from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { Artifact, DockerProvider, InstanceSpec } from '@palestra/hosting';
-import { newUuid } from '@palestra/kit';
+import { newUuid, splitCredentials } from '@palestra/kit';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { engineCommand, TestEngine } from './docker-engine.world.ts';
 import { buildServer, call, connects, linesUntil, removeAll, soon, specOf, startInstance } from './docker-instances.world.ts';
@@ -31,7 +31,7 @@ describe.skipIf(engineCommand === undefined)('instances in containers', () => {
     expect(second.id).toBe(first.id);
     expect(await provider.ensure(wanted, soon())).toMatchObject({
       state: 'running',
-      endpoint: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      endpoint: expect.stringMatching(/^http:\/\/palestra:[\w-]{32}@127\.0\.0\.1:\d+$/),
     });
     expect(await provider.list(soon())).toMatchObject([
       { id: wanted.id, versionId: 'version-1', state: 'running', exit: null, restarts: 0 },
@@ -123,6 +123,31 @@ describe.skipIf(engineCommand === undefined)('instances in containers', () => {
     } finally {
       service.close();
     }
+  });
+
+  test('its gateway takes connections of this service only', async () => {
+    const [instance, other] = await Promise.all([start(), start({ egress: { kind: 'open' } })]);
+    const { url, headers } = splitCredentials(instance.endpoint!);
+    const statusOf = async (given: Record<string, string>) =>
+      (await fetch(new URL('echo', url), { method: 'POST', body: '{}', headers: given, signal: soon() })).status;
+    expect(await statusOf(headers)).toBe(200);
+    const foreign = splitCredentials(other.endpoint!).headers;
+    for (const wrong of [{}, foreign, { authorization: 'Basic' }, { authorization: 'Bearer x' }]) expect(await statusOf(wrong)).toBe(401);
+    // A head that does not end within 64 KiB.
+    expect(await statusOf({ authorization: `Basic ${'A'.repeat(100_000)}` }).catch(() => 401)).toBe(401);
+
+    // Another environment that reaches the port, because the operator lets it reach the network of the gateways.
+    const front = engine.ask(
+      'inspect',
+      '-f',
+      '{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}',
+      `palestra-${instance.id}-gateway`,
+    );
+    const address = front.split(/\s+/).find((one) => !one.startsWith('198.'))!;
+    const loose = engine.provider({ reachable: ['10.0.0.0/8', '172.16.0.0/12'] });
+    const attacker = await startInstance(loose, spec({ egress: { kind: 'open' } }));
+    const { HTTP_PROXY: proxy } = await call<Record<string, string>>(attacker, 'env');
+    expect(await call(attacker, 'fetch', { url: `http://${address}:8080/env`, proxy })).toBe(401);
   });
 
   test('a service in a container reaches it by a network of the engine', async () => {

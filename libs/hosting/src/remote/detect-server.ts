@@ -1,6 +1,5 @@
-import { abortable, readBoundedText } from '@palestra/kit';
+import { abortable, readBoundedText, splitCredentials } from '@palestra/kit';
 import { VERSION } from '@palestra/protocol/version';
-import { splitCredentials } from './url-credentials.ts';
 
 export type ServerKind = 'remote' | 'openenv' | 'mcp';
 

@@ -5,6 +5,7 @@ import type { RequestOptions } from '@modelcontextprotocol/sdk/shared/protocol.j
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { type JSONRPCMessage, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { JsonSchemaValidator, jsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/types.js';
+import { splitCredentials } from '@palestra/kit';
 import { PalestraError, type ToolSpec } from '@palestra/protocol';
 import { VERSION } from '@palestra/protocol/version';
 import type { SecretMap } from '@palestra/session';
@@ -53,10 +54,10 @@ export class McpConnection {
       const transport = new StdioTransport(server.command, server.args);
       return McpConnection.#connect((connection) => connection.#adopt(transport), signal);
     }
-    const url = new URL(server.url);
-    const names = Object.keys(options.secrets);
-    const headers = names.length > 0 ? { 'x-secrets': Buffer.from(JSON.stringify(options.secrets)).toString('base64') } : {};
-    const requestInit = { headers: headers as Record<string, string> };
+    const { url: bare, headers } = splitCredentials(server.url);
+    const url = new URL(bare);
+    if (Object.keys(options.secrets).length > 0) headers['x-secrets'] = Buffer.from(JSON.stringify(options.secrets)).toString('base64');
+    const requestInit = { headers };
     try {
       return await McpConnection.#connect((connection) => {
         const fetch = observedFetch(options.agent, {

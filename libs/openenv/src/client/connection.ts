@@ -1,3 +1,4 @@
+import { splitCredentials } from '@palestra/kit';
 import { PalestraError, stringifyJson, type JsonValue } from '@palestra/protocol';
 import pRetry from 'p-retry';
 import type { Agent, Dispatcher } from 'undici';
@@ -101,12 +102,9 @@ export class OpenEnvConnection {
     url: string,
     readonly outbound: OutboundPolicy = unrestricted,
   ) {
-    const base = new URL(url.endsWith('/') ? url : `${url}/`);
-    const { username, password } = base;
-    const userinfo = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-    this.headers = username === '' && password === '' ? {} : { authorization: `Basic ${Buffer.from(userinfo).toString('base64')}` };
-    base.username = '';
-    base.password = '';
+    const { url: bare, headers } = splitCredentials(url);
+    const base = new URL(bare.endsWith('/') ? bare : `${bare}/`);
+    this.headers = headers;
     base.search = '';
     base.hash = '';
     this.#base = base;

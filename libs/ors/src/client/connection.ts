@@ -1,4 +1,4 @@
-import { abortable, type Clock, SingleFlight, systemClock } from '@palestra/kit';
+import { abortable, type Clock, SingleFlight, systemClock, splitCredentials } from '@palestra/kit';
 import { PalestraError } from '@palestra/protocol';
 import pRetry from 'p-retry';
 import type { Agent, Dispatcher } from 'undici';
@@ -100,7 +100,8 @@ export class OrsConnection {
   readonly clock: Clock;
 
   constructor(options: OrsConnectionOptions) {
-    this.#base = new URL(options.url.endsWith('/') ? options.url : `${options.url}/`);
+    const { url, headers } = splitCredentials(options.url);
+    this.#base = new URL(url.endsWith('/') ? url : `${url}/`);
     this.clock = options.clock ?? systemClock;
     this.#startingLimitMs = options.startingLimitMs ?? STARTING_LIMIT_MS;
     this.#silenceMs = options.silenceMs ?? (() => SILENCE_MS);
@@ -111,6 +112,7 @@ export class OrsConnection {
       silent: () => new SilentServerError(this.silenceMs),
     });
     this.#headers = {
+      ...headers,
       ...(options.deployment ? { 'x-deployment': options.deployment } : {}),
       ...(options.apiKey ? { 'x-api-key': options.apiKey } : {}),
     };

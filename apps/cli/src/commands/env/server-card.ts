@@ -1,4 +1,5 @@
-import { type Card, MAX_ANSWER_BYTES, splitCredentials } from '@palestra/hosting';
+import { type Card, MAX_ANSWER_BYTES } from '@palestra/hosting';
+import { splitCredentials } from '@palestra/kit';
 import { readBoundedText } from '@palestra/kit';
 import { z } from 'zod';
 

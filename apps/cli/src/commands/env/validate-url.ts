@@ -1,4 +1,5 @@
-import { MAX_ANSWER_BYTES, splitCredentials } from '@palestra/hosting';
+import { MAX_ANSWER_BYTES } from '@palestra/hosting';
+import { splitCredentials } from '@palestra/kit';
 import { readBoundedText } from '@palestra/kit';
 import { isObject } from '@palestra/protocol';
 import { type Criterion, type Report, reportOf } from './criteria.ts';

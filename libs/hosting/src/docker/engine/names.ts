@@ -8,6 +8,8 @@ export const LABEL = {
   environment: 'palestra.dev/environment',
   /** `server`, `gateway`, `files` or `sidecar`. */
   role: 'palestra.dev/role',
+  /** Of a gateway: what a connection must present to reach the instance. */
+  token: 'palestra.dev/token',
 } as const;
 
 export const names = {

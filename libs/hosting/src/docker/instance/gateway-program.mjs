@@ -4,6 +4,7 @@
 // Without imports of this repository, because the container gets only its text, after that of gateway-policy.mjs. Settings: JSON in
 // PALESTRA_GATEWAY.
 /* global isPermitted, matchesHost */
+import { createHash, timingSafeEqual } from 'node:crypto';
 import dns from 'node:dns';
 import { rmSync } from 'node:fs';
 import http from 'node:http';
@@ -13,7 +14,7 @@ import net from 'node:net';
  * `hosts`: null for all. `refused`: addresses that are not reached although they are public. `reachable`: CIDRs that are reached although they
  * are not. `policy`: rules of a sandbox, in the place of `hosts`. `plain`: hosts that are reached at any address, but only by plain HTTP.
  * @type {{
- *   relay: null | { listen: number, target: { host: string, port: number } },
+ *   relay: null | { listen: number, target: { host: string, port: number }, token: string },
  *   proxy: null | {
  *     host: string, port: number, hosts: null | string[], refused: string[], reachable: string[],
  *     policy: null | { rules: object[], enforce: boolean }, plain: string[],
@@ -25,6 +26,7 @@ const settings = JSON.parse(process.env.PALESTRA_GATEWAY);
 const CONNECT_MS = 10_000;
 const IDLE_MS = 900_000;
 const MOST_CONNECTIONS = 4_096;
+const MOST_HEAD_BYTES = 65_536;
 const CONTROL = '/tmp/control.sock';
 
 /** Joins two sockets, so that the end or failure of one reaches the other. */
@@ -42,9 +44,38 @@ function join(one, other) {
   }
 }
 
-function openRelay({ listen, target }) {
+/** The head of the first request of a connection has the token as the password of basic authentication. */
+function isAdmitted(head, token) {
+  const credentials = /\r\nauthorization: *basic ([\w+/=]*)/i.exec(head)?.[1] ?? '';
+  const password = Buffer.from(credentials, 'base64').toString().split(':')[1] ?? '';
+  const [given, wanted] = [password, token].map((text) => createHash('sha256').update(text).digest());
+  return timingSafeEqual(given, wanted);
+}
+
+/** Only the first request of a connection is read, so that the others cost nothing: a connection has one client, the service. */
+function admit(client, token, onAdmitted) {
+  let read = Buffer.alloc(0);
+  client.setTimeout(CONNECT_MS, () => client.destroy());
+  client.on('error', () => client.destroy());
+  const onData = (piece) => {
+    read = Buffer.concat([read, piece]);
+    const end = read.indexOf('\r\n\r\n');
+    if (end === -1 && read.length <= MOST_HEAD_BYTES) return;
+    client.pause().off('data', onData);
+    client.removeAllListeners('timeout');
+    if (end !== -1 && isAdmitted(read.subarray(0, end).toString('latin1'), token)) onAdmitted(read);
+    else client.end('HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n');
+  };
+  client.on('data', onData);
+}
+
+function openRelay({ listen, target, token }) {
   const server = net.createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
-    join(client, net.connect({ ...target, allowHalfOpen: true, noDelay: true }));
+    admit(client, token, (first) => {
+      const instance = net.connect({ ...target, allowHalfOpen: true, noDelay: true });
+      instance.write(first);
+      join(client, instance);
+    });
   });
   server.maxConnections = MOST_CONNECTIONS;
   server.listen(listen, '0.0.0.0');

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import type { SandboxNetwork } from '../../sandbox/sandbox.port.ts';
@@ -10,6 +11,7 @@ import type { Subnet } from './subnets.ts';
 /** Where a gateway listens for this service. */
 export const RELAY_PORT = 8_080;
 const PROXY_PORT = 3_128;
+const TOKEN_BYTES = 24;
 const RESOURCES = { cpus: 1, memoryMb: 192, pids: 64, diskMb: 1 };
 
 let program: string | null = null;
@@ -77,7 +79,9 @@ function gatewayContainer(info: EngineInfo, options: GatewayOptions): object {
     egress.kind === 'none'
       ? null
       : { host: subnet.gateway, port: PROXY_PORT, ...egressRules(egress), refused: ownAddresses(), reachable: options.reachable, plain };
-  const relay = options.port === null ? null : { listen: RELAY_PORT, target: { host: subnet.server, port: options.port } };
+  // Who reaches its port is not known: other users of the machine, and with an engine on another machine its network.
+  const token = randomBytes(TOKEN_BYTES).toString('base64url');
+  const relay = options.port === null ? null : { listen: RELAY_PORT, target: { host: subnet.server, port: options.port }, token };
   const settings = { relay, proxy, lifetimeMs: options.lifetimeMs };
   const port = `${RELAY_PORT}/tcp`;
   return {
@@ -86,7 +90,8 @@ function gatewayContainer(info: EngineInfo, options: GatewayOptions): object {
     Cmd: [],
     User: NOBODY,
     Env: [`PALESTRA_GATEWAY=${JSON.stringify(settings)}`],
-    Labels: { ...options.labels, [LABEL.role]: 'gateway' },
+    // Only the engine has it, so that every process of the service finds it.
+    Labels: { ...options.labels, [LABEL.role]: 'gateway', ...(relay && { [LABEL.token]: token }) },
     Healthcheck: { Test: ['NONE'] },
     ExposedPorts: { [port]: {} },
     HostConfig: {

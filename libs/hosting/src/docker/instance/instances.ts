@@ -39,6 +39,8 @@ type Part = ContainerSummary & { role: string };
 const RUNNING = new Set(['running', 'paused', 'restarting']);
 const NOT_STARTED = new Set(['created', 'configured', 'initialized']);
 const PUBLISH_ATTEMPTS = 3;
+/** In the user information of endpoints; only the password counts. */
+const USER = 'palestra';
 
 /** Containers, networks and volumes of instances. */
 export class Instances {
@@ -215,14 +217,17 @@ export class Instances {
     return { ...view, startedAt, state: 'running', endpoint: await this.#endpoint(gateway) };
   }
 
-  async #endpoint({ Ports, NetworkSettings }: ContainerSummary): Promise<string | null> {
+  /** The URL of a gateway, with what it wants to see. */
+  async #endpoint({ Ports, NetworkSettings, Labels }: ContainerSummary): Promise<string | null> {
     const { network, engine } = this.#options;
+    const token = Labels[LABEL.token];
+    const user = token === undefined ? '' : `${USER}:${token}@`;
     if (network !== null) {
       const address = NetworkSettings?.Networks?.[network]?.IPAddress;
-      return address ? `http://${address}:${RELAY_PORT}` : null;
+      return address ? `http://${user}${address}:${RELAY_PORT}` : null;
     }
     const published = Ports?.find(({ PrivatePort, PublicPort }) => PrivatePort === RELAY_PORT && PublicPort)?.PublicPort;
-    return published ? `http://${(await engine.host()) ?? '127.0.0.1'}:${published}` : null;
+    return published ? `http://${user}${(await engine.host()) ?? '127.0.0.1'}:${published}` : null;
   }
 
   /** The list has neither exit statuses nor times. A container is inspected once, until it ends. */

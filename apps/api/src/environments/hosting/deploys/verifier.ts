@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
+import { splitCredentials } from '@palestra/kit';
 import { detectServer, HostingError, type ServerKind } from '@palestra/hosting';
 import { outboundAgent, outboundFetch, OutboundPolicy } from '@palestra/outbound';
 import { PalestraError } from '@palestra/protocol';
@@ -43,7 +44,7 @@ export class Verifier {
   async verifyUrls(urls: readonly string[], deployment: string, log: DeployLog, signal: AbortSignal): Promise<VerifiedVersion> {
     let first: VerifiedVersion | null = null;
     for (const url of new Set(urls)) {
-      log.note(`Asking ${url}.`);
+      log.note(`Asking ${splitCredentials(url).url}.`);
       const verified = await this.#verify({ url, deployment, remote: this.outbound }, log, signal);
       first ??= verified;
       const differences = [
@@ -54,7 +55,7 @@ export class Verifier {
       if (differences.length > 0)
         throw new HostingError(
           'instance_failed',
-          `${url} has ${differences.join(' and ')} than ${urls[0]}. All URLs of a version must offer the same.`,
+          `${splitCredentials(url).url} has ${differences.join(' and ')} than ${splitCredentials(urls[0]!).url}. All URLs of a version must offer the same.`,
         );
     }
     return first!;
@@ -107,6 +108,7 @@ export class Verifier {
 const NOUNS: Record<ServerKind, string> = { remote: 'an ORS server', openenv: 'an OpenEnv server', mcp: 'an MCP server' };
 
 function unknownProtocol(url: string, problem: unknown): HostingError {
-  if (problem instanceof PalestraError) return new HostingError('instance_failed', `${url}: ${problem.message}`, { cause: problem });
+  if (problem instanceof PalestraError)
+    return new HostingError('instance_failed', `${splitCredentials(url).url}: ${problem.message}`, { cause: problem });
   return new HostingError('instance_failed', 'The server answers, but speaks neither ORS, OpenEnv nor MCP (at /mcp).', { cause: problem });
 }

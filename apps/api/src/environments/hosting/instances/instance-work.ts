@@ -1,5 +1,5 @@
 import { HostingError, type InstanceSpec, type Provider } from '@palestra/hosting';
-import { abortable, systemClock } from '@palestra/kit';
+import { abortable, systemClock, splitCredentials } from '@palestra/kit';
 import type { Logger } from 'pino';
 import type pg from 'pg';
 import type { InstanceLogs } from './instance-logs.ts';
@@ -108,9 +108,10 @@ export class InstanceWork {
   async answers(row: StoredInstance, endpoint: string, ms: number, signal?: AbortSignal): Promise<number | null> {
     const deadline = AbortSignal.timeout(ms);
     const stop = signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
-    const url = new URL('health', endpoint.endsWith('/') ? endpoint : `${endpoint}/`);
+    const { url: base, headers } = splitCredentials(endpoint);
+    const url = new URL('health', base.endsWith('/') ? base : `${base}/`);
     const ask = async () => {
-      const answer = await this.#options.fetch(row.provider)(url, { signal: stop, redirect: 'manual' });
+      const answer = await this.#options.fetch(row.provider)(url, { headers, signal: stop, redirect: 'manual' });
       await answer.body?.cancel();
       return answer.status;
     };
