@@ -10,6 +10,7 @@ import { benchDiscovery } from './discovery.mjs';
 import { benchDisk } from './disk.mjs';
 import { benchExport } from './export.mjs';
 import { benchExports } from './exports.mjs';
+import { benchHosting } from './hosting.mjs';
 import { benchIdle } from './idle.mjs';
 import { benchIngest } from './ingest.mjs';
 import { benchLarge } from './large.mjs';
@@ -42,6 +43,7 @@ const benches = {
   'openenv-scaling': [onPalestra(benchOpenEnvScaling), 'sessions of one step that all open at once'],
   'openenv-idle': [onPalestra(benchOpenEnvIdle), 'resident memory of a service before and with idle sockets'],
   discovery: [onPalestra(benchDiscovery), 'create_session and delete_session, one after the other'],
+  hosting: [benchHosting, 'environments in containers on a separate service, calls alternating with the same server by its URL'],
   export: [withPython(benchExport), 'tasks as Parquet by the CLI, against a script with the official client'],
   lightning: [onPalestra(benchLightning), 'the workload of the gateway of agent-lightning, alternating with that gateway'],
   ingest: [benchIngest, 'posts over HTTP, alternating with one INSERT per batch into a separate PostgreSQL'],

@@ -63,12 +63,12 @@ const [, ...startArguments] = JSON.parse(readFileSync(path.join(root, 'package.j
 
 /**
  * The service with embedded PostgreSQL, authentication, ledger and the bundled environments, started as `npm start` starts it. `dataDir`:
- * the data of an earlier one; default: a new folder.
+ * the data of an earlier one; default: a new folder. `env`: more variables.
  */
-export async function startPalestra({ dataDir = mkdtempSync(path.join(tmpdir(), 'palestra-bench-')) } = {}) {
+export async function startPalestra({ dataDir = mkdtempSync(path.join(tmpdir(), 'palestra-bench-')), env: more = {} } = {}) {
   chmodSync(dataDir, 0o755);
   const port = await freePort();
-  const env = { HOST: '127.0.0.1', PORT: String(port), PALESTRA_DATA_DIR: dataDir, PALESTRA_DEMO: '0', PALESTRA_API_KEY: apiKey };
+  const env = { HOST: '127.0.0.1', PORT: String(port), PALESTRA_DATA_DIR: dataDir, PALESTRA_DEMO: '0', PALESTRA_API_KEY: apiKey, ...more };
   const profile = process.env.PALESTRA_BENCH_PROFILE ? ['--cpu-prof', `--cpu-prof-dir=${process.env.PALESTRA_BENCH_PROFILE}`] : [];
   const server = await startServer(process.execPath, [...profile, ...startArguments], env, port, '/health/ready');
   return {
