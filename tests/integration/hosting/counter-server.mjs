@@ -1,10 +1,11 @@
 import { appendFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { createServer as createTcpServer } from 'node:net';
 import { defineEnvironment, serve, tool, z } from '@palestra/environment-kit';
 
 /**
  * The server of an instance in tests. `MODE`: `exit` ends at once, `deaf` never listens, `late` listens after `LATE_MS`, `broken` fails each
- * call. `COUNT_FILE` gets the id of each call that runs.
+ * call, `foreign` is another HTTP server, `banner` speaks no HTTP, `mute` accepts connections and never answers. `COUNT_FILE` gets the id of each call that runs.
  */
 const { PORT, MODE = 'serve', VERSION = '1', LATE_MS = '0', FLAG = '', FIXED, COUNT_FILE } = process.env;
 
@@ -36,6 +37,10 @@ if (MODE === 'exit') {
   console.error('cannot find the weights');
   process.exit(3);
 } else if (MODE === 'deaf') setInterval(() => {}, 1_000);
+else if (MODE === 'foreign') createServer((_request, response) => response.end('hello')).listen(Number(PORT), '127.0.0.1');
+else if (MODE === 'banner')
+  createTcpServer((socket) => socket.on('error', () => {}).end('220 mail.test\r\n')).listen(Number(PORT), '127.0.0.1');
+else if (MODE === 'mute') createTcpServer((socket) => socket.on('error', () => {}).resume()).listen(Number(PORT), '127.0.0.1');
 else {
   // Until it is ready, it answers as a proxy in front of it would.
   const early =

@@ -86,7 +86,7 @@ describe('a folder', () => {
     expect(await channelsOf('first')).toMatchObject([{ name: 'stable', version: 1 }]);
   });
 
-  test('that never listens fails with the end of its log, and leaves neither version nor settings', async () => {
+  test('that ends at once fails with the end of its log, and leaves neither version nor settings', async () => {
     const before = await get(`/v1/environments/${owner}/first/hosting`);
     const settings = encodeURIComponent(JSON.stringify({ egress: 'open', start_timeout_s: 30, max: 2 }));
     const failed = await ended(world, await upload(world, `${owner}/first`, { variables: { MODE: 'exit' } }, `settings=${settings}`));
@@ -98,6 +98,18 @@ describe('a folder', () => {
     expect(await get(`/v1/environments/${owner}/first/hosting`)).toEqual(before);
     const { open, end } = clientOf(world);
     await end(await open(`${owner}/first`));
+  });
+
+  test.each([
+    ['never listens', 'deaf', 5, /answer/],
+    ['accepts connections and never answers', 'mute', 5, /answer/],
+    ['speaks no HTTP', 'banner', 5, /answer/],
+    ['is another server', 'foreign', 60, /speaks neither ORS, OpenEnv nor MCP/],
+  ])('that %s fails and says so', async (_how, MODE, seconds, detail) => {
+    const settings = encodeURIComponent(JSON.stringify({ egress: 'open', start_timeout_s: seconds }));
+    const failed = await ended(world, await upload(world, `${owner}/first`, { variables: { MODE } }, `settings=${settings}`));
+    expect(failed).toMatchObject({ state: 'failed', error: { code: 'instance_failed', detail: expect.stringMatching(detail) } });
+    expect(await versionsOf('first')).toHaveLength(1);
   });
 
   test('with a tool that fails is ready: the probe does not judge tools', async () => {
