@@ -1,10 +1,13 @@
 // A container engine for a bench: Podman behind the Docker API, with a base image of this machine's own Node.js, because a registry may be missing.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { get } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { wait } from './client.mjs';
+
+const START_LIMIT_MS = 60_000;
 
 /** The command of the engine; null if none is named, which fails in CI. */
 export function findEngine() {
@@ -20,8 +23,8 @@ export async function startEngine(command) {
   const image = nodeImage(command, folder);
   const service = spawn(command, ['system', 'service', '--time=0', `unix://${socket}`], { stdio: 'ignore', cwd: folder });
   const ended = once(service, 'exit');
-  for (const deadline = Date.now() + 30_000; !existsSync(socket); await wait(20)) {
-    if (Date.now() > deadline) throw new Error(`${command} does not listen`);
+  for (const deadline = Date.now() + START_LIMIT_MS; !(await answers(socket)); await wait(50)) {
+    if (Date.now() > deadline) throw new Error(`${command} does not answer`);
   }
   const ask = (...args) => execFileSync(command, args, { encoding: 'utf8' }).split('\n').filter(Boolean);
   /** What belongs to services with this base image: all that was made while it listened. */
@@ -50,6 +53,14 @@ export async function startEngine(command) {
     },
   };
 }
+
+/** Also makes the engine read its storage, which the first request waits for. */
+const answers = (socketPath) =>
+  new Promise((resolve) => {
+    get({ socketPath, path: '/info' }, (answer) => answer.resume().on('end', () => resolve(answer.statusCode === 200))).on('error', () =>
+      resolve(false),
+    );
+  });
 
 function nodeImage(command, folder) {
   const root = path.join(folder, 'root');
