@@ -42,6 +42,12 @@ async function build(files: Record<string, string>, plan: BuildPlan, more = {}, 
   return { artifact, texts: lines.map(({ text }) => text) };
 }
 
+test('tasks of Harbor are refused, because they need containers', async () => {
+  const { artifact, texts } = await build({ 'task.toml': '', 'instruction.md': '' }, { kind: 'harbor', tasks: ['.'] });
+  expect(artifact).toMatchObject({ code: 'hosting_unsupported', message: expect.stringContaining('Use the docker provider.') });
+  expect(texts).toEqual([]);
+});
+
 test('a Python package is installed once, and served from its build', async () => {
   process.env['SECRET_OF_THE_SERVICE'] = 'do not tell';
   const source = folderOf(backend(WHEEL));
