@@ -1,9 +1,9 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { DeployView } from '@palestra/protocol';
+import type { DeployView, HostingOffer } from '@palestra/protocol';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createOrganisation } from '../support/organisation.ts';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 import { axeFaults, expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
@@ -66,6 +66,8 @@ beforeAll(async () => {
     }),
     launch(),
   ]);
+  // The process that runs instances looks at its engine soon after the start.
+  await vi.waitUntil(async () => (await api<HostingOffer>('GET', '/v1/hosting')).hosts, { timeout: 60_000 });
 });
 afterAll(async () => {
   await palestra?.stop();
@@ -77,7 +79,7 @@ const dialogOf = (page: Page, name: string | RegExp) => page.getByRole('dialog',
 
 async function deployFolder(page: Page, dialog: ReturnType<typeof dialogOf>, folder: string): Promise<void> {
   await dialog.getByRole('button', { name: 'Choose folder' }).waitFor();
-  await dialog.getByLabel('Folder', { exact: true }).setInputFiles(folder);
+  await dialog.locator('input[webkitdirectory]').setInputFiles(folder);
   await dialog.getByText(`${path.basename(folder)}: `).waitFor();
   await dialog.getByRole('button', { name: 'Deploy', exact: true }).click();
 }
@@ -107,7 +109,9 @@ test('a folder is chosen, built with its log in sight, and is an environment', a
     .getByRole('table', { name: /Deploys/ })
     .getByRole('row')
     .nth(1);
-  expect((await row.getByRole('cell').allInnerTexts()).slice(0, 5)).toEqual(['✓ Ready', 'Uploaded folder', '–', '1', 'stable']);
+  await expect
+    .poll(async () => (await row.getByRole('cell').allInnerTexts()).slice(0, 5))
+    .toEqual(['✓ Ready', 'Uploaded folder', '–', '1', 'stable']);
   // A session starts the instance that the next pages show.
   const { sid } = await api<{ sid: string }>('POST', '/v1/sessions', {
     environment: `${palestra.namespace}/guess`,

@@ -135,6 +135,7 @@ export type {
   AlertPreviewBody,
   BaselineCondition,
   CountCondition,
+  CrashesCondition,
   MetricCondition,
   NewAlert,
   NewAlertPreview,

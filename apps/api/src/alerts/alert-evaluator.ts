@@ -28,6 +28,7 @@ import { countRecent, selectLastEvent } from './run-arrivals.sql.ts';
 import { matchesName } from './run-name-pattern.ts';
 import { countedQuery, judgeCount, judgeFinished, judgeSilence } from './time-judgements.ts';
 import { AlertMessages } from './alert-messages.ts';
+import { EnvironmentAlerts } from './environment-alerts.ts';
 
 const EVERY_MS = 10_000;
 const HOUR_MS = 3_600_000;
@@ -53,6 +54,7 @@ export class AlertEvaluator implements OnModuleInit {
     private readonly database: Database,
     private readonly figures: AlertFigures,
     private readonly messages: AlertMessages,
+    private readonly environments: EnvironmentAlerts,
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
 
@@ -78,6 +80,7 @@ export class AlertEvaluator implements OnModuleInit {
     const { pool } = this.database;
     await endStatesOfOverRuns(pool, orgId);
     const [alerts, runs] = await Promise.all([selectAlerts(pool, orgId), selectLiveRuns(pool, orgId)]);
+    await this.environments.judge(alerts, signal);
     const due = await this.#due(alerts, runs);
     const pending = await selectPending(pool, [...new Set(due.map(({ run }) => run.seq))]);
     for (const pair of due) {
@@ -129,7 +132,7 @@ export class AlertEvaluator implements OnModuleInit {
       for (const { kind, judgement } of changes) {
         const event = { id: randomUUID(), kind, evidence: judgement.evidence };
         const at = await insertEvent(client, { ...event, orgId: alert.org_id, alertId: alert.id, runSeq: run.seq, muted: alert.muted });
-        if (!alert.muted && alert.webhook_id !== null) await this.messages.add(client, alert, run, { ...event, at });
+        if (!alert.muted && alert.webhook_id !== null) await this.messages.add(client, alert, { run, environment: null }, { ...event, at });
       }
     });
   }
@@ -149,6 +152,9 @@ export class AlertEvaluator implements OnModuleInit {
       }
       case 'count':
         return [judgeCount(condition, await countRecent(this.database.pool, run.seq, countedQuery(condition), condition.minutes), null)];
+      // Not of a run: `EnvironmentAlerts` judges it.
+      case 'crashes':
+        return [];
       case 'silence':
         if (run.finished) return [judgeFinished(condition)];
         if (condition.environment === null) return [judgeSilence(condition, run.now.getTime() - run.updated_at.getTime(), null)];
@@ -169,6 +175,7 @@ const isNews = ({ since }: StoredAlert, lastEventAt: number, minutes: number): b
 function isDue({ alert, run, state }: Pair): boolean {
   const { condition } = alert;
   if (condition.kind === 'metric' || condition.kind === 'baseline') return state?.version !== run.version;
+  if (condition.kind === 'crashes') return false;
   if (condition.kind === 'silence')
     return run.finished ? state?.firing === true : isNews(alert, run.updated_at.getTime(), condition.minutes);
   const windowMs = condition.minutes * 60_000;

@@ -19,6 +19,9 @@ interface AlertChange {
   evidence: AlertEvidence;
 }
 
+/** A run, or a hosted environment. */
+export type AlertSubject = { run: Pick<AlertedRun, 'id' | 'name'>; environment: null } | { run: null; environment: string };
+
 /** Writes the messages of webhooks: a body that no attempt changes, and the job that sends it. */
 @Injectable()
 export class AlertMessages {
@@ -29,14 +32,16 @@ export class AlertMessages {
   ) {}
 
   /** In the transaction of `client`, which stores the change. */
-  async add(client: pg.PoolClient, alert: StoredAlert, run: Pick<AlertedRun, 'id' | 'name'>, change: AlertChange): Promise<void> {
+  async add(client: pg.PoolClient, alert: StoredAlert, { run, environment }: AlertSubject, change: AlertChange): Promise<void> {
     const org = await selectOrganisationName(client, alert.org_id);
     const { q } = change.evidence;
     const data = {
       event: change.id,
       alert: { id: alert.id, name: alert.name, condition: conditionText(alert.condition), url: this.#url('/alerts', { alert: alert.id }) },
-      run: { id: run.id, name: run.name, url: this.#url(`/${org}/runs/${run.id}`) },
-      evidence: { ...change.evidence, url: q === null ? null : this.#url(`/${org}/runs/${run.id}/rollouts`, { q }) },
+      run: run && { id: run.id, name: run.name, url: this.#url(`/${org}/runs/${run.id}`) },
+      environment:
+        environment === null ? null : { name: environment, url: this.#url(`/environments/${environment}`, { tab: 'instances' }) },
+      evidence: { ...change.evidence, url: q === null || run === null ? null : this.#url(`/${org}/runs/${run.id}/rollouts`, { q }) },
     };
     await this.#send(
       client,

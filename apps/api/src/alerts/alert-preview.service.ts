@@ -40,7 +40,7 @@ export class AlertPreviews {
   async preview(caller: Caller, run: string, condition: AlertCondition) {
     return this.#limits.use(caller.orgId, async () => {
       const scope = await this.scopes.open(caller, run);
-      if (condition.environment !== null) await this.#assertEnvironment(scope.seq, condition.environment);
+      if (condition.environment !== null && condition.kind !== 'crashes') await this.#assertEnvironment(scope.seq, condition.environment);
       const history = await this.#history(scope, condition);
       const fires = history.judgements.filter(({ holds }, at) => holds && history.judgements[at - 1]?.holds !== true);
       return {
@@ -86,6 +86,8 @@ export class AlertPreviews {
           incomplete: arrivals.length === MAX_ARRIVALS,
         };
       }
+      case 'crashes':
+        throw new PalestraError('invalid_request', { detail: 'This alert watches hosted environments, so it has no preview in a run.' });
       case 'silence': {
         const [pauses, last] = await Promise.all([
           selectPauses(pool, run.seq, condition.environment),

@@ -52,5 +52,7 @@ export function conditionText(condition: AlertCondition, baseline: string | null
       return `More than ${plural(condition.value, 'rollout')} of ${condition.q}${inEnvironment(condition)} within ${condition.minutes} min`;
     case 'silence':
       return `No rollout${inEnvironment(condition)} for ${condition.minutes} min`;
+    case 'crashes':
+      return `At least ${plural(condition.count, 'failed instance')} of a version of ${condition.environment ?? 'a hosted environment'} within ${condition.minutes} min`;
   }
 }

@@ -14,6 +14,7 @@ import { RunService } from '../runs/run.service.ts';
 import { AlertPreviews } from './alert-preview.service.ts';
 import { type FiringRow, markRead, selectEvents, selectFiring, selectRunById, selectUnread } from './alert.sql.ts';
 import { conditionText } from './alert-text.ts';
+import { selectFiringEnvironments } from './environment-alerts.sql.ts';
 import { countedQuery } from './time-judgements.ts';
 
 const FIRING_SHOWN = 20;
@@ -33,7 +34,7 @@ export class AlertService {
     const { orgId } = caller;
     const [rows, firing] = await Promise.all([
       this.database.prisma.alert.findMany({ where: { orgId }, orderBy: [{ name: 'asc' }, { id: 'asc' }] }),
-      selectFiring(this.database.pool, orgId, null),
+      this.#firing(orgId),
     ]);
     return { alerts: await this.#present(caller, rows, firing) };
   }
@@ -41,7 +42,7 @@ export class AlertService {
   /** Throws `alert_not_found`. */
   async get(caller: Caller, id: string) {
     const row = await this.#find(caller, id);
-    const firing = await selectFiring(this.database.pool, caller.orgId, null);
+    const firing = await this.#firing(caller.orgId);
     return (await this.#present(caller, [row], firing))[0]!;
   }
 
@@ -69,11 +70,14 @@ export class AlertService {
         where: { id: known.id, orgId: caller.orgId },
         data: { ...data, ...(isSame ? {} : { since: new Date() }) },
       });
-      if (!isSame) await transaction.alertState.deleteMany({ where: { alertId: id, orgId: caller.orgId } });
+      if (!isSame) {
+        await transaction.alertState.deleteMany({ where: { alertId: id, orgId: caller.orgId } });
+        await transaction.alertEnvironmentState.deleteMany({ where: { alertId: id, orgId: caller.orgId } });
+      }
       await this.audit.record(caller, { action: 'alert.change', targetId: id, target: changed.name }, transaction);
       return changed;
     });
-    const firing = await selectFiring(this.database.pool, caller.orgId, null);
+    const firing = await this.#firing(caller.orgId);
     return (await this.#present(caller, [row], firing))[0]!;
   }
 
@@ -117,7 +121,7 @@ export class AlertService {
       events: rows.slice(0, limit).map((row) => ({
         id: row.id,
         alert: { id: row.alert_id, name: row.alert_name },
-        run: { id: row.run_id, name: row.run_name },
+        ...subjectOf(row),
         kind: row.kind,
         at: row.at.toISOString(),
         muted: row.muted,
@@ -134,6 +138,12 @@ export class AlertService {
     await markRead(this.database.pool, orgId, userId, until);
     const { unread } = await selectUnread(this.database.pool, orgId, userId);
     return { unread };
+  }
+
+  /** In runs and in hosted environments. */
+  async #firing(orgId: string): Promise<FiringRow[]> {
+    const { pool } = this.database;
+    return (await Promise.all([selectFiring(pool, orgId, null), selectFiringEnvironments(pool, orgId)])).flat();
   }
 
   async #find({ orgId }: Caller, id: string): Promise<AlertModel> {
@@ -188,8 +198,13 @@ export class AlertService {
         firing: firing
           .filter(({ alert_id }) => alert_id === row.id)
           .slice(0, FIRING_SHOWN)
-          .map(({ run_id, run_name, since, evidence }) => ({ run: { id: run_id, name: run_name }, since: since.toISOString(), evidence })),
+          .map((one) => ({ ...subjectOf(one), since: one.since.toISOString(), evidence: one.evidence })),
       };
     });
   }
 }
+
+const subjectOf = ({ run_id: id, run_name: name, environment }: Pick<FiringRow, 'run_id' | 'run_name' | 'environment'>) => ({
+  run: id === null || name === null ? null : { id, name },
+  environment,
+});

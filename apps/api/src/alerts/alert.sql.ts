@@ -129,16 +129,22 @@ export interface NewEvent {
   id: string;
   orgId: string;
   alertId: string;
-  runSeq: number;
+  /** Null: of a hosted environment. */
+  runSeq: number | null;
+  environmentId?: string;
   kind: 'firing' | 'resolved';
   muted: boolean;
   evidence: AlertEvidence;
 }
 
-export async function insertEvent(client: Client, { id, orgId, alertId, runSeq, kind, muted, evidence }: NewEvent): Promise<Date> {
+export async function insertEvent(
+  client: Client,
+  { id, orgId, alertId, runSeq, environmentId, kind, muted, evidence }: NewEvent,
+): Promise<Date> {
   const { rows } = await client.query<{ at: Date }>(
-    `INSERT INTO alert_events (id, org_id, alert_id, run_seq, kind, at, muted, evidence) VALUES ($1, $2, $3, $4, $5, clock_timestamp(), $6, $7) RETURNING at`,
-    [id, orgId, alertId, runSeq, kind, muted, JSON.stringify(evidence)],
+    `INSERT INTO alert_events (id, org_id, alert_id, run_seq, kind, at, muted, evidence, environment_id)
+     VALUES ($1, $2, $3, $4, $5, clock_timestamp(), $6, $7, $8) RETURNING at`,
+    [id, orgId, alertId, runSeq, kind, muted, JSON.stringify(evidence), environmentId ?? null],
   );
   return rows[0]!.at;
 }
@@ -148,8 +154,10 @@ export interface EventRow {
   id: string;
   alert_id: string;
   alert_name: string;
-  run_id: string;
-  run_name: string;
+  run_id: string | null;
+  run_name: string | null;
+  /** `owner/name`, of an event about a hosted environment. */
+  environment: string | null;
   kind: 'firing' | 'resolved';
   at: Date;
   muted: boolean;
@@ -167,9 +175,11 @@ export interface EventFilter {
 /** Newest first. Plan: alert_events_org_id_seq_idx, alert_events_alert_id_seq_idx or alert_events_run_seq_idx; primary keys per row. */
 export async function selectEvents(pool: Client, { orgId, alertId, runSeq, before, limit }: EventFilter): Promise<EventRow[]> {
   const { rows } = await pool.query<EventRow>(
-    `SELECT e.seq::text, e.id, e.alert_id, a.name AS alert_name, r.id AS run_id, r.name AS run_name, e.kind, e.at, e.muted, e.evidence
-     FROM alert_events e JOIN alerts a ON a.id = e.alert_id JOIN runs r ON r.seq = e.run_seq AND r.deleted_at IS NULL
-     WHERE e.org_id = $1 AND ($2::uuid IS NULL OR e.alert_id = $2) AND ($3::int IS NULL OR e.run_seq = $3) AND ($4::bigint IS NULL OR e.seq < $4)
+    `SELECT e.seq::text, e.id, e.alert_id, a.name AS alert_name, r.id AS run_id, r.name AS run_name, n.owner || '/' || n.name AS environment, e.kind, e.at,
+       e.muted, e.evidence
+     FROM alert_events e JOIN alerts a ON a.id = e.alert_id LEFT JOIN runs r ON r.seq = e.run_seq AND r.deleted_at IS NULL
+       LEFT JOIN environments n ON n.id = e.environment_id
+     WHERE e.org_id = $1 AND (r.seq IS NOT NULL OR n.id IS NOT NULL) AND ($2::uuid IS NULL OR e.alert_id = $2) AND ($3::int IS NULL OR e.run_seq = $3) AND ($4::bigint IS NULL OR e.seq < $4)
      ORDER BY e.seq DESC LIMIT $5`,
     [orgId, alertId, runSeq, before, limit],
   );
@@ -201,8 +211,9 @@ export async function markRead(pool: Client, orgId: string, userId: string, even
 export interface FiringRow {
   alert_id: string;
   alert_name: string;
-  run_id: string;
-  run_name: string;
+  run_id: string | null;
+  run_name: string | null;
+  environment: string | null;
   since: Date;
   evidence: AlertEvidence;
 }
@@ -210,7 +221,7 @@ export interface FiringRow {
 /** Firing alerts, newest first; muted ones too. Plan: alert_states_firing_idx, or alert_states_run_seq_idx. */
 export async function selectFiring(pool: Client, orgId: string, runSeq: number | null): Promise<FiringRow[]> {
   const { rows } = await pool.query<FiringRow>(
-    `SELECT s.alert_id, a.name AS alert_name, r.id AS run_id, r.name AS run_name, s.since, s.evidence
+    `SELECT s.alert_id, a.name AS alert_name, r.id AS run_id, r.name AS run_name, NULL AS environment, s.since, s.evidence
      FROM alert_states s JOIN alerts a ON a.id = s.alert_id JOIN runs r ON r.seq = s.run_seq AND r.deleted_at IS NULL
      WHERE s.org_id = $1 AND s.firing AND ($2::int IS NULL OR s.run_seq = $2) ORDER BY s.since DESC, s.alert_id LIMIT 1000`,
     [orgId, runSeq],

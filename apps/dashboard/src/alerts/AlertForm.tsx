@@ -65,16 +65,22 @@ export function AlertForm({ id, initial, run, onDone }: Props) {
         <ConditionFields form={form} set={set} />
       </fieldset>
       <div className="flex flex-wrap items-end gap-2">
-        <Field label="Runs" className="min-w-[220px] flex-1" hint="The name of a run; * matches any text.">
-          <input
-            className="input"
-            maxLength={2_000}
-            placeholder="All runs, or a name such as grpo-*"
-            value={form.runs}
-            onChange={(event) => set({ runs: event.target.value })}
-          />
-        </Field>
-        <Field label="Environment" className="min-w-[200px] flex-1" hint="Only rollouts of this environment, all variants.">
+        {form.subject !== 'crashes' && (
+          <Field label="Runs" className="min-w-[220px] flex-1" hint="The name of a run; * matches any text.">
+            <input
+              className="input"
+              maxLength={2_000}
+              placeholder="All runs, or a name such as grpo-*"
+              value={form.runs}
+              onChange={(event) => set({ runs: event.target.value })}
+            />
+          </Field>
+        )}
+        <Field
+          label="Environment"
+          className="min-w-[200px] flex-1"
+          hint={form.subject === 'crashes' ? 'Only this hosted environment.' : 'Only rollouts of this environment, all variants.'}
+        >
           <input
             className="input"
             list="alert-environments"
@@ -105,7 +111,7 @@ export function AlertForm({ id, initial, run, onDone }: Props) {
         <input type="checkbox" className="accent-[var(--accent)]" checked={form.muted} onChange={() => set({ muted: !form.muted })} />
         Muted: record changes without notifications
       </label>
-      <Preview condition={condition} {...(run !== undefined && { run })} />
+      {form.subject !== 'crashes' && <Preview condition={condition} {...(run !== undefined && { run })} />}
       <p role="alert" className="text-bad empty:hidden">
         {save.error?.message}
       </p>
@@ -123,7 +129,7 @@ export function AlertForm({ id, initial, run, onDone }: Props) {
 
 function subjectChange(value: string): Partial<FormState> {
   const subject = SUBJECTS.find((one) => one.value === value)!.value;
-  return { subject, op: opOf(subject) };
+  return { subject, op: opOf(subject), ...(subject === 'crashes' && { value: '3' }) };
 }
 
 function ConditionFields({ form, set }: { form: FormState; set: (change: Partial<FormState>) => void }) {
@@ -167,6 +173,21 @@ function ConditionFields({ form, set }: { form: FormState; set: (change: Partial
         <Field label="Within (minutes)" className="w-[110px]">
           {number('minutes', { min: 1, max: 1_440, step: 1 })}
         </Field>
+      </>
+    );
+  if (subject === 'crashes')
+    return (
+      <>
+        <Field label="Failed instances" className="w-[110px]" hint="Of one version, at least.">
+          {number('value', { min: 1, max: 100, step: 1 })}
+        </Field>
+        <Field label="Within (minutes)" className="w-[110px]">
+          {number('minutes', { min: 1, max: 1_440, step: 1 })}
+        </Field>
+        <p className="max-w-[64ch] basis-full text-ink-3">
+          Fires when instances of a version fail again and again, and is resolved when they no longer do. Alerts on runs do not see this:
+          sessions wait while no instance runs.
+        </p>
       </>
     );
   if (subject === 'baseline')

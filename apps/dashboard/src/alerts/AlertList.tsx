@@ -9,6 +9,7 @@ import { ConfirmDialog } from '../frame/ConfirmDialog.tsx';
 import { Loaded } from '../frame/Loaded.tsx';
 import { AlertDialog } from './AlertDialog.tsx';
 import { formOf } from './form-state.ts';
+import { SubjectLink } from './SubjectLink.tsx';
 
 /** Each alert with its condition and the runs in which it fires. */
 export function AlertList() {
@@ -79,14 +80,14 @@ function AlertRow({ alert, webhook, current, onChange, onDelete }: RowProps) {
       <div className="min-w-0">
         <p className="flex flex-wrap items-baseline gap-x-3">
           <span className="strong">{name}</span>
-          <State muted={muted} firing={firing.length} />
+          <State muted={muted} firing={firing.length} noun={condition.kind === 'crashes' ? 'environment' : 'run'} />
         </p>
         <p className="text-ink-2">
           {text}
           <span className="text-ink-3">
             {' '}
-            · {runs === null || runs === '*' ? 'all runs' : runs} · {webhook ? `webhook ${webhook.name}` : 'only in these pages'} · by{' '}
-            {author}
+            · {condition.kind === 'crashes' ? 'hosted environments' : runs === null || runs === '*' ? 'all runs' : runs} ·{' '}
+            {webhook ? `webhook ${webhook.name}` : 'only in these pages'} · by {author}
           </span>
         </p>
       </div>
@@ -115,12 +116,12 @@ function AlertRow({ alert, webhook, current, onChange, onDelete }: RowProps) {
   );
 }
 
-function State({ muted, firing }: { muted: boolean; firing: number }) {
+function State({ muted, firing, noun }: { muted: boolean; firing: number; noun: string }) {
   return (
     <>
       {firing > 0 && (
         <span className="text-bad">
-          <span aria-hidden="true">▲</span> Firing in {firing === 1 ? 'one run' : `${firing} runs`}
+          <span aria-hidden="true">▲</span> Firing in {firing === 1 ? `one ${noun}` : `${firing} ${noun}s`}
         </span>
       )}
       {muted && <span className="chip">Muted</span>}
@@ -132,14 +133,12 @@ function State({ muted, firing }: { muted: boolean; firing: number }) {
 function FiringRuns({ firing }: Pick<Alert, 'firing'>) {
   const org = useQuery(meQuery).data?.org.name ?? '';
   return (
-    <ul className="col-span-2 flex flex-col gap-1" aria-label="Runs in which it fires">
-      {firing.map(({ run, since, evidence }) => (
-        <li key={run.id} className="flex flex-wrap items-baseline gap-x-3">
-          <Link to="/$org/runs/$run" params={{ org, run: run.name }} search={{}} className="link">
-            {run.name}
-          </Link>
+    <ul className="col-span-2 flex flex-col gap-1" aria-label="Where it fires">
+      {firing.map(({ run, environment, since, evidence }) => (
+        <li key={run?.id ?? environment} className="flex flex-wrap items-baseline gap-x-3">
+          <SubjectLink org={org} subject={{ run, environment }} />
           <span>{evidence.text}</span>
-          {evidence.q !== null && (
+          {evidence.q !== null && run !== null && (
             <Link
               to="/$org/runs/$run/rollouts"
               params={{ org, run: run.name }}

@@ -5,6 +5,7 @@ import { meQuery } from '../data/queries.ts';
 import { formatAbsolute } from '../format/time.ts';
 import { Loaded } from '../frame/Loaded.tsx';
 import { ChangeMark } from './ChangeMark.tsx';
+import { SubjectLink } from './SubjectLink.tsx';
 
 /** Changes of all alerts, or of the one in the address, newest first. */
 export function HistoryTab() {
@@ -30,7 +31,7 @@ export function HistoryTab() {
             <p className="px-4 py-6 text-ink-2">No alert has fired in the last 90 days.</p>
           ) : (
             <ol aria-label="History">
-              {rows.map(({ id, at, kind, muted, alert: { name: of }, run, evidence }) => (
+              {rows.map(({ id, at, kind, muted, alert: { name: of }, run, environment, evidence }) => (
                 <li
                   key={id}
                   className="grid grid-cols-[160px_96px_minmax(0,1fr)] gap-x-3 border-b border-line px-4 py-2 max-[760px]:grid-cols-[minmax(0,1fr)_auto]"
@@ -40,14 +41,11 @@ export function HistoryTab() {
                   </time>
                   <ChangeMark kind={kind} />
                   <span className="min-w-0 max-[760px]:col-span-2">
-                    <span className="strong">{of}</span> in{' '}
-                    <Link to="/$org/runs/$run" params={{ org, run: run.name }} search={{}} className="link">
-                      {run.name}
-                    </Link>
+                    <span className="strong">{of}</span> in <SubjectLink org={org} subject={{ run, environment }} />
                     {muted && <span className="chip ml-2">Muted</span>}
                     <span className="block text-ink-2">
                       {evidence.text}{' '}
-                      {evidence.q !== null && (
+                      {evidence.q !== null && run !== null && (
                         <Link
                           to="/$org/runs/$run/rollouts"
                           params={{ org, run: run.name }}

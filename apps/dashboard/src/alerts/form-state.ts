@@ -20,7 +20,8 @@ export const SUBJECTS = [
   { value: 'baseline', label: 'Reward below a baseline run' },
   { value: 'count', label: 'Rollouts that match a query' },
   { value: 'silence', label: 'No new rollout for some time' },
-] as const satisfies readonly { value: AlertMetric | 'baseline' | 'count' | 'silence'; label: string }[];
+  { value: 'crashes', label: 'Hosted environment keeps crashing' },
+] as const satisfies readonly { value: AlertMetric | 'baseline' | 'count' | 'silence' | 'crashes'; label: string }[];
 export type Subject = (typeof SUBJECTS)[number]['value'];
 
 export const isMetric = (subject: Subject): subject is AlertMetric => ALERT_METRICS.some((metric) => metric === subject);
@@ -114,6 +115,8 @@ function fieldsOf(condition: AlertCondition, baselineName?: string): Partial<For
       return { subject: 'count', q: condition.q, value: String(condition.value), minutes: String(condition.minutes) };
     case 'silence':
       return { subject: 'silence', minutes: String(condition.minutes) };
+    case 'crashes':
+      return { subject: 'crashes', value: String(condition.count), minutes: String(condition.minutes) };
   }
 }
 
@@ -146,6 +149,7 @@ export function conditionOf(form: FormState): NewAlert['condition'] | null {
     return { kind: 'baseline', run: form.baseline.trim(), margin, phase, min_n: minN, environment };
   }
   if (minutes === null) return null;
+  if (subject === 'crashes') return value === null ? null : { kind: 'crashes', count: value, minutes, environment };
   if (subject === 'silence') return { kind: 'silence', minutes, environment };
   return form.q.trim() === '' || value === null ? null : { kind: 'count', q: form.q.trim(), minutes, value, environment };
 }
@@ -154,7 +158,8 @@ const numberOf = (text: string): number | null => (text.trim() === '' || !Number
 
 export const bodyOf = (form: FormState, condition: NewAlert['condition']): NewAlert => ({
   name: form.name.trim(),
-  runs: form.runs.trim() === '' ? null : form.runs.trim(),
+  // A hosted environment is in no run.
+  runs: form.runs.trim() === '' || condition.kind === 'crashes' ? null : form.runs.trim(),
   condition,
   webhook: form.webhook === '' ? null : form.webhook,
   muted: form.muted,

@@ -116,7 +116,7 @@ function BuildLog({ deploy }: { deploy: DeployView }) {
   const { id, error } = deploy;
   // Decided once, so that the end of the deploy does not read the log again.
   const [isLive] = useState(!isOver(deploy));
-  const log = useHostingLog({ path: `/v1/deploys/${id}/logs`, follow: isLive, ends: true });
+  const log = useHostingLog({ path: `/v1/deploys/${id}/logs`, follow: isLive, ends: isOver(deploy) });
   const [search, setSearch] = useState('');
   const [severity, setSeverity] = useState(severityOf(undefined));
   const failed = error?.line ?? null;

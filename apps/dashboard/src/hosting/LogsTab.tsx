@@ -3,7 +3,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { EnvironmentDetails } from '@palestra/protocol';
 import { useEffect, useMemo, useState } from 'react';
 import { versionsQuery } from '../data/environments.ts';
-import { deploysQuery, instancesQuery } from '../data/hosting/hosting.ts';
+import { deploysQuery, instancesQuery, isOver } from '../data/hosting/hosting.ts';
 import { useHostingLog } from '../data/hosting/log.ts';
 import { formatClock } from '../format/time.ts';
 import { LogBar, severityOf } from './LogBar.tsx';
@@ -41,7 +41,7 @@ export function LogsTab({ environment: { owner, name } }: { environment: Environ
     },
     tail: TAIL,
     follow: follows,
-    ends: isBuild,
+    ends: isBuild && deploys.some((one) => one.id === search.deploy && isOver(one)),
   });
   const lines = useMemo(() => log.lines.map((line) => ({ line, number: null })), [log.lines]);
   const versionOf = new Map(instances.map(({ id, version }) => [id, version]));

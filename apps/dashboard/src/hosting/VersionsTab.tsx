@@ -167,7 +167,7 @@ const columnsFor = ({ compare, change, stable, several }: Actions, isDeployed: b
           id: 'actions',
           head: <span className="sr-only">Actions</span>,
           track: change === null ? '88px' : '246px',
-          phone: change === null ? '84px' : '196px',
+          phone: change === null ? '84px' : '214px',
           align: 'right',
           cell: ({ version: { number } }) => (
             <span className="inline-flex gap-3">

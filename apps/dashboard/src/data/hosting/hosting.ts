@@ -30,6 +30,8 @@ const key = ({ owner, name }: EnvironmentName, ...rest: (string | number)[]) => 
 export const hostingOfferQuery = queryOptions({
   queryKey: ['hosting'],
   queryFn: ({ signal }) => api('GET /v1/hosting', { signal }),
+  // After a start of the service its engine does not answer yet.
+  refetchInterval: ({ state }) => (state.data?.hosts === false ? 2 * RESTING_MS : false),
 });
 
 export const deploysQuery = ({ owner, name }: EnvironmentName) =>

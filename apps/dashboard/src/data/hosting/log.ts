@@ -1,5 +1,5 @@
 import type { HostingLogLine } from '@palestra/protocol';
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { pageHeaders, type Query, search, toError } from '../http.ts';
 import { whileVisible } from '../live/stream.ts';
 
@@ -31,7 +31,7 @@ export interface LogRequest {
   /** Begin with the last so many lines. Undefined: all. */
   tail?: number;
   follow: boolean;
-  /** A stream that the server ended is complete, instead of interrupted. */
+  /** Nothing more is written, so a stream that the server ended is complete, instead of interrupted. */
   ends: boolean;
 }
 
@@ -39,11 +39,16 @@ export interface LogRequest {
 export function useHostingLog({ path, filter = {}, tail, follow, ends }: LogRequest): Log {
   const [log, setLog] = useState(EMPTY);
   const filtered = search(filter);
+  // The end of a deploy does not read its log again.
+  const isOver = useRef(ends);
+  useEffect(() => {
+    isOver.current = ends;
+  }, [ends]);
   useEffect(() => {
     setLog(EMPTY);
-    const reader = new LogFollower(path, filtered, { tail, follow, ends }, (change) => setLog(change));
+    const reader = new LogFollower(path, filtered, { tail, follow, ends: () => isOver.current }, setLog);
     return whileVisible(() => reader.start());
-  }, [path, filtered, tail, follow, ends]);
+  }, [path, filtered, tail, follow]);
   return log;
 }
 
@@ -56,7 +61,7 @@ class LogFollower {
   constructor(
     private readonly path: string,
     private readonly filter: string,
-    private readonly options: Pick<LogRequest, 'tail' | 'follow' | 'ends'>,
+    private readonly options: Pick<LogRequest, 'tail' | 'follow'> & { ends: () => boolean },
     private readonly onChange: (log: Log) => void,
   ) {}
 
@@ -75,7 +80,7 @@ class LogFollower {
     while (!signal.aborted && this.#log.state !== 'complete') {
       try {
         const count = await this.#read(signal);
-        const isLast = this.options.follow ? this.options.ends : count < PAGE || this.options.tail !== undefined;
+        const isLast = this.options.follow ? this.options.ends() : count < PAGE || this.options.tail !== undefined;
         this.#flush(isLast ? 'complete' : this.options.follow ? 'interrupted' : 'reading');
         if (isLast) return;
       } catch (error) {

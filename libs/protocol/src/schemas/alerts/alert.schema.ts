@@ -73,16 +73,25 @@ const silenceConditionSchema = z.strictObject({
   environment,
 });
 
+const crashesConditionSchema = z.strictObject({
+  kind: z.literal('crashes'),
+  count: z.number().int().min(1).max(100).default(3).describe('At least this number of instances of one version failed.'),
+  minutes: z.number().int().min(1).max(1_440).default(10).describe('The window: instances that failed in the last minutes.'),
+  environment: text(500).nullable().default(null).describe('Only this hosted environment; null: every one of the organisation.'),
+});
+
 export const alertConditionSchema = z.discriminatedUnion('kind', [
   metricConditionSchema,
   baselineConditionSchema,
   countConditionSchema,
   silenceConditionSchema,
+  crashesConditionSchema,
 ]);
 export type AlertCondition = z.infer<typeof alertConditionSchema>;
 export type MetricCondition = z.infer<typeof metricConditionSchema>;
 export type BaselineCondition = z.infer<typeof baselineConditionSchema>;
 export type CountCondition = z.infer<typeof countConditionSchema>;
+export type CrashesCondition = z.infer<typeof crashesConditionSchema>;
 export type SilenceCondition = z.infer<typeof silenceConditionSchema>;
 
 export const alertBodySchema = z.strictObject({
@@ -111,7 +120,12 @@ export const alertEvidenceSchema = z.object({
 export type AlertEvidence = z.infer<typeof alertEvidenceSchema>;
 
 const alertRunSchema = z.object({ id: z.string(), name: z.string() });
-const firingSchema = z.object({ run: alertRunSchema, since: z.string(), evidence: alertEvidenceSchema });
+/** What the alert fires in. */
+const alertSubject = {
+  run: alertRunSchema.nullable().describe('Null: it is about a hosted environment.'),
+  environment: z.string().nullable().describe('`owner/name` of a hosted environment; null: it is about a run.'),
+};
+const firingSchema = z.object({ ...alertSubject, since: z.string(), evidence: alertEvidenceSchema });
 
 export const alertSchema = z.object({
   id: z.string(),
@@ -123,7 +137,7 @@ export const alertSchema = z.object({
   muted: z.boolean(),
   author: z.string(),
   created_at: z.string(),
-  firing: z.array(firingSchema).describe('Runs in which it fires; the newest 20.'),
+  firing: z.array(firingSchema).describe('Runs and environments in which it fires; the newest 20.'),
 });
 export type Alert = z.infer<typeof alertSchema>;
 export const alertListSchema = z.object({ alerts: z.array(alertSchema) });
@@ -132,7 +146,7 @@ export type AlertList = z.infer<typeof alertListSchema>;
 export const alertEventSchema = z.object({
   id: z.string(),
   alert: z.object({ id: z.string(), name: z.string() }),
-  run: alertRunSchema,
+  ...alertSubject,
   kind: z.enum(['firing', 'resolved']),
   at: z.string(),
   muted: z.boolean(),
