@@ -173,14 +173,14 @@ test('a second version is compared, tried as a canary, promoted and rolled back'
   await canary.getByText('1 breaking change').waitFor();
   await canary.getByRole('button', { name: 'Start canary' }).click();
   await channels.getByText('canary: version 2 gets 25 % of new sessions').waitFor();
-  await channels.getByRole('button', { name: 'Roll back stable' }).click();
+  await channels.getByRole('button', { name: 'End canary, channel stable' }).click();
   await dialogOf(page, 'End the canary of stable?').getByRole('button', { name: 'End canary' }).click();
-  await channels.getByText('canary').waitFor({ state: 'detached' });
+  await channels.getByText('· canary').waitFor({ state: 'detached' });
 
   await page.getByRole('button', { name: 'Promote version 2' }).click();
   await dialogOf(page, 'Promote version 2?').getByRole('button', { name: 'Promote version 2' }).click();
   await channels.getByText('Version 2', { exact: true }).waitFor();
-  await channels.getByRole('button', { name: 'Roll back stable' }).click();
+  await channels.getByRole('button', { name: 'Roll back to 1, channel stable' }).click();
   await dialogOf(page, 'Roll back stable?').getByRole('button', { name: 'Roll back to version 1' }).click();
   await channels.getByText('Version 1', { exact: true }).waitFor();
   const { channels: stored } = await api<{ channels: object[] }>('GET', `/v1/environments/${palestra.namespace}/guess/channels`);

@@ -286,7 +286,7 @@ function Channels({ channels, onRollBack }: { channels: readonly ChannelView[]; 
           reason,
           updated_at: at,
         } = channel;
-        const canGoBack = canary !== null || previous !== null;
+        const back = canary !== null ? 'End canary' : previous !== null ? `Roll back to ${previous}` : null;
         return (
           <li key={name} className="flex flex-wrap items-center gap-x-3 gap-y-1 px-4 py-[5px]">
             <span className="strong">{name}</span>
@@ -302,14 +302,14 @@ function Channels({ channels, onRollBack }: { channels: readonly ChannelView[]; 
             <span className="min-w-0 text-ink-3 [overflow-wrap:anywhere]">
               {reason} <Age iso={at} />
             </span>
-            {onRollBack && canGoBack && (
+            {onRollBack && back !== null && (
               <button
                 type="button"
                 className="button ml-auto"
                 onClick={() => onRollBack({ kind: 'roll-back', channel })}
-                aria-label={`Roll back ${name}`}
+                aria-label={`${back}, channel ${name}`}
               >
-                {canary === null ? `Roll back to ${previous}` : 'End canary'}
+                {back}
               </button>
             )}
           </li>
