@@ -1,4 +1,4 @@
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { DeployView } from '@palestra/protocol';
 import { type ReactNode, useEffect, useMemo, useState } from 'react';
@@ -120,10 +120,8 @@ function BuildLog({ deploy }: { deploy: DeployView }) {
   const [search, setSearch] = useState('');
   const [severity, setSeverity] = useState(severityOf(undefined));
   const failed = error?.line ?? null;
-  const [jump, setJump] = useState<{ number: number; at: number } | null>(null);
-  useEffect(() => {
-    if (failed !== null) setJump({ number: failed, at: 0 });
-  }, [failed, log.state]);
+  const [asked, setAsked] = useState<{ number: number; at: number } | null>(null);
+  const jump = useMemo(() => asked ?? (failed === null ? null : { number: failed, at: 0 }), [asked, failed]);
   const lines = useMemo(() => {
     const needle = search.trim().toLowerCase();
     return log.lines
@@ -146,7 +144,7 @@ function BuildLog({ deploy }: { deploy: DeployView }) {
               onClick={() => {
                 setSearch('');
                 setSeverity('debug');
-                setJump({ number: failed, at: Date.now() });
+                setAsked({ number: failed, at: Date.now() });
               }}
             >
               Line {formatCount(failed)}

@@ -1,6 +1,6 @@
 import type { HostingLogLine, LogSeverity } from '@palestra/protocol';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { type ReactNode, useEffect, useRef } from 'react';
+import { type ReactNode, useEffect, useMemo, useRef } from 'react';
 import type { Log } from '../data/hosting/log.ts';
 import { plural } from '../format/number.ts';
 import { formatClock } from '../format/time.ts';
@@ -54,14 +54,12 @@ export function LogView({ label, log, lines, failed = null, jump = null, follow,
   useEffect(() => {
     if (follow && isAtEnd.current && lines.length > 0) virtual.scrollToIndex(lines.length - 1, { align: 'end' });
   }, [follow, lines.length, virtual]);
+  const target = useMemo(() => (jump === null ? -1 : lines.findIndex(({ number }) => number === jump.number)), [jump, lines]);
   useEffect(() => {
-    const index = jump === null ? -1 : lines.findIndex(({ number }) => number === jump.number);
-    if (index === -1) return;
+    if (target === -1) return;
     isAtEnd.current = false;
-    virtual.scrollToIndex(index, { align: 'center' });
-    // The lines that arrive later do not move the reader.
-    // oxlint-disable-next-line react-hooks/exhaustive-deps
-  }, [jump, lines.length > 0]);
+    virtual.scrollToIndex(target, { align: 'center' });
+  }, [jump, target, virtual]);
   const onScroll = () => {
     const { scrollHeight, scrollTop, clientHeight } = scroller.current!;
     isAtEnd.current = scrollHeight - scrollTop - clientHeight < NEAR_END_PX;

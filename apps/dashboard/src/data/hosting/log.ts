@@ -45,7 +45,6 @@ export function useHostingLog({ path, filter = {}, tail, follow, ends }: LogRequ
     isOver.current = ends;
   }, [ends]);
   useEffect(() => {
-    setLog(EMPTY);
     const reader = new LogFollower(path, filtered, { tail, follow, ends: () => isOver.current }, setLog);
     return whileVisible(() => reader.start());
   }, [path, filtered, tail, follow]);
@@ -68,6 +67,8 @@ class LogFollower {
   /** Reads until the returned function is called. */
   start(): () => void {
     const stop = new AbortController();
+    // Of another log, the lines of the one before disappear.
+    this.onChange(this.#log);
     void this.#run(stop.signal);
     return () => {
       stop.abort();
