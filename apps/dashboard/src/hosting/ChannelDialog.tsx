@@ -96,7 +96,7 @@ function PromoteDialog({
             </datalist>
           </label>
           {isCanary && (
-            <label className="flex w-[120px] flex-col gap-[2px]">
+            <label className="flex w-[170px] flex-col gap-[2px]">
               <span className="label">Percent of new sessions</span>
               <input
                 className="input num"

@@ -90,7 +90,7 @@ export function LogView({ label, log, lines, failed = null, jump = null, follow,
               data-index={item.index}
               data-failed={isFailed || undefined}
               className={`mono absolute inset-x-0 flex min-h-[18px] gap-2 px-4 max-[560px]:gap-1 max-[560px]:px-2 ${
-                isFailed ? 'border-l-2 border-infrastructure bg-bad-wash pl-[14px] max-[560px]:pl-[6px]' : ''
+                isFailed ? 'border-l-2 border-infrastructure bg-bad-wash pl-[calc(1rem-2px)] max-[560px]:pl-[calc(0.5rem-2px)]' : ''
               }`}
               style={{ transform: `translateY(${item.start}px)` }}
             >
