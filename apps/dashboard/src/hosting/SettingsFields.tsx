@@ -26,6 +26,7 @@ function Field({ label, hint, children }: { label: string; hint?: ReactNode; chi
 }
 
 const grid = 'grid grid-cols-[repeat(auto-fill,minmax(130px,1fr))] gap-x-3 gap-y-2';
+const wideGrid = 'grid grid-cols-[repeat(auto-fill,minmax(190px,1fr))] gap-x-3 gap-y-2 max-[560px]:grid-cols-2';
 
 /** Scale, limits and network of the instances of an environment. What the provider cannot enforce is not offered. */
 export function SettingsFields({ form, set, offer }: Props) {
@@ -54,7 +55,7 @@ export function SettingsFields({ form, set, offer }: Props) {
         {number('concurrency', 'Sessions per instance')}
         {number('idle_s', 'Ends when idle for (s)')}
       </div>
-      <div className={grid}>
+      <div className={wideGrid}>
         {offer.limits && (
           <>
             {number('cpus', 'Processors')}
