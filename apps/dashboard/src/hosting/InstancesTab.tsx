@@ -86,7 +86,8 @@ const columnsFor = (restart: (instance: InstanceView) => void): readonly Column<
   },
   {
     id: 'detail',
-    head: 'Last problem',
+    head: 'Reason',
+    explain: 'Why it does not serve, or how it last failed',
     track: 'minmax(180px,2fr)',
     title: ({ detail }) => detail ?? undefined,
     cell: ({ detail, state }) =>
