@@ -80,6 +80,7 @@ export const OWN = new Set([
   'GET /version',
   'GET /v1/environments',
   'GET /v1/environment-usage',
+  'GET /v1/hosting',
   'POST /v1/logout',
 ]);
 /** Whatever the key may do. */
@@ -89,6 +90,7 @@ export const UNSCOPED = new Set([
   'GET /v1/me',
   'GET /v1/namespace/current',
   'GET /v1/billing/api-usage',
+  'GET /v1/hosting',
   'GET /v1/environments/{owner}/{name}/task-sets',
   'GET /v1/environments/{owner}/{name}/tasks',
 ]);

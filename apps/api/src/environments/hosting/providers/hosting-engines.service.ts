@@ -28,11 +28,14 @@ export class HostingEngines {
     @Inject(CONFIG) private readonly config: Config,
   ) {}
 
-  /** The engine that the settings name, or else the operator's. Throws `hosting_off` when there is none. */
-  async choose(wanted: ProviderName | null): Promise<Engine> {
+  /**
+   * The engine that the settings name, or else the operator's. Throws `hosting_off` when there is none. `waitMs`: soon after a start of the
+   * service, for the first look at the engines.
+   */
+  async choose(wanted: ProviderName | null, waitMs = FIRST_SEEN_MS): Promise<Engine> {
     const { engine } = this.config.hosting;
     if (engine === 'off') throw new PalestraError('hosting_off');
-    const stored = (await this.#seen()).filter(({ name }) => name !== 'remote');
+    const stored = (await this.#seen(waitMs)).filter(({ name }) => name !== 'remote');
     const answering = stored.filter(isAnswering);
     const names = wanted === null ? ENGINES : [wanted];
     for (const name of names) {
@@ -50,18 +53,18 @@ export class HostingEngines {
   }
 
   /** The engines, as soon as one process has looked at them; none if no process looks. */
-  async #seen(): Promise<StoredEngine[]> {
-    for (const deadline = Date.now() + FIRST_SEEN_MS; ; await sleep(POLL_MS)) {
+  async #seen(waitMs: number): Promise<StoredEngine[]> {
+    for (const deadline = Date.now() + waitMs; ; await sleep(POLL_MS)) {
       const engines = await selectEngines(this.database.pool);
       const known = engines.some(({ name, detail, silent_s: silent }) => name !== 'remote' && (detail !== null || silent < SILENT_S));
-      if (known || Date.now() > deadline) return engines;
+      if (known || Date.now() >= deadline) return engines;
     }
   }
 
-  /** What authors can use, or why there is nothing. */
+  /** What authors can use now, or why there is nothing. */
   async offer(): Promise<Omit<HostingOffer, 'can_deploy'>> {
     try {
-      const { name, capabilities } = await this.choose(null);
+      const { name, capabilities } = await this.choose(null, 0);
       const { isolation, egress, limits, gpus } = capabilities;
       const defaults = defaultSettings(capabilities);
       return { hosts: true, detail: null, provider: name, isolation: [...isolation], egress: [...egress], limits, gpus, defaults };
