@@ -67,7 +67,7 @@ beforeAll(async () => {
     launch(),
   ]);
   // The process that runs instances looks at its engine soon after the start.
-  await vi.waitUntil(async () => (await api<HostingOffer>('GET', '/v1/hosting')).hosts, { timeout: 60_000 });
+  await vi.waitUntil(async () => (await api<HostingOffer>('GET', '/v1/hosting')).hosts, { timeout: 150_000, interval: 500 });
 });
 afterAll(async () => {
   await palestra?.stop();
