@@ -2,6 +2,7 @@ import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { addJob } from '../../../apps/api/src/jobs/job-queue.sql.ts';
 import type { TestServer } from '../../support/server.ts';
 
 /** Rollouts of one step: each calls `accuse` once; the first `failed` results are errors. */
@@ -62,6 +63,20 @@ export async function uploadStep(server: Pick<TestServer, 'request'>, runName: s
   const { status, body } = await server.request('POST', '/v1/rollouts', { body: { events: stepEvents(runName, step) } });
   if (status !== 200) throw new Error(JSON.stringify(body));
 }
+
+/** The next round of judgements begins now, instead of within ten seconds. */
+export const judgeNow = ({ database }: TestServer) => {
+  const key = 'every:evaluate-alerts';
+  return addJob(database.pool, {
+    name: 'evaluate-alerts',
+    payload: {},
+    key,
+    runAt: new Date(),
+    maxAttempts: 1,
+    serialKey: key,
+    keepTime: false,
+  });
+};
 
 export const toolErrors = (change: object = {}) => ({
   name: 'tool errors of accuse',
