@@ -10,6 +10,7 @@ import { benchDiscovery } from './discovery.mjs';
 import { benchDisk } from './disk.mjs';
 import { benchExport } from './export.mjs';
 import { benchExports } from './exports.mjs';
+import { benchHostingScale } from './hosting-scale.mjs';
 import { benchHosting } from './hosting.mjs';
 import { benchIdle } from './idle.mjs';
 import { benchIngest } from './ingest.mjs';
@@ -47,6 +48,7 @@ const benches = {
   export: [withPython(benchExport), 'tasks as Parquet by the CLI, against a script with the official client'],
   lightning: [onPalestra(benchLightning), 'the workload of the gateway of agent-lightning, alternating with that gateway'],
   ingest: [benchIngest, 'posts over HTTP, alternating with one INSERT per batch into a separate PostgreSQL'],
+  'hosting-scale': [benchHostingScale, 'the reconciler on a simulated cluster, with its PostgreSQL on one core'],
   uploads: [onStore(benchUploads), `${ROLLOUTS} rollouts of 3 messages, 25 a post, 32 connections, while someone reads a run`],
   exports: [onStore(benchExports), 'POST /v1/exports until its files are complete'],
   mixed: [onStore(benchMixed), '48 clients: an episode of 5 calls, its upload in 2 posts, with readers 3 reads'],

@@ -24,6 +24,7 @@ const instance = (id: string, facts: Partial<InstanceFacts> = {}): InstanceFacts
   state: 'ready',
   sessions: 0,
   createdAt: NOW - 600_000,
+  startedAt: null,
   drainingAt: null,
   idleSince: (facts.sessions ?? 0) > 0 ? null : NOW,
   restarts: 0,
@@ -106,6 +107,12 @@ describe('instances that fail', () => {
     expect(starts([version({ waiting: 40, crashes: crashes(1) })], [instance('a', { state: 'starting' })])).toEqual([]);
     expect(starts([version({ waiting: 40, crashes: crashes(MOST_UNREADY) })])).toEqual([]);
     const late = instance('a', { state: 'starting', createdAt: NOW - 30_001 });
+    // The time begins when its engine runs it. Until then it waits for its turn, not forever.
+    const started = (startedAt: number) => decide([version({ minWarm: 1 })], [{ ...late, startedAt }], 100, NOW).remove;
+    expect([started(NOW - 30_000), started(NOW - 30_001).map(({ state }) => state)]).toEqual([[], ['failed']]);
+    const queued = (createdAt: number) => decide([version({ minWarm: 1 })], [{ ...late, engine: 'absent', createdAt }], 100, NOW);
+    expect(queued(NOW - 300_000)).toMatchObject({ ensure: ['a'], remove: [] });
+    expect(queued(NOW - 300_001).remove).toMatchObject([{ state: 'failed', reason: 'Its engine did not start it within 300 s.' }]);
     expect(decide([version({ waiting: 1, crashes: crashes(MOST_UNREADY - 1) })], [late], 100, NOW)).toEqual({
       ...nothing,
       remove: [{ id: 'a', state: 'failed', reason: 'It did not answer within 30 s.' }],

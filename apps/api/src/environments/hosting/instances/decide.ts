@@ -36,6 +36,8 @@ export interface InstanceFacts {
   state: 'starting' | 'ready' | 'draining';
   sessions: number;
   createdAt: number;
+  /** Since when its engine runs it; null: not yet, or unknown. */
+  startedAt: number | null;
   drainingAt: number | null;
   /** Since when it has no sessions; null while it has some. */
   idleSince: number | null;
@@ -64,6 +66,8 @@ export interface Decision {
 /** So many ends without an answer within ten minutes stop the restarts. */
 export const MOST_UNREADY = 5;
 export const CRASH_WINDOW_MS = 600_000;
+/** How long an instance may wait until its engine has it: many start one after the other. */
+const TURN_MS = 300_000;
 const FIRST_DELAY_MS = 1_000;
 const LONGEST_DELAY_MS = 60_000;
 /** Instances of a deleted version. */
@@ -129,11 +133,16 @@ function endOf(instance: InstanceFacts, version: VersionDemand | null, now: numb
       : { state: 'stopped', reason: `Its sessions did not end within ${drainMs / 1_000} s.` };
   }
   if (isOver) return { state: 'failed', reason: exit ?? 'It disappeared from its engine.' };
-  const startMs = version?.startTimeoutMs ?? 0;
-  if (state === 'starting' && version === null) return { state: 'stopped', reason: 'Its version was deleted.' };
-  if (state === 'starting' && now - instance.createdAt > startMs)
-    return { state: 'failed', reason: `It did not answer within ${startMs / 1_000} s.${waiting === null ? '' : ` ${waiting}`}` };
-  return null;
+  if (state !== 'starting') return null;
+  if (version === null) return { state: 'stopped', reason: 'Its version was deleted.' };
+  if (engine === 'absent')
+    return now - instance.createdAt <= TURN_MS
+      ? null
+      : { state: 'failed', reason: `Its engine did not start it within ${TURN_MS / 1_000} s.` };
+  const { startTimeoutMs: startMs } = version;
+  return now - (instance.startedAt ?? instance.createdAt) <= startMs
+    ? null
+    : { state: 'failed', reason: `It did not answer within ${startMs / 1_000} s.${waiting === null ? '' : ` ${waiting}`}` };
 }
 
 function reasonToDrain({ silent }: InstanceFacts, version: VersionDemand | null): string | null {

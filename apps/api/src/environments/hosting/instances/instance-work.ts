@@ -1,5 +1,5 @@
 import { HostingError, type InstanceSpec, type Provider } from '@palestra/hosting';
-import { abortable, systemClock, splitCredentials } from '@palestra/kit';
+import { abortable, MicroBatcher, splitCredentials, systemClock } from '@palestra/kit';
 import type { Logger } from 'pino';
 import type pg from 'pg';
 import type { InstanceLogs } from './instance-logs.ts';
@@ -21,6 +21,8 @@ export interface WorkOptions {
   onReady: (coldStartMs: number) => void;
 }
 
+/** Instances that became ready or ended while the ones before were stored share one commit. */
+const BATCH = { maxItems: 500, maxAgeMs: 0, maxQueued: 100_000, concurrency: 1 };
 /** Instances that start or end at the same time. */
 const CONCURRENCY = 32;
 const ENSURE_MS = 300_000;
@@ -35,6 +37,11 @@ const LONGEST_PAUSE_MS = 500;
 /** A proxy or a server before its application is ready answers these. */
 const NOT_READY = new Set([502, 503, 504]);
 
+interface ReadyInstance {
+  row: StoredInstance;
+  endpoint: string;
+}
+
 /** Carries decisions out, in the background: at most one piece of work of an instance at a time. */
 export class InstanceWork {
   readonly #options: WorkOptions;
@@ -43,10 +50,14 @@ export class InstanceWork {
   readonly #probing = new Map<string, AbortController>();
   readonly #work = new Set<Promise<void>>();
   readonly #queue: (() => void)[] = [];
+  readonly #ready: MicroBatcher<ReadyInstance, number | null>;
+  readonly #stopped: MicroBatcher<{ id: string; detail: string | null }, void>;
   #active = 0;
 
   constructor(options: WorkOptions) {
     this.#options = options;
+    this.#ready = new MicroBatcher({ ...BATCH, flush: (all) => this.#storeReady(all) });
+    this.#stopped = new MicroBatcher({ ...BATCH, flush: (all) => markStopped(options.pool, all).then(() => all.map(() => {})) });
   }
 
   isBusy(id: string): boolean {
@@ -78,12 +89,12 @@ export class InstanceWork {
   remove(row: StoredInstance): void {
     this.stopProbe(row.id);
     this.#run(row.id, REMOVE_MS, async (signal) => {
-      const { pool, provider: providerOf, logs } = this.#options;
+      const { provider: providerOf, logs } = this.#options;
       const provider = providerOf(row.provider);
       const tail = row.state === 'failed' && provider !== null ? await logs.tail(row.id, provider) : [];
       await provider?.remove(row.id, GRACE_MS, signal);
       const detail = tail.length === 0 ? null : [row.detail ?? 'It ended.', 'Last lines of its log:', ...tail].join('\n');
-      await markStopped(pool, row.id, detail);
+      await this.#stopped.add({ id: row.id, detail });
     });
   }
 
@@ -127,18 +138,27 @@ export class InstanceWork {
   }
 
   async #probe(row: StoredInstance, endpoint: string, signal: AbortSignal): Promise<void> {
-    const { pool, onReady, onChange } = this.#options;
+    const { onReady, onChange } = this.#options;
     for (let pauseMs = FIRST_PAUSE_MS; !signal.aborted; pauseMs = Math.min(1.5 * pauseMs, LONGEST_PAUSE_MS)) {
       const status = await this.answers(row, endpoint, ANSWER_MS, signal);
       if (status !== null && !NOT_READY.has(status)) {
-        const coldStartMs = await markReady(pool, row.id, endpoint);
+        const coldStartMs = await this.#ready.add({ row, endpoint });
         if (coldStartMs === null) return;
-        await notifyInstances(pool, [row.version_id]);
         onReady(coldStartMs);
         return onChange();
       }
       await systemClock.sleep(pauseMs, signal).catch(() => {});
     }
+  }
+
+  /** Milliseconds of each start; null for those that do not start any more. */
+  async #storeReady(all: readonly ReadyInstance[]): Promise<(number | null)[]> {
+    const { pool } = this.#options;
+    const started = all.map(({ row, endpoint }) => ({ id: row.id, endpoint }));
+    const coldStarts = await markReady(pool, started);
+    const versions = all.filter(({ row }) => coldStarts.has(row.id)).map(({ row }) => row.version_id);
+    if (versions.length > 0) await notifyInstances(pool, [...new Set(versions)]);
+    return all.map(({ row }) => coldStarts.get(row.id) ?? null);
   }
 
   async #end(row: StoredInstance, reason: string): Promise<void> {

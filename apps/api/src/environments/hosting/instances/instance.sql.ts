@@ -204,18 +204,21 @@ export async function endInstances(
   return (await pool.query<{ id: string }>(END, values)).rows.map(({ id }) => id);
 }
 
-/** `detail`: null keeps the stored one. */
-export async function markStopped(pool: Queryable, id: string, detail: string | null): Promise<void> {
-  const text = 'UPDATE environment_instances SET stopped_at = now(), detail = coalesce($2, detail) WHERE id = $1 AND stopped_at IS NULL';
-  await pool.query({ name: 'instance_stopped', text, values: [id, detail] });
+/** Their engines have nothing of them any more. `detail`: null keeps the stored one. */
+export async function markStopped(pool: Queryable, stopped: readonly { id: string; detail: string | null }[]): Promise<void> {
+  const text = `UPDATE environment_instances AS i SET stopped_at = now(), detail = coalesce(n.detail, i.detail)
+    FROM unnest($1::uuid[], $2::text[]) AS n(id, detail) WHERE i.id = n.id AND i.stopped_at IS NULL`;
+  await pool.query({ name: 'instances_stopped', text, values: [stopped.map(({ id }) => id), stopped.map(({ detail }) => detail)] });
 }
 
-/** False when the instance does not start any more. Milliseconds from its row to its readiness otherwise. */
-export async function markReady(pool: Queryable, id: string, endpoint: string): Promise<number | null> {
-  const text = `UPDATE environment_instances SET state = 'ready', endpoint = $2, ready_at = now() WHERE id = $1 AND state = 'starting'
-    RETURNING (extract(epoch FROM ready_at - created_at) * 1000)::float8 AS ms`;
-  const { rows } = await pool.query<{ ms: number }>({ name: 'instance_ready', text, values: [id, endpoint] });
-  return rows[0]?.ms ?? null;
+/** Milliseconds from its row to its readiness, by id. Those that do not start any more are left out. */
+export async function markReady(pool: Queryable, ready: readonly { id: string; endpoint: string }[]): Promise<Map<string, number>> {
+  const text = `UPDATE environment_instances AS i SET state = 'ready', endpoint = n.endpoint, ready_at = now()
+    FROM unnest($1::uuid[], $2::text[]) AS n(id, endpoint) WHERE i.id = n.id AND i.state = 'starting'
+    RETURNING i.id, (extract(epoch FROM i.ready_at - i.created_at) * 1000)::float8 AS ms`;
+  const values = [ready.map(({ id }) => id), ready.map(({ endpoint }) => endpoint)];
+  const { rows } = await pool.query<{ id: string; ms: number }>({ name: 'instances_ready', text, values });
+  return new Map(rows.map(({ id, ms }) => [id, ms]));
 }
 
 export async function saveStats(pool: Queryable, stats: readonly { id: string; stats: object }[]): Promise<void> {

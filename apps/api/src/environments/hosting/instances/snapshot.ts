@@ -24,6 +24,8 @@ export function factsOf(row: StoredInstance, view: EngineView, seen: { idleSince
     state: row.state as InstanceFacts['state'],
     sessions: row.sessions,
     createdAt: row.created_at,
+    // Not before its row, also if the clock of the engine is wrong.
+    startedAt: running?.state === 'running' && running.startedAt !== null ? Math.max(row.created_at, running.startedAt.getTime()) : null,
     drainingAt: row.draining_at,
     restarts: row.restarts,
     engine,

@@ -1,4 +1,5 @@
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { MicroBatcher } from '@palestra/kit';
 import type { SecretMask } from '@palestra/session';
 import type { Logger } from 'pino';
 import { Database } from '../../../platform/database/database.ts';
@@ -12,6 +13,8 @@ const FLUSH_MS = 250;
 const BATCH = 1_000;
 /** Of one environment: a burst, then a rate. */
 const FLOOD = { lines: 20_000, linesPerS: 200, bytes: 8 * 1024 * 1024, bytesPerS: 128 * 1024 };
+/** Lines of so many instances share a statement. */
+const STORES = { maxItems: 100, maxAgeMs: 0, maxQueued: 100_000, concurrency: 1 };
 /** Lines that wait while the database does not answer. Further ones are lost. */
 const MAX_WAITING = 3 * FLOOD.lines;
 
@@ -22,12 +25,15 @@ export class HostingLogs implements LogStore, OnApplicationShutdown {
   #timer: NodeJS.Timeout | null = null;
   #writing: Promise<void> = Promise.resolve();
   #isStopped = false;
+  readonly #stores: MicroBatcher<readonly NewLogLine[], void>;
   readonly #gate = new FloodGate(FLOOD, () => performance.now());
 
   constructor(
     @Inject(Database) private readonly database: Database,
     @Inject(LOGGER) private readonly logger: Logger,
-  ) {}
+  ) {
+    this.#stores = new MicroBatcher({ ...STORES, flush: (all) => this.#insert(all.flat()).then(() => all.map(() => {})) });
+  }
 
   /** Where the lines of a deploy or an instance go. `mask`: of the environment's secrets. */
   sink(source: LogSource, mask: SecretMask): LogSink {
@@ -46,10 +52,7 @@ export class HostingLogs implements LogStore, OnApplicationShutdown {
 
   /** Stores lines at once, after those that are being stored. Rejects when the database does not answer; the caller keeps them. */
   store(lines: readonly NewLogLine[]): Promise<void> {
-    if (lines.length === 0) return Promise.resolve();
-    const writing = this.#writing.then(() => insertLines(this.database.pool, lines));
-    this.#writing = writing.catch(() => {});
-    return writing;
+    return lines.length === 0 ? Promise.resolve() : this.#stores.add(lines);
   }
 
   /** Resolves when all lines that were appended before are stored. Rejects when the database does not answer; they stay. */
@@ -63,6 +66,12 @@ export class HostingLogs implements LogStore, OnApplicationShutdown {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#isStopped = true;
     await this.flush().catch(() => {});
+  }
+
+  #insert(lines: readonly NewLogLine[]): Promise<void> {
+    const writing = this.#writing.then(() => insertLines(this.database.pool, lines));
+    this.#writing = writing.catch(() => {});
+    return writing;
   }
 
   #arm(): void {
