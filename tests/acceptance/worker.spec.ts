@@ -136,7 +136,11 @@ test('kills at random moments lose and repeat no acknowledged event, and leave n
     uploads.push(...batch);
   };
   const client = async () => {
-    while (!stopped) await send(Array.from({ length: 20 }, () => newUpload('killed', 1 + below(4))));
+    while (!stopped) {
+      await send(Array.from({ length: 5 }, () => newUpload('killed', 1 + below(4))));
+      // Each rollout is read in the end. Without pauses there would be tens of thousands.
+      await new Promise((resolve) => setTimeout(resolve, below(100)));
+    }
   };
   const clients = Array.from({ length: 3 }, client);
   for (const target of ['worker', 'api', 'api and worker', 'everything', 'worker', 'api']) {
