@@ -2,10 +2,26 @@
 // against a route of Nest on Fastify without work.
 import path from 'node:path';
 import { apiKey, freePort, startServer } from './support/processes.mjs';
-import { playRounds } from './support/rounds.mjs';
+import { shown } from './support/figures.mjs';
+import { load, playRounds } from './support/rounds.mjs';
+import { coresBetween, usageOf } from './support/usage.mjs';
 
 const headers = { 'X-API-Key': apiKey, 'X-Deployment': 'palestra/echo' };
 const sessions = 128;
+const CPU_SECONDS = 10;
+
+/** Microseconds of processor time of one tool call with its share of opening and closing. */
+async function cpuOfCall(palestra) {
+  const [before, from] = [usageOf(palestra.pid), performance.now()];
+  const { callsPerSecond } = await load({ port: palestra.port, headers, sessions }, CPU_SECONDS);
+  const seconds = (performance.now() - from) / 1000;
+  const { service, postgres } = coresBetween(before, usageOf(palestra.pid), seconds);
+  const ofCall = (cores) => (cores * seconds * 1e6) / (callsPerSecond * CPU_SECONDS);
+  return [
+    shown('CPU of the API for a tool call, with its share of the episode', ofCall(service), 'µs'),
+    shown('CPU of PostgreSQL for the same', ofCall(postgres), 'µs'),
+  ];
+}
 
 export async function benchSessions(palestra, python) {
   const [port, barePort] = [await freePort(), await freePort()];
@@ -41,6 +57,7 @@ export async function benchSessions(palestra, python) {
       less('p99 of a call', 'p99Ms', 5),
       more('tool calls against requests of bare Nest', 'callsPerSecond', { callsPerSecond: played.bare.requestsPerSecond }, 0.6),
       more('all requests against those of bare Nest', 'requestsPerSecond', played.bare, null),
+      ...(await cpuOfCall(palestra)),
     ];
   } finally {
     await Promise.all([reference.stop(), bare?.stop()]);
