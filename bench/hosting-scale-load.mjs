@@ -159,6 +159,7 @@ function decideMs() {
     restarts: 0,
     engine: at % 3 === 0 ? 'exited' : 'running',
     exit: at % 3 === 0 ? 'its node ended' : null,
+    waiting: null,
     silent: false,
   }));
   const times = Array.from({ length: 50 }, () => {
