@@ -223,10 +223,13 @@ describe('installed', () => {
     });
     const load = Promise.all(clients);
     const before = new Set(targets.map(({ host }) => host));
-    // An error of a client ends the wait.
-    await Promise.race([install('upgrade', '2'), load]);
-    await vi.waitUntil(() => targets.length === 2 && targets.every(({ host }) => !before.has(host)), { timeout: 60_000, interval: 100 });
-    isOver.abort();
+    try {
+      // An error of a client ends the wait.
+      await Promise.race([install('upgrade', '2'), load]);
+      await vi.waitUntil(() => targets.length === 2 && targets.every(({ host }) => !before.has(host)), { timeout: 60_000, interval: 100 });
+    } finally {
+      isOver.abort();
+    }
     await load;
     const reader = new PalestraClient({ url: proxy.url, apiKey });
     let calls = 0;
