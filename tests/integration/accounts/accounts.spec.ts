@@ -1,4 +1,7 @@
+import { systemClock } from '@palestra/kit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AuditLog } from '../../../apps/api/src/accounts/audit/audit-log.service.ts';
+import { KeyService } from '../../../apps/api/src/accounts/key.service.ts';
 import { signIn } from '../../support/organisation.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
@@ -12,6 +15,18 @@ afterAll(() => server.close());
 const as = (key: string) => ({ headers: { 'x-api-key': key } });
 
 describe('API keys', () => {
+  it('replicas that start together store the key of the operator once', async () => {
+    const { body: me } = await server.request('GET', '/v1/me');
+    const keys = new KeyService(server.database, null as never, null as never, server.config, systemClock, new AuditLog(server.database));
+    const owner = { orgId: me.org.id, userId: me.user.id, name: 'of the operator', scopes: ['sessions'] };
+    const stored = await Promise.all(Array.from({ length: 8 }, () => keys.store(owner, 'or_key_of_the_operator_Kq7Vw2Xz9')));
+    expect(new Set(stored.map(({ id }) => id)).size).toBe(1);
+    const { events } = (await server.request('GET', '/v1/audit?action=key.create')).body;
+    expect(
+      events.filter(({ target }: { target: { name: string } | string }) => JSON.stringify(target).includes('of the operator')),
+    ).toHaveLength(1);
+  });
+
   it('refuses a missing, an unknown and a revoked key, each with its code', async () => {
     expect(await server.request('GET', '/v1/keys', as(''))).toMatchObject({ status: 401, body: { code: 'unauthorized', statusCode: 401 } });
     expect(await server.request('GET', '/v1/keys', as('or_wrong'))).toMatchObject({ status: 401, body: { code: 'unauthorized' } });

@@ -117,10 +117,11 @@ export class KeyService {
   async store(owner: { orgId: string; userId: string; name: string; scopes: string[] }, key: string): Promise<KeyRow> {
     const { prisma } = this.database;
     const { hash } = columnsOf(key);
-    const isKnown = (await prisma.apiKey.count({ where: { hash } })) > 0;
-    const row = await prisma.apiKey.upsert({ where: { hash }, create: { ...owner, ...columnsOf(key) }, update: {}, include: WITH_USER });
+    // Replicas that start together store the same key.
+    const { count } = await prisma.apiKey.createMany({ data: { ...owner, ...columnsOf(key) }, skipDuplicates: true });
+    const row = await prisma.apiKey.findUniqueOrThrow({ where: { hash }, include: WITH_USER });
     const service = { orgId: row.orgId, userId: null, keyId: null };
-    if (!isKnown) await this.audit.recordFor(service, { action: 'key.create', ...auditedKey(row) }, null);
+    if (count > 0) await this.audit.recordFor(service, { action: 'key.create', ...auditedKey(row) }, null);
     return row;
   }
 }
