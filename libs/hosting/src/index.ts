@@ -21,4 +21,6 @@ export { kitCommand, libraryCommand, openenvCommand, orsCommand, type ServeComma
 export { type Target, targetAt, TargetError } from './target/target.ts';
 export { HostingError } from './provider/hosting-error.ts';
 export * from './provider/provider.port.ts';
+export { NETWORK_PRESETS, type NetworkRule, rulesOf, unenforceable } from './sandbox/network-policy.ts';
+export { type PackedFile, packFiles } from './sandbox/pack-files.ts';
 export type * from './sandbox/sandbox.port.ts';

@@ -22,6 +22,7 @@ import { Restorer } from './lifecycle/restorer.ts';
 import { SetupGate } from './lifecycle/setup-gate.ts';
 import type { AdmissionStore } from './ports/admission-store.port.ts';
 import type { CallProgress } from './ports/backend-call.ts';
+import type { BackendSession } from './ports/backend.port.ts';
 import type { CallLedger, CallOutcome, ReplicaLeases } from './ports/call-ledger.port.ts';
 import type { Caller, EnvironmentDirectory, HostedEnvironment } from './ports/directory.port.ts';
 import type { SessionObserver } from './ports/observer.port.ts';
@@ -187,6 +188,13 @@ export class SessionEngine {
       live,
       this.#setup.runOnBackend(live, async (backend) => backend.messages(live.signal)),
     );
+  }
+
+  /** A request to an open episode that is no call and has no place in the ledger. Rejects with the errors of `ask`. */
+  async ask<T>(caller: Caller, sid: string, ask: (backend: BackendSession, signal: AbortSignal) => Promise<T>): Promise<T> {
+    const live = await this.#registry.requireOpen(sid, caller);
+    const answer = this.#setup.runOnBackend(live, (backend) => ask(backend, live.signal));
+    return this.#withoutSecretsInError(live, answer);
   }
 
   /** Does not wait for setup. */

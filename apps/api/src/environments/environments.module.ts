@@ -9,6 +9,8 @@ import { RegistryDirectory } from './environment-directory.ts';
 import { EnvironmentsController } from './environments.controller.ts';
 import { EnvironmentsService } from './environments.service.ts';
 import { ChannelsController } from './hosting/channels/channels.controller.ts';
+import { SandboxDirectory } from './hosting/sandboxes/sandbox-directory.ts';
+import { Sandboxes } from './hosting/sandboxes/sandboxes.service.ts';
 import { HostingModule } from './hosting/hosting.module.ts';
 import { InstancesController } from './hosting/instances/instances.controller.ts';
 import { TaskSetsController } from './task-sets/task-sets.controller.ts';
@@ -24,8 +26,12 @@ import { TaskSetsService } from './task-sets/task-sets.service.ts';
     RegistryDirectory,
     EnvironmentsService,
     TaskSetsService,
-    { provide: ENVIRONMENT_DIRECTORY, useExisting: RegistryDirectory },
+    {
+      provide: ENVIRONMENT_DIRECTORY,
+      inject: [RegistryDirectory, Sandboxes],
+      useFactory: (environments: RegistryDirectory, sandboxes: Sandboxes) => new SandboxDirectory(environments, sandboxes),
+    },
   ],
-  exports: [EnvironmentStoreModule, BundledEnvironments, ENVIRONMENT_DIRECTORY, EnvironmentsService],
+  exports: [EnvironmentStoreModule, HostingModule, BundledEnvironments, ENVIRONMENT_DIRECTORY, EnvironmentsService],
 })
 export class EnvironmentsModule {}

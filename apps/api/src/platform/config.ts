@@ -66,6 +66,7 @@ const configSchema = z.object({
     .optional(),
   PALESTRA_HOSTING_REACHABLE: networks.default([]),
   ...kubernetesSchema,
+  PALESTRA_SANDBOX_HTTP_HOSTS: names.default([]),
   PALESTRA_ISOLATION: z.enum(['container', 'namespace', 'process']).optional(),
   PALESTRA_SANDBOX_IMAGE: z.string().optional(),
   PALESTRA_CONTAINER_ENGINE: z.string().optional(),
@@ -158,6 +159,7 @@ export interface Config {
    * allowed. `dockerHost`: `unix://` or `tcp://`; null = DOCKER_HOST, else the usual sockets. `baseImages`: of folders without a
    * Dockerfile; null = those of the engine. `dockerNetwork`: of which this service is a member; null = ports of the engine's machine.
    * `reachable`: private networks that instances and builds may reach. `pythonPackage`: path of the Python package `palestra`; null = the source beside the service.
+   * `sandboxHttpHosts`: hosts that sandboxes reach at any address, but only by plain HTTP.
    */
   hosting: {
     engine: 'auto' | 'docker' | 'process' | 'kubernetes' | 'off';
@@ -167,6 +169,7 @@ export interface Config {
     reachable: string[];
     pythonPackage: string | null;
     kubernetes: KubernetesConfig;
+    sandboxHttpHosts: readonly string[];
   };
   /** Users may register commands that this service starts: MCP servers on standard input and output. */
   allowCommands: boolean;
@@ -278,6 +281,7 @@ export function readConfig(env: NodeJS.ProcessEnv, resolvePath: (path: string) =
       reachable: value.PALESTRA_HOSTING_REACHABLE,
       pythonPackage: value.PALESTRA_PYTHON_PACKAGE ?? null,
       kubernetes: readKubernetes(value),
+      sandboxHttpHosts: value.PALESTRA_SANDBOX_HTTP_HOSTS,
     },
     isolation: {
       level: value.PALESTRA_ISOLATION ?? null,

@@ -33,6 +33,13 @@ export const LIMITS = {
   deploys: { org: 20, noun: 'deploys in progress', text: 'deploys that wait or run' },
   webhooks: { org: 20, noun: 'webhooks', text: 'webhooks' },
   instances: { org: 100, noun: 'instances of environments', text: 'instances of deployed environments' },
+  sandboxes: { org: 100, noun: 'sandboxes', text: 'sandboxes' },
+  sandbox_cpus: { org: 64, noun: 'processors in its sandboxes', text: 'processors of sandboxes with their sidecars' },
+  sandbox_memory_gb: {
+    org: 256,
+    noun: 'gigabytes of memory in its sandboxes',
+    text: 'gigabytes of memory of sandboxes with their sidecars',
+  },
   organisations: { org: 50, noun: 'organisations', text: 'organisations that its owners created, with those created from these' },
 } as const satisfies Record<string, Limit>;
 

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { EnvironmentDirectory } from '@palestra/session';
 import { ENVIRONMENT_DIRECTORY } from '../environments/directory.token.ts';
 import { EnvironmentsModule } from '../environments/environments.module.ts';
+import { Sandboxes } from '../environments/hosting/sandboxes/sandboxes.service.ts';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
 import { Readiness } from '../platform/database/readiness.ts';
@@ -61,11 +62,13 @@ class SessionHttp {
     @Inject(Readiness) readiness: Readiness,
     @Inject(Sockets) sockets: Sockets,
     @Inject(InFlight) inFlight: InFlight,
+    @Inject(Sandboxes) sandboxes: Sandboxes,
   ) {
     this.context = {
       config,
       sockets,
       inFlight,
+      sandboxes,
       authenticate: (request) => authenticator.authenticate(request),
       checkHealth: () => void readiness.checkForClients(),
       sendError: (error, request, reply) => errors.send(error, request, reply),

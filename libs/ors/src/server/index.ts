@@ -1,2 +1,2 @@
 export { OrsServer, type OrsRequest } from './ors-server.ts';
-export { type OrsRoute, orsRoutes } from './routes.ts';
+export { type OrsRoute, orsRoutes, type OrsSandbox } from './routes.ts';

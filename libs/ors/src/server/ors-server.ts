@@ -198,26 +198,6 @@ export class OrsServer {
     return { sid: request.clientSid ?? sid };
   }
 
-  /** Sandboxes are not available. An unknown environment has its own error. */
-  async createSandbox(request: OrsRequest): Promise<never> {
-    const body = parseBody(request.body);
-    const name = typeof body === 'object' && body !== null && 'environment' in body ? body.environment : null;
-    if (typeof name !== 'string') {
-      const missing = { type: 'missing', loc: ['body', 'environment'], msg: 'Field required', input: {} };
-      throw new PalestraError('invalid_body', { detail: [missing] });
-    }
-    const hosted = await this.directory.resolve(name, request.caller).catch(() => null);
-    const known = hosted !== null && [hosted.name, `${hosted.owner}/${hosted.name}`].includes(name);
-    if (known) throw new PalestraError('not_available', { detail: 'Sandboxes are not available yet on this server.' });
-    const [owner, environment] = name.includes('/') ? name.split('/', 2) : ['your organisation', name];
-    throw new PalestraError('environment_not_found', { detail: `Environment '${environment}' of '${owner}' not found.` });
-  }
-
-  async run(request: OrsRequest): Promise<never> {
-    await this.engine.ping(request.caller, requireSid(request));
-    throw new PalestraError('not_available', { detail: 'Sandboxes are not available yet on this server.' });
-  }
-
   async #discover<T>(request: OrsRequest, read: (address: ResolvedAddress, signal: AbortSignal) => Promise<T>): Promise<T> {
     const signal = discoveryDeadline();
     return read(await this.#addresses.resolve(request, signal), signal);

@@ -1,12 +1,14 @@
 import type { OrsServer } from './ors-server.ts';
 
 /** Operations that answer with an event stream; all others answer with JSON. */
-export type OrsStream = 'createSession' | 'call' | 'scoreGroup' | 'createSandbox' | 'run';
+export type OrsStream = 'createSession' | 'call' | 'scoreGroup';
+/** Operations of sandboxes, which `OrsServer` does not serve. */
+export type OrsSandbox = 'createSandbox' | 'run' | 'statFile' | 'readFile' | 'writeFile' | 'setNetwork';
 type OrsJson = Exclude<
   { [K in keyof OrsServer]: OrsServer[K] extends (...args: never[]) => unknown ? K : never }[keyof OrsServer],
   OrsStream
 >;
-export type OrsOperation = OrsStream | OrsJson;
+export type OrsOperation = OrsStream | OrsJson | OrsSandbox;
 
 export interface OrsRoute {
   method: 'GET' | 'POST';
@@ -51,4 +53,8 @@ export const orsRoutes: readonly OrsRoute[] = [
   route('POST', '/delete_session', 'delete'),
   route('POST', '/create_sandbox', 'createSandbox'),
   route('POST', '/run', 'run'),
+  route('POST', '/stat_file', 'statFile'),
+  route('POST', '/read_file', 'readFile'),
+  route('POST', '/write_file', 'writeFile'),
+  route('POST', '/set_network', 'setNetwork'),
 ];

@@ -32,6 +32,8 @@ import { HostingEngines } from './providers/hosting-engines.service.ts';
 import { HostingOfferController } from './providers/hosting-offer.controller.ts';
 import { HostingProviders } from './providers/hosting-providers.ts';
 import { EnvironmentSecrets } from './secrets/environment-secrets.ts';
+import { Sandboxes } from './sandboxes/sandboxes.service.ts';
+import { SandboxSweeper } from './sandboxes/sandbox-sweeper.ts';
 import { SecretController } from './secrets/secret.controller.ts';
 import { VersionDiffController } from './versions/version-diff.controller.ts';
 
@@ -61,6 +63,7 @@ const shared = [
     InstanceSpecs,
     InstanceMetrics,
     ReconcilerService,
+    SandboxSweeper,
     CanaryWatch,
   ],
   exports: shared,
@@ -81,7 +84,7 @@ export class HostingStoreModule {}
     GithubController,
     HostingOfferController,
   ],
-  providers: [InstanceConnections, HostedBackends, InstancesService, LogReader, DeployService, GitLinkService, GithubService],
-  exports: [HostingStoreModule, HostedBackends, InstancesService],
+  providers: [InstanceConnections, HostedBackends, InstancesService, LogReader, DeployService, GitLinkService, GithubService, Sandboxes],
+  exports: [HostingStoreModule, HostedBackends, InstancesService, Sandboxes],
 })
 export class HostingModule {}

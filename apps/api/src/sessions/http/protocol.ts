@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { FailureClass, SessionState } from '@palestra/protocol';
 import type { Caller, EnvironmentDirectory, SessionEngine } from '@palestra/session';
 import type { Config } from '../../platform/config.ts';
+import type { Sandboxes } from '../../environments/hosting/sandboxes/sandboxes.service.ts';
 import type { DocumentedRoute } from '../../platform/http/openapi.ts';
 import type { Sockets } from '../../platform/http/sockets.ts';
 import type { InFlight } from '../../platform/limits.ts';
@@ -34,6 +35,7 @@ export interface ProtocolContext {
   directory: EnvironmentDirectory;
   /** Each request of a session goes first to the process that serves it. */
   routing: SessionRouting;
+  sandboxes: Pick<Sandboxes, 'plainHosts' | 'wanted'>;
   sockets: Sockets;
   inFlight: InFlight;
   /** Null for a session that the caller's organisation does not have. */

@@ -1,6 +1,8 @@
 import { type OrsRoute, orsRoutes } from '@palestra/ors/server';
 import { CALL_FAILURES, type ErrorCode, SPLIT_TYPES } from '@palestra/protocol';
 import { z } from 'zod';
+import { runSchema } from '../../environments/hosting/sandboxes/sandbox-run.ts';
+import { createSandboxSchema, networkPolicySchema } from '../../environments/hosting/sandboxes/sandbox-settings.ts';
 import type { DocumentedRoute } from '../../platform/http/openapi.ts';
 
 /** The ORS routes of the OpenAPI document. libs/ors checks the bodies, with the same rules and the SDK's error texts. */
@@ -52,6 +54,12 @@ const reservationEvents = {
   error: z.string(),
   failure,
 };
+const sandboxEvents = {
+  task_id: z.string().describe('The session id.'),
+  end: z.string().describe('Empty: commands can run.'),
+  error: z.string(),
+  failure,
+};
 const callEvents = {
   task_id: z.string().describe('The id with which the call can be resumed.'),
   chunk: z.string().describe('A piece of the JSON text of the result.'),
@@ -78,6 +86,14 @@ const SESSION: ErrorCode[] = [
   'setup_failed',
   'setup_timeout',
   'environment_failed',
+  ...ENDED,
+];
+const SANDBOX: ErrorCode[] = [
+  'session_id_required',
+  'session_not_found',
+  'invalid_request',
+  'backend_unreachable',
+  'backend_timeout',
   ...ENDED,
 ];
 const LOOKUP: ErrorCode[] = ['deployment_not_found', 'unknown_variant', 'backend_unreachable', 'backend_timeout', 'backend_invalid'];
@@ -183,8 +199,37 @@ const entries: Record<OrsRoute['operation'], Entry> = {
     errors: ['session_id_required', 'session_not_found', 'session_moved', ...ENDED],
   },
   delete: { summary: 'End the session; idempotent', response: sid, errors: ['session_id_required', 'session_moved'] },
-  createSandbox: { summary: 'Sandboxes are not hosted yet', body: anyObject, errors: ['environment_not_found', 'not_available'] },
-  run: { summary: 'Sandboxes are not hosted yet', body: anyObject, errors: SESSION },
+  createSandbox: {
+    summary: 'Start a sandbox: a container for commands',
+    body: createSandboxSchema,
+    headers: z.object(failureHeader),
+    stream: sandboxEvents,
+    errors: ['environment_not_found', 'invalid_request', 'hosting_unsupported', 'limit_reached', 'backend_unreachable', ...ENDED],
+  },
+  run: {
+    summary: 'Run a command in a sandbox once; a repeat with its task_id replays the result',
+    body: runSchema,
+    headers: callHeaders.omit({ 'idempotency-key': true }),
+    stream: callEvents,
+    errors: [...SANDBOX, 'answer_too_large'],
+  },
+  statFile: {
+    summary: 'Size and digest of a file in a sandbox: path, sha256',
+    response: z.object({ size: z.int(), sha256: z.string().optional() }),
+    errors: SANDBOX,
+  },
+  readFile: { summary: 'Bytes of a file in a sandbox: path, offset, length. The header X-File-Size has its size', errors: SANDBOX },
+  writeFile: {
+    summary: 'Write a piece of a file in a sandbox: path, offset, mkdirs; or, with commit and size, put the pieces in place',
+    response: z.object({ size: z.int(), sha256: z.string().optional() }),
+    errors: [...SANDBOX, 'body_too_large'],
+  },
+  setNetwork: {
+    summary: 'Replace the network policy of a sandbox',
+    body: networkPolicySchema,
+    response: z.object({ status: z.literal('applied') }),
+    errors: [...SANDBOX, 'hosting_unsupported'],
+  },
 };
 
 export const orsDocumentation: readonly DocumentedRoute[] = orsRoutes.flatMap((route) => {

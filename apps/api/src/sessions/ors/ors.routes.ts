@@ -7,6 +7,7 @@ import { countRequest, onDelivery } from '../http/delivery.ts';
 import { readRecording } from '../http/recording-headers.ts';
 import type { ProtocolContext } from '../http/protocol.ts';
 import { type Admit, streamCall, streamReservation } from './sse-reply.ts';
+import { isSandboxOperation, serveSandbox } from './sandbox.routes.ts';
 
 interface OrsContext extends ProtocolContext {
   server: OrsServer;
@@ -74,7 +75,9 @@ async function handle(route: OrsRoute, request: FastifyRequest, reply: FastifyRe
   const ors = readRequest(request, caller as Caller);
   if (ors.sid !== null && caller !== null) ors.sid = await options.routing.engine.sidOf(caller, ors.sid);
   if (ors.sid !== null && caller !== null && (await options.routing.elsewhere(request, reply, caller, ors.sid))) return;
-  switch (route.operation) {
+  const { operation } = route;
+  if (isSandboxOperation(operation)) return serveSandbox(operation, request, reply, ors, options);
+  switch (operation) {
     case 'createSession':
       return reserve(request, reply, ors, options);
     case 'call':
@@ -87,7 +90,7 @@ async function handle(route: OrsRoute, request: FastifyRequest, reply: FastifyRe
     case 'create':
       return create(request, reply, ors, options);
     default:
-      await reply.type('application/json').send(stringifyJson(await server[route.operation](ors)));
+      await reply.type('application/json').send(stringifyJson(await server[operation](ors)));
   }
 }
 

@@ -20,6 +20,8 @@ export interface ReservationOptions {
   showPosition: boolean;
   /** See `StreamOptions`. */
   hasFailureEvents: boolean;
+  /** Called when the client leaves before it got its SID: it will not return. */
+  onAbandoned?: () => void;
 }
 
 /**
@@ -41,7 +43,10 @@ export async function streamReservation(reply: FastifyReply, sid: string, option
   };
   if (admit !== null) {
     const disconnected = new AbortController();
-    stream.once('close', () => disconnected.abort(new PalestraError('call_abandoned')));
+    stream.once('close', () => {
+      disconnected.abort(new PalestraError('call_abandoned'));
+      if (!opened) options.onAbandoned?.();
+    });
     const opening = setTimeout(open, showPosition ? 0 : QUEUE_HOLD_MS);
     const heartbeat = setInterval(() => opened && stream.write(encodeSseHeartbeat(new Date())), SSE_HEARTBEAT_MS);
     let shown = '';
@@ -68,6 +73,7 @@ export async function streamReservation(reply: FastifyReply, sid: string, option
     }
   }
   if (opened) return void stream.end(encodeSseEvent('end', ''));
+  opened = true;
   reply.hijack();
   stream.writeHead(200, SSE_HEADERS);
   stream.end(head + encodeSseEvent('end', ''));

@@ -40,7 +40,7 @@ export class HostingProviders implements OnApplicationShutdown {
   }
 
   #make(name: ProviderName, installation: string): Provider | null {
-    const { dockerHost, baseImages, dockerNetwork, reachable, pythonPackage } = this.config.hosting;
+    const { dockerHost, baseImages, dockerNetwork, reachable, pythonPackage, sandboxHttpHosts } = this.config.hosting;
     const python = pythonPackage === null ? {} : { pythonPackage };
     switch (name) {
       case 'process':
@@ -55,6 +55,7 @@ export class HostingProviders implements OnApplicationShutdown {
           ...(dockerNetwork !== null && { network: dockerNetwork }),
           harborFolder: path.join(this.config.dataDir, 'hosting', 'harbor'),
           ...(dockerHost !== null && { host: dockerHost }),
+          plainHosts: sandboxHttpHosts,
           baseImages: {
             ...(baseImages.python !== null && { python: baseImages.python }),
             ...(baseImages.node !== null && { node: baseImages.node }),

@@ -1,0 +1,60 @@
+import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import type { Logger } from 'pino';
+import { type Config, CONFIG } from '../../../platform/config.ts';
+import { Database } from '../../../platform/database/database.ts';
+import { LOGGER } from '../../../platform/tokens.ts';
+import { HostingProviders } from '../providers/hosting-providers.ts';
+import { selectLivingSandboxes } from './sandbox.sql.ts';
+import { SESSION_SANDBOX } from './sandboxes.service.ts';
+
+const SWEEP_MS = 15_000;
+const DEADLINE_MS = 120_000;
+
+/** Removes sandboxes that belong to no session: a process died while it created or removed them. Runs where jobs run; twice does no harm. */
+@Injectable()
+export class SandboxSweeper implements OnApplicationBootstrap, OnApplicationShutdown {
+  readonly #stopping = new AbortController();
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly database: Database,
+    private readonly providers: HostingProviders,
+    @Inject(CONFIG) private readonly config: Config,
+    @Inject(LOGGER) private readonly logger: Logger,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    if (this.config.jobs === 'here' && this.config.hosting.engine !== 'off') this.#schedule();
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    this.#stopping.abort(new Error('the service ends'));
+    clearTimeout(this.#timer);
+    await this.#running;
+  }
+
+  #schedule(): void {
+    if (this.#stopping.signal.aborted) return;
+    this.#timer = setTimeout(() => {
+      this.#running = this.#sweep()
+        .catch((error: unknown) => this.logger.debug({ err: error }, 'sandboxes were not swept'))
+        .finally(() => this.#schedule());
+    }, SWEEP_MS);
+  }
+
+  async #sweep(): Promise<void> {
+    const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(DEADLINE_MS)]);
+    for (const { sandboxes } of await this.providers.all()) {
+      if (sandboxes === undefined) continue;
+      // The engine first: whatever it has then has had its row before.
+      const found = (await sandboxes.list(signal)).filter(({ id }) => id.startsWith(SESSION_SANDBOX));
+      const living = await selectLivingSandboxes(this.database.pool);
+      for (const { id } of found) {
+        if (living.has(id)) continue;
+        this.logger.info({ sandbox: id }, 'a sandbox without a session is removed');
+        await sandboxes.remove(id, signal);
+      }
+    }
+  }
+}
