@@ -1,19 +1,11 @@
-import { once } from 'node:events';
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { networkInterfaces } from 'node:os';
 import type { SandboxProvider, SandboxSpec } from '@palestra/hosting';
 import { newUuid } from '@palestra/kit';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { makeShellImage } from '../../support/shell-image.ts';
 import { engineCommand, TestEngine } from '../hosting/docker-engine.world.ts';
+import { machineAddress, startEcho } from './sandboxes.world.ts';
 
 const soon = () => AbortSignal.timeout(60_000);
-/** Of this machine on a network that gateways reach. */
-const hostAddress = () =>
-  Object.values(networkInterfaces())
-    .flat()
-    .find((one) => one?.family === 'IPv4' && !one.internal)!.address;
 
 describe.skipIf(engineCommand === undefined)('sandboxes in containers', () => {
   let engine: TestEngine;
@@ -22,7 +14,7 @@ describe.skipIf(engineCommand === undefined)('sandboxes in containers', () => {
 
   beforeAll(async () => {
     engine = await TestEngine.start();
-    sandboxes = engine.provider({ plainHosts: [hostAddress()] }).sandboxes;
+    sandboxes = engine.provider({ plainHosts: [machineAddress()] }).sandboxes;
     image = makeShellImage(engineCommand!);
   });
   afterAll(async () => {
@@ -121,10 +113,9 @@ describe.skipIf(engineCommand === undefined)('sandboxes in containers', () => {
   });
 
   test('rules decide each request by host, path and method, and are replaced while it runs', async () => {
-    const server = http.createServer((request, response) => response.end(`${request.method} ${request.url}`)).listen(0, '0.0.0.0');
-    await once(server, 'listening');
-    const url = `http://${hostAddress()}:${(server.address() as AddressInfo).port}`;
-    const host = hostAddress();
+    const server = await startEcho();
+    const { url } = server;
+    const host = machineAddress();
     const rule = (action: 'allow' | 'deny', path: string | null, methods: string[] | null = null) => ({ action, host, path, methods });
     const rules = [rule('deny', '/simple/Requests/*'), rule('allow', '/simple/*', ['GET'])];
     const id = await create({ network: { kind: 'policy', rules, enforce: true } });

@@ -163,13 +163,17 @@ describe('refusals', () => {
     expect((await post('/mathenv/score_group', { candidates: [] }, { sid: randomUUID() })).status).toBe(410);
   });
 
-  test('sandboxes are not available', async () => {
-    const unknown = await post('/create_sandbox', { environment: 'GeneralReasoning/idontexist' }, { deployment: '' });
+  test('sandboxes need an engine, and the session of an environment runs no commands', async () => {
+    const settings = { image: 'python:3.12-slim', machine_size: '0.5:1' };
+    const unknown = await post('/create_sandbox', { ...settings, environment: 'GeneralReasoning/idontexist' }, { deployment: '' });
     expect(unknown.status).toBe(404);
     expect(unknown.text).toContain('GeneralReasoning');
     expect(unknown.text).toContain('idontexist');
-    expect((await post('/create_sandbox', { environment: 'acme/math' })).json()).toMatchObject({ code: 'not_available' });
-    expect((await post('/run', {}, { sid: await opened() })).json()).toMatchObject({ code: 'not_available' });
+    const known = await post('/create_sandbox', { ...settings, environment: 'acme/math' });
+    expect(known.json()).toMatchObject({ code: 'hosting_unsupported' });
+    const sid = await opened();
+    expect((await post('/run', { cmd: 'true' }, { sid })).json()).toMatchObject({ code: 'invalid_request' });
+    expect((await post('/stat_file?path=/etc/passwd', undefined, { sid })).json()).toMatchObject({ code: 'invalid_request' });
   });
 });
 

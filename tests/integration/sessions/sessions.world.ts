@@ -71,6 +71,8 @@ export async function startReplica(
     },
     sendError: (error, request, reply) => filter.send(error, request, reply),
     config: { mcp: MCP_TIMINGS },
+    // Without an engine.
+    sandboxes: { plainHosts: [], wanted: () => Promise.reject(new PalestraError('hosting_unsupported')) },
     inFlight: new InFlight(readLimits({})),
     checkHealth: () => {},
   });

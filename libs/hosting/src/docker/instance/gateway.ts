@@ -110,10 +110,10 @@ function gatewayContainer(info: EngineInfo, options: GatewayOptions): object {
   };
 }
 
-/** Variables by which programs find the proxy at a host. */
-export function proxyVariables(host: string): Record<string, string> {
+/** Variables by which programs find the proxy at a host. `directNames`: hosts that they reach without it. */
+export function proxyVariables(host: string, directNames: readonly string[] = []): Record<string, string> {
   const proxy = `http://${host}:${PROXY_PORT}`;
-  const local = 'localhost,127.0.0.1,::1';
+  const local = ['localhost', '127.0.0.1', '::1', ...directNames].join(',');
   return {
     HTTP_PROXY: proxy,
     HTTPS_PROXY: proxy,

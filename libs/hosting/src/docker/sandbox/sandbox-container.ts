@@ -67,6 +67,8 @@ function settings(info: EngineInfo, { resources }: SandboxSpec): Record<string, 
 }
 
 const variablesOf = (spec: SandboxSpec, variables: Readonly<Record<string, string>>, subnet: Subnet): string[] =>
-  Object.entries({ ...(spec.network.kind !== 'none' && proxyVariables(subnet.gateway)), ...variables }).map(
+  Object.entries({ ...(spec.network.kind !== 'none' && proxyVariables(subnet.gateway, namesOf(spec))), ...variables }).map(
     ([name, value]) => `${name}=${value}`,
   );
+
+const namesOf = ({ hostAliases }: SandboxSpec): string[] => hostAliases.flatMap(({ hostnames }) => hostnames);
