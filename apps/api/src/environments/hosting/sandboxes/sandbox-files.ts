@@ -1,7 +1,7 @@
 import { type ExecRequest, type ExecResult, type SandboxProvider } from '@palestra/hosting';
 import { PalestraError } from '@palestra/protocol';
 
-/** The file routes of a sandbox (docs/reference/ors.md#sandboxes). Everything is a command in it, so that no link leads out of it. */
+/** The file routes of a sandbox (docs/sandboxes.md). Everything is a command in it, so that no link leads out of it. */
 
 /** Most bytes of one request. */
 export const CHUNK_BYTES = 4 * 2 ** 20;

@@ -77,7 +77,7 @@ export const networkPolicySchema = z
   })
   .refine((policy) => JSON.stringify(policy).length <= MOST_POLICY_BYTES, `at most ${MOST_POLICY_BYTES} bytes of rules`);
 
-/** Body of `/create_sandbox` (docs/reference/ors.md#sandboxes). Keys that it does not know are refused: they may be promises. */
+/** Body of `/create_sandbox` (docs/sandboxes.md). Keys that it does not know are refused: they may be promises. */
 export const createSandboxSchema = z.strictObject({
   environment: z.string().min(1).max(300),
   image,
@@ -107,7 +107,7 @@ export const createSandboxSchema = z.strictObject({
       }),
     )
     .max(4)
-    .refine((all) => new Set(all.map(({ name }) => name)).size === all.length, 'each sidecar has a name of its own')
+    .refine((all) => new Set(all.map(({ name }) => name)).size === all.length, 'two sidecars have the same name')
     .nullish(),
   host_aliases: z
     .array(z.strictObject({ ip: z.string().refine((ip) => isIP(ip) !== 0, 'not an address'), hostnames: z.array(hostname).max(32) }))
