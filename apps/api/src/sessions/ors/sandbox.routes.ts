@@ -38,6 +38,8 @@ export async function serveSandbox(
   ors: OrsRequest,
   context: ProtocolContext,
 ): Promise<void> {
+  // Before the request is read: a session that is gone is the more useful error.
+  if (operation !== 'createSandbox') await context.engine.ask(ors.caller, requireSid(ors), async (session) => void sandboxOf(session));
   await serve[operation](request, reply, ors, context);
 }
 
@@ -88,7 +90,6 @@ const serve: Record<OrsSandbox, Serve> = {
   async run(request, reply, ors, { engine }) {
     const sid = requireSid(ors);
     const { task_id: taskId, ...input } = read(runSchema, json(ors));
-    await engine.ask(ors.caller, sid, async (session) => void sandboxOf(session));
     const call = await engine.call(ors.caller, sid, { tool: RUN_TOOL, input: input as JsonObject, taskId: taskId ?? null });
     await streamCall(request, reply, call, { holdForRefusalMs: 0, hasFailureEvents: hasFailureEvents(request) });
   },
