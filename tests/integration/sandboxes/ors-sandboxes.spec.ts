@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readConfig } from '../../../apps/api/src/platform/config.ts';
 import { makeShellImage } from '../../support/shell-image.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { engineCommand, TestEngine } from '../hosting/docker-engine.world.ts';
@@ -19,6 +20,7 @@ describe.skipIf(engineCommand === undefined)('sandboxes as sessions', () => {
     server = await startServer({
       bundledEnvironments: true,
       hosting: {
+        ...readConfig({}, (file) => file).hosting,
         engine: 'docker',
         dockerHost: `unix://${engine.socket}`,
         baseImages: { python: image, node: engine.image },
