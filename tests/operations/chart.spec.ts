@@ -126,7 +126,7 @@ describe('installed', () => {
       namespace,
       '--wait',
       '--timeout',
-      '150s',
+      '280s',
       ...values(),
       '--set-string',
       `image.tag=${tag}`,
