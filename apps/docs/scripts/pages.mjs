@@ -18,7 +18,7 @@ export const titleOf = (text) => /^# (.+)$/m.exec(text)[1].replaceAll('`', '');
 
 /**
  * The text of the page of `file`. `pages`: for each file its page and the title of this page, which replaces the name of the file as the
- * text of a link. A link to an example that is no page becomes its text. Throws for a link to another file that is no page.
+ * text of a link. A link to an example or to the chart that is no page becomes its text. Throws for a link to another file that is no page.
  */
 export function stagePage(file, text, pages) {
   const target = (link) => path.posix.join(path.posix.dirname(file), link).replace(/\/$/, '');
@@ -38,7 +38,7 @@ export function stagePage(file, text, pages) {
       .replaceAll(/\[([^\]]+)\]\((?:\.\.\/)?(?:docs\/)?openapi\.json\)/g, '<a href="/openapi.json" target="_self">$1</a>')
       .replaceAll(LINK, (_all, label, link, anchor = '') => {
         // Code that a reader has in the repository.
-        if (target(link).startsWith('examples/') && !pages.has(`${target(link)}/README.md`)) return label;
+        if (/^(?:examples|deploy)\//.test(target(link)) && !pages.has(`${target(link)}/README.md`)) return label;
         const { page, title } = resolve(link);
         return `[${label.endsWith('.md') ? title : label}](/${page}${anchor})`;
       })

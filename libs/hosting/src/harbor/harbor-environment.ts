@@ -81,7 +81,7 @@ export function harborEnvironment(options: HarborEnvironmentOptions): Environmen
     tools: {
       bash: tool({
         description:
-          'Runs a command in the container of the task and returns its output and exit code. Each command has a shell of its own: the working directory and variables are not kept. Programs in the background go on.',
+          'Runs a command in the container of the task and returns its output and exit code. Each command has its own shell: the working directory and variables are not kept. Programs in the background go on.',
         input: commandInput,
         run: runCommand,
       }),
