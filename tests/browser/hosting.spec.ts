@@ -241,23 +241,18 @@ test('the log is followed and filtered, instances and settings are shown and cha
 test('the pages fit a phone and both themes', async () => {
   const { deploys } = await api<{ deploys: DeployView[] }>('GET', `/v1/environments/${palestra.namespace}/guess/deploys`);
   const places = [
-    ['deploys', ''],
-    ['deploys', `&deploy=${deploys.find(({ state }) => state === 'failed')!.id}`],
-    ['versions', ''],
-    ['versions', '&from=1&to=2'],
-    ['instances', ''],
-    ['logs', ''],
-    ['settings', ''],
+    ['deploys', '', 'Uploaded folder'],
+    ['deploys', `&deploy=${deploys.find(({ state }) => state === 'failed')!.id}`, 'build_failed'],
+    ['versions', '', 'stable'],
+    ['versions', '&from=1&to=2', 'Rewards of a fixed episode'],
+    ['instances', '', 'Cold start'],
+    ['logs', '', 'loading the environment'],
+    ['settings', '', 'Secret name'],
   ] as const;
   const { page, complaints, close } = await openPage(browser, palestra, { width: 1280, theme: 'dark' });
   await page.setViewportSize({ width: 390, height: 844 });
-  for (const [at, [tab, more]] of places.entries()) {
-    await page.goto(`${pageOf(tab)}${more}`, { waitUntil: 'domcontentloaded' });
-    await page
-      .locator('main')
-      .getByText(/Ready|Failed|No such|Cold start|loading|Secret name/)
-      .first()
-      .waitFor();
+  for (const [at, [tab, more, text]] of places.entries()) {
+    await visit(page, `${pageOf(tab)}${more}`, text);
     await expect.poll(() => page.locator('[aria-busy=true]').count()).toBe(0);
     await expectSound(page);
     expect(await axeFaults(page, 'colours'), tab).toEqual([]);
