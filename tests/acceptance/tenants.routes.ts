@@ -224,7 +224,7 @@ export function bodyOf({ method, path }: Route, first: Belongings): object | nul
   const bodies: Record<string, object> = {
     call: { name: 'tell', input: {} },
     create: { split, index: 0 },
-    create_sandbox: { environment },
+    create_sandbox: { environment, image: 'none', machine_size: '1:1', block_network: true },
     tasks: path.startsWith('/v1/exports')
       ? { environments: [environment], split, max_tasks: 1, format: 'jsonl', prompt_format: 'text' }
       : { split },

@@ -27,6 +27,11 @@ export class ChildEngine implements Provider {
   readonly children = new Map<string, Child>();
   /** While set it does not answer. */
   isAway = false;
+  /** So many instances are first created in part, and the start breaks off. */
+  halves = 0;
+  readonly #half = new Map<string, string>();
+  /** What it was asked to keep, each time. */
+  readonly pruned: ReadonlySet<string>[] = [];
   /** Ids for which it was asked to start an instance, in order. */
   readonly started: string[] = [];
 
@@ -39,6 +44,12 @@ export class ChildEngine implements Provider {
     this.#assertHere();
     const known = this.children.get(id);
     if (known !== undefined) return known.shown;
+    if (this.halves > 0) {
+      this.halves -= 1;
+      this.#half.set(id, versionId);
+      throw new HostingError('engine_unavailable', 'The engine of the test went away.');
+    }
+    this.#half.delete(id);
     if (artifact.kind !== 'folder') throw new HostingError('hosting_unsupported', 'This engine runs folders only.');
     this.started.push(id);
     const port = await freePort();
@@ -69,11 +80,16 @@ export class ChildEngine implements Provider {
 
   async list(): Promise<RunningInstance[]> {
     this.#assertHere();
-    return [...this.children.values()].map(({ shown }) => ({ ...shown }));
+    const about = { state: 'starting', endpoint: null, exit: null, startedAt: null, restarts: 0 } as const;
+    return [
+      ...[...this.children.values()].map(({ shown }) => ({ ...shown })),
+      ...[...this.#half].map(([id, versionId]) => ({ id, versionId, ...about })),
+    ];
   }
 
   async remove(id: string, graceMs: number): Promise<void> {
     this.#assertHere();
+    this.#half.delete(id);
     const child = this.children.get(id);
     if (child === undefined) return;
     child.process.kill('SIGTERM');
@@ -100,7 +116,9 @@ export class ChildEngine implements Provider {
   async build(): Promise<never> {
     throw new HostingError('build_failed', 'This engine builds nothing.');
   }
-  async prune(): Promise<void> {}
+  async prune(keep: ReadonlySet<string>): Promise<void> {
+    this.pruned.push(keep);
+  }
   async close(): Promise<void> {}
 
   /** As `kill -9`. */

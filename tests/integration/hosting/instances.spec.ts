@@ -1,4 +1,9 @@
+import { newUuid } from '@palestra/kit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ArtifactPruner } from '../../../apps/api/src/environments/hosting/deploys/artifact-pruner.ts';
+import { insertDeploy } from '../../../apps/api/src/environments/hosting/deploys/deploy.sql.ts';
+import type { HostingProviders } from '../../../apps/api/src/environments/hosting/providers/hosting-providers.ts';
+import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
 import {
   addVersion,
   clientOf,
@@ -248,6 +253,35 @@ describe('an engine', () => {
       .toEqual({ detail: null });
     expect((await livingOf(world, deployed))[0]!.id).toBe(row!.id);
     await client.end(sid);
+  });
+
+  test('completes an instance of which it has only a part', async () => {
+    world.engine.halves = 1;
+    const deployed = await deploy(world, 'halved', { min_warm: 1 });
+    await expect.poll(() => states(deployed)).toEqual(['ready']);
+    expect(await instancesOf(world, deployed)).toHaveLength(1);
+    expect(world.engine.halves).toBe(0);
+    await world.server.request('DELETE', pathOf(deployed));
+  });
+
+  test('keeps the artifacts of versions; nothing is deleted while a deploy runs', async () => {
+    const { serviceDatabase: database } = world.server;
+    const deployed = await deploy(world, 'kept', {}, counterArtifact({ OF: 'kept' }));
+    const providers = { all: async () => [world.engine] } as unknown as HostingProviders;
+    const pruner = new ArtifactPruner({ handle: () => {} } as never, database, providers, createLogger('silent'));
+    const { signal } = new AbortController();
+    await pruner.prune(signal);
+    expect(world.engine.pruned.at(-1)).toContain(counterArtifact({ OF: 'kept' }).digest);
+    const [{ org_id: orgId }] = (await query<{ org_id: string }>(world, 'SELECT org_id FROM environments WHERE id = $1', [
+      deployed.environmentId,
+    ])) as [{ org_id: string }];
+    const open = { environmentId: deployed.environmentId, orgId, sourceKey: null, channel: null, author: 'test' };
+    await insertDeploy(database.pool, { id: newUuid(), source: { kind: 'image', image: 'x' }, options: {}, ...open });
+    await pruner.prune(signal);
+    expect(world.engine.pruned).toHaveLength(1);
+    await world.server.request('DELETE', pathOf(deployed));
+    await pruner.prune(signal);
+    expect(world.engine.pruned.at(-1)).not.toContain(counterArtifact({ OF: 'kept' }).digest);
   });
 
   test('keeps what another process adopts, and nothing that no row names', async () => {

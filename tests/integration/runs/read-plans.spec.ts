@@ -215,7 +215,7 @@ const READS: Record<string, string[]> = {
 };
 /** Routes that read no table of rollouts, or one object by its key. */
 const OTHERS =
-  /^\/(health|list_environments|mcp\/|messages$|metrics$|nemo-gym\/|openenv\/|prompt$|splits$|task_tools$|tools$|version$|\{env\}\/|v1\/(alerts\/|audit|billing|browser-sessions|deploys|environments|files|github|health|keys|me|members|namespace|organisation|sessions|shared|shares|slots|text-sessions|webhooks|exports\/)|v1\/rollouts\/\{id\}\/objects)/;
+  /^\/(health|list_environments|mcp\/|messages$|metrics$|nemo-gym\/|openenv\/|prompt$|read_file$|splits$|stat_file$|task_tools$|tools$|version$|\{env\}\/|v1\/(alerts\/|audit|billing|browser-sessions|deploys|environments|files|github|health|hosting|keys|me|members|namespace|organisation|sessions|shared|shares|slots|text-sessions|webhooks|exports\/)|v1\/rollouts\/\{id\}\/objects)/;
 
 const concrete = (url: string, key: 'huge' | 'small') =>
   url

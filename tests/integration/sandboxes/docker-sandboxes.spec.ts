@@ -67,11 +67,11 @@ describe.skipIf(engineCommand === undefined)('sandboxes in containers', () => {
       timedOut: true,
       output: 'begun\n',
     });
-    expect(Date.now() - started).toBeLessThan(6_000);
+    expect(Date.now() - started).toBeLessThan(15_000);
     expect((await bash(id, 'for p in /proc/[0-9]*; do cat $p/cmdline; echo; done')).output).not.toContain('sleep\x0030');
     const left = Date.now();
     expect((await bash(id, 'sleep 20 & echo done')).output).toBe('done\n');
-    expect(Date.now() - left).toBeLessThan(6_000);
+    expect(Date.now() - left).toBeLessThan(15_000);
   });
 
   test('files are read, written, and neither links nor folders are', async () => {

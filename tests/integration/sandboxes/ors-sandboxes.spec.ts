@@ -31,10 +31,16 @@ describe.skipIf(engineCommand === undefined)('sandboxes as sessions', () => {
     const made = await server.request('POST', '/v1/environments', { body });
     if (made.status !== 200) throw new Error(JSON.stringify(made.body));
     environment = `${server.orgName}/shell`;
+    const { pool } = server.database;
+    await pool.query('INSERT INTO hosting_installation DEFAULT VALUES ON CONFLICT DO NOTHING');
+    installation = (await pool.query('SELECT id FROM hosting_installation')).rows[0].id;
   });
   afterAll(async () => {
     await server?.close();
-    if (installation !== '') engine.ask('network', 'rm', '-f', `palestra-${installation}-gateways`);
+    const filter = ['--filter', `label=palestra.dev/installation=${installation}`];
+    for (const id of installation === '' ? [] : engine.lines('ps', '-aq', ...filter)) engine.ask('rm', '-f', '-t', '0', id);
+    for (const name of installation === '' ? [] : engine.lines('network', 'ls', ...filter, '--format', '{{.Name}}'))
+      engine.ask('network', 'rm', '-f', name);
     await engine?.close();
     engine?.ask('rmi', '-f', image);
   });
@@ -90,11 +96,24 @@ describe.skipIf(engineCommand === undefined)('sandboxes as sessions', () => {
     expect(JSON.stringify(view.body)).not.toContain('value of a secret');
     expect(await on(sid, '/ping')).toMatchObject({ status: 200 });
     expect(await on(sid, '/set_network', {})).toMatchObject({ status: 400, body: { detail: expect.stringContaining('without network=') } });
-    installation = (await server.database.pool.query('SELECT id FROM hosting_installation')).rows[0].id;
     expect(names()).toHaveLength(1);
     expect(await end(sid)).toMatchObject({ status: 200, body: { sid } });
     expect(await on(sid, '/run', { cmd: 'true' })).toMatchObject({ status: 410 });
     expect(names()).toEqual([]);
+  });
+
+  test('a client that repeats its request while the sandbox is made keeps it', async () => {
+    const given = { task_id: 'a'.repeat(32) };
+    const { pool } = server.database;
+    const first = create(given);
+    await expect.poll(async () => (await pool.query(`SELECT FROM sessions WHERE state = 'starting'`)).rows.length).toBe(1);
+    const answers = [await create(given), await first];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+    const [sid, again] = answers.map(({ body }) => events(body)[0]!.data);
+    expect(again).toBe(sid);
+    expect(JSON.parse((await run(sid!, 'printf here'))[1]!.data).output).toBe(Buffer.from('here').toString('base64'));
+    expect(names()).toHaveLength(1);
+    await end(sid!);
   });
 
   test('files have the statuses that the client expects', async () => {

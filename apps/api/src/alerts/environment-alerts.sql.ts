@@ -31,7 +31,7 @@ const CRASHING = `
     FROM environment_instances i LEFT JOIN environment_versions v ON v.id = i.version_id
     WHERE i.environment_id = e.id AND i.state = 'failed' AND i.stopped_at > greatest(now() - $3::int * interval '1 minute', $6::timestamptz)
     GROUP BY i.version_id ORDER BY count(*) DESC, max(i.stopped_at) DESC LIMIT 1) c ON true
-  WHERE e.org_id = $1 AND e.hosting IS NOT NULL AND ($4::text IS NULL OR e.owner || '/' || e.name = $4)
+  WHERE e.org_id = $1 AND (e.hosting IS NOT NULL OR s.firing) AND ($4::text IS NULL OR e.owner || '/' || e.name = $4)
     AND (COALESCE(c.failed, 0) >= $5 OR COALESCE(s.firing, false))
   ORDER BY e.id LIMIT ${MOST}`;
 

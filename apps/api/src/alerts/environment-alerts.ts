@@ -52,6 +52,6 @@ function evidenceOf({ count, minutes }: CrashesCondition, { name, failed, versio
   const text =
     failed >= count
       ? `${instances} of ${of} failed within ${minutes} min. The last one: ${detail ?? 'no reason is known.'}`
-      : `Instances of ${name} run again: ${failed} failed within ${minutes} min.`;
+      : `Only ${instances} of ${name} failed within the last ${minutes} min. Its page shows whether it has running ones.`;
   return { text, value: failed, threshold: count, n: null, low: null, high: null, from_step: null, step: null, q: null, baseline: null };
 }

@@ -77,7 +77,9 @@ export class DockerProvider implements Provider {
     this.#instances = new Instances({ engine, installation, network, reachable, gatewayImage, logs: this.#logs });
     this.#builder = new ImageBuilder({ engine, installation, images, reachable, pythonPackage: options.pythonPackage ?? null });
     this.#stats = new StatsReader(engine);
-    this.sandboxes = new DockerSandboxes({ engine, installation, gatewayImage, network, reachable, plain: options.plainHosts ?? [] });
+    // What environments may reach is not for commands that a model writes: `plainHosts` is.
+    const open = { reachable: [], plain: options.plainHosts ?? [] };
+    this.sandboxes = new DockerSandboxes({ engine, installation, gatewayImage, network, ...open });
     this.#options = options;
     this.#nodeImage = images.node;
     this.#harbor = options.harborFolder === undefined ? null : this.#withHarbor(options.harborFolder);

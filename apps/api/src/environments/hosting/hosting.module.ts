@@ -3,6 +3,7 @@ import { EnvironmentStoreModule } from '../environment-store.module.ts';
 import { CanaryWatch } from './channels/canary-watch.ts';
 import { ChannelRepository } from './channels/channel.repository.ts';
 import { ChannelsService } from './channels/channels.service.ts';
+import { ArtifactPruner } from './deploys/artifact-pruner.ts';
 import { DeployController, EnvironmentDeployController } from './deploys/deploy.controller.ts';
 import { DeployRunner } from './deploys/deploy-runner.ts';
 import { DeployService } from './deploys/deploy.service.ts';
@@ -59,6 +60,7 @@ const shared = [
     Verifier,
     DeployWork,
     DeployRunner,
+    ArtifactPruner,
     LogRetention,
     InstanceSpecs,
     InstanceMetrics,

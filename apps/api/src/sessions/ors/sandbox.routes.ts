@@ -43,6 +43,9 @@ export async function serveSandbox(
   await serve[operation](request, reply, ors, context);
 }
 
+/** Another request or process has the sandbox. */
+const KEPT = new Set<string>(['session_exists', 'session_moved', 'shutting_down']);
+
 const hasFailureEvents = (request: FastifyRequest): boolean => request.headers['x-palestra-failure'] !== undefined;
 const sendJson = (reply: FastifyReply, value: JsonValue) => reply.type('application/json').send(stringifyJson(value));
 
@@ -79,11 +82,13 @@ const serve: Record<OrsSandbox, Serve> = {
           signal,
         });
       } catch (error) {
-        remove();
+        if (!(error instanceof PalestraError && KEPT.has(error.code))) remove();
         throw error;
       }
     };
-    const options = { admit: create, showPosition: false, hasFailureEvents: hasFailureEvents(request), onAbandoned: remove };
+    // A client that has the id returns with it.
+    const onAbandoned = taskId === null ? { onAbandoned: remove } : {};
+    const options = { admit: create, showPosition: false, hasFailureEvents: hasFailureEvents(request), ...onAbandoned };
     await streamReservation(reply, taskId ?? sid, options);
   },
 

@@ -33,6 +33,7 @@ export async function streamReservation(reply: FastifyReply, sid: string, option
   const stream = reply.raw;
   const head = encodeSseEvent('task_id', sid);
   let opened = false;
+  let isRefused = false;
   const open = () => {
     if (opened) return;
     opened = true;
@@ -45,7 +46,7 @@ export async function streamReservation(reply: FastifyReply, sid: string, option
     const disconnected = new AbortController();
     stream.once('close', () => {
       disconnected.abort(new PalestraError('call_abandoned'));
-      if (!opened) options.onAbandoned?.();
+      if (!opened && !isRefused) options.onAbandoned?.();
     });
     const opening = setTimeout(open, showPosition ? 0 : QUEUE_HOLD_MS);
     const heartbeat = setInterval(() => opened && stream.write(encodeSseHeartbeat(new Date())), SSE_HEARTBEAT_MS);
@@ -59,7 +60,10 @@ export async function streamReservation(reply: FastifyReply, sid: string, option
         stream.write(text);
       });
     } catch (error) {
-      if (!opened && !disconnected.signal.aborted) throw error;
+      if (!opened && !disconnected.signal.aborted) {
+        isRefused = true;
+        throw error;
+      }
       open();
       // Cut the connection, so that the client returns with its SID, to another process.
       if (error instanceof PalestraError && error.code === 'shutting_down') stream.destroy();

@@ -75,6 +75,20 @@ export async function countOpenDeploys(client: Client, orgId: string): Promise<n
   return rows[0]!.count;
 }
 
+/** Whether a deploy of anybody has not ended. Plan: Index Only Scan using environment_deploys_open_idx. */
+export async function hasOpenDeploys(client: Client): Promise<boolean> {
+  const { rows } = await client.query('SELECT FROM environment_deploys WHERE ended_at IS NULL LIMIT 1');
+  return rows.length > 0;
+}
+
+/** Digests of the artifacts of all versions. */
+export async function selectArtifactDigests(client: Client): Promise<string[]> {
+  const { rows } = await client.query<{ digest: string }>(
+    'SELECT DISTINCT artifact_digest AS digest FROM environment_versions WHERE artifact_digest IS NOT NULL',
+  );
+  return rows.map(({ digest }) => digest);
+}
+
 export async function selectDeploy(client: Client, id: string): Promise<DeployRow | null> {
   const { rows } = await client.query<DeployRow>(`SELECT ${COLUMNS} ${FROM} WHERE d.id = $1`, [id]);
   return rows[0] ?? null;

@@ -47,6 +47,8 @@ export class InstanceWork {
   readonly #options: WorkOptions;
   readonly #running = new Map<string, AbortController>();
   readonly #notBefore = new Map<string, number>();
+  /** Which the engine has accepted. */
+  readonly #ensured = new Set<string>();
   readonly #probing = new Map<string, AbortController>();
   readonly #work = new Set<Promise<void>>();
   readonly #queue: (() => void)[] = [];
@@ -68,6 +70,11 @@ export class InstanceWork {
     return !this.#notBefore.delete(id);
   }
 
+  /** Whether this process has started the instance to the end. */
+  isEnsured(id: string): boolean {
+    return this.#ensured.has(id);
+  }
+
   /** Starts the instance on its engine. */
   ensure(row: StoredInstance): void {
     this.#run(row.id, ENSURE_MS, async (signal) => {
@@ -77,6 +84,7 @@ export class InstanceWork {
         const spec = await this.#options.spec(row.id);
         if (spec === null) return;
         const { endpoint, state } = await provider.ensure(spec, signal);
+        this.#ensured.add(row.id);
         if (endpoint !== null && state !== 'exited') this.probe(row, endpoint);
       } catch (error) {
         if (!(error instanceof HostingError) || error.code === 'engine_unavailable') throw error;
@@ -88,6 +96,7 @@ export class InstanceWork {
   /** Removes what the engine has of an ended instance. A failed one gets the last lines of its log as its reason. */
   remove(row: StoredInstance): void {
     this.stopProbe(row.id);
+    this.#ensured.delete(row.id);
     this.#run(row.id, REMOVE_MS, async (signal) => {
       const { provider: providerOf, logs } = this.#options;
       const provider = providerOf(row.provider);

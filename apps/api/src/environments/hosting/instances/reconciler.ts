@@ -222,6 +222,8 @@ class ReconcilerPass {
   #bringUp(row: StoredInstance, ensure: ReadonlySet<string>): void {
     const running = this.#engines.view(row.provider)?.get(row.id);
     if (running?.endpoint != null && running.state !== 'exited') this.#work.probe(row, running.endpoint);
+    // A process may have died, or an engine failed, in the middle of a start.
+    else if (running?.state === 'starting' && !this.#work.isEnsured(row.id)) this.#work.ensure(row);
     // Where its engine is not configured any more, this fails it.
     else if (ensure.has(row.id) || !this.#providers.has(row.provider)) this.#work.ensure(row);
   }

@@ -1,4 +1,5 @@
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { HostingError } from '@palestra/hosting';
 import type { Logger } from 'pino';
 import { type Config, CONFIG } from '../../../platform/config.ts';
 import { Database } from '../../../platform/database/database.ts';
@@ -38,9 +39,15 @@ export class SandboxSweeper implements OnApplicationBootstrap, OnApplicationShut
     if (this.#stopping.signal.aborted) return;
     this.#timer = setTimeout(() => {
       this.#running = this.#sweep()
-        .catch((error: unknown) => this.logger.debug({ err: error }, 'sandboxes were not swept'))
+        .catch((error: unknown) => this.#failed(error))
         .finally(() => this.#schedule());
     }, SWEEP_MS);
+  }
+
+  #failed(error: unknown): void {
+    // The reconciler says so.
+    const isAway = error instanceof HostingError && error.code === 'engine_unavailable';
+    this.logger[isAway ? 'debug' : 'warn']({ err: error }, 'sandboxes were not swept; this is repeated');
   }
 
   async #sweep(): Promise<void> {
@@ -53,7 +60,10 @@ export class SandboxSweeper implements OnApplicationBootstrap, OnApplicationShut
       for (const { id } of found) {
         if (living.has(id)) continue;
         this.logger.info({ sandbox: id }, 'a sandbox without a session is removed');
-        await sandboxes.remove(id, signal);
+        // One that cannot be removed does not keep the others.
+        await sandboxes.remove(id, signal).catch((error: unknown) => {
+          this.logger.warn({ err: error, sandbox: id }, 'a sandbox was not removed; this is repeated');
+        });
       }
     }
   }

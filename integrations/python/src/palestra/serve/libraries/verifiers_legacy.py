@@ -76,6 +76,8 @@ class Play(Episode):
         self._answer = answer
         self._calls = 0
         self._output: Output | None = None
+        self._client: Any = None
+        self._playing: Any = None
         try:
             loop.run(self._begin())
             if self._output is not None:
@@ -156,9 +158,11 @@ class Play(Episode):
         self._loop.run(self._stop())
 
     async def _stop(self) -> None:
-        self._playing.cancel()
-        await asyncio.wait({self._playing})
-        await self._client.close()
+        if self._playing is not None:
+            self._playing.cancel()
+            await asyncio.wait({self._playing})
+        if self._client is not None:
+            await self._client.close()
 
 
 class Policy(httpx.AsyncBaseTransport):
