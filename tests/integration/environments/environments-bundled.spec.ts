@@ -20,6 +20,7 @@ beforeAll(async () => {
   repository = new EnvironmentRepository(server.database);
   const config = { ...server.config, bundledEnvironments: true };
   bundled = new BundledEnvironments(config, repository, new DiscoveryService(repository), createLogger('silent'));
+  await bundled.onModuleInit();
   await bundled.onApplicationBootstrap();
   echo = bundled.backend('echo');
 });
