@@ -30,7 +30,12 @@ const IGNORE_FILE = '.harborignore';
 /**
  * A tar stream for `/` of a container: folders (`created`), then files of a task, which root owns. Links are replaced by what they lead to, which must be in the task. The stream fails with `source_invalid` otherwise.
  */
-export function packTaskFiles(task: string, folders: readonly PackedFolder[], created: readonly NewFolder[], signal: AbortSignal): Readable {
+export function packTaskFiles(
+  task: string,
+  folders: readonly PackedFolder[],
+  created: readonly NewFolder[],
+  signal: AbortSignal,
+): Readable {
   const pack = tar.pack();
   const write = async () => {
     const root = await realpath(task);

@@ -13,7 +13,10 @@ export function assertLimits(tasks: readonly Task[], { cpus, memoryMb }: Resourc
   const [memory, processors] = [most('memoryMb'), most('cpus')];
   const wantedMb = memory?.memoryMb ?? 0;
   if (engineMb !== null && wantedMb > engineMb)
-    throw new HostingError('hosting_unsupported', `${memory!.id}/task.toml: memory_mb ${wantedMb} is more than the ${engineMb} of the engine.`);
+    throw new HostingError(
+      'hosting_unsupported',
+      `${memory!.id}/task.toml: memory_mb ${wantedMb} is more than the ${engineMb} of the engine.`,
+    );
   if (wantedMb > memoryMb)
     throw new HostingError(
       'hosting_unsupported',

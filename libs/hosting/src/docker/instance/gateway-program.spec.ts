@@ -44,7 +44,10 @@ async function start(given: { hosts: string[] | null; policy?: object }): Promis
     .replace('HTTPS_PORT = 443', `HTTPS_PORT = ${upstreamPort}`)
     .replace('/tmp/control.sock', path.join(folder, 'control.sock'));
   const PALESTRA_GATEWAY = JSON.stringify({ relay: null, proxy, lifetimeMs: null });
-  gateway = spawn(process.execPath, ['--input-type=module', '-e', text], { env: { PALESTRA_GATEWAY }, stdio: ['ignore', 'ignore', 'inherit'] });
+  gateway = spawn(process.execPath, ['--input-type=module', '-e', text], {
+    env: { PALESTRA_GATEWAY },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
   await expect.poll(() => connects(port), { timeout: 10_000 }).toBe(true);
   return port;
 }

@@ -28,7 +28,7 @@ function handshakeOf(bytes) {
   const parts = [];
   let size = 0;
   let end = null;
-  for (let at = 0; ; ) {
+  for (let at = 0; ;) {
     if (bytes.length > at && bytes[at] !== HANDSHAKE) return null;
     if (bytes.length < at + RECORD_HEADER) return undefined;
     const length = bytes.readUInt16BE(at + 3);

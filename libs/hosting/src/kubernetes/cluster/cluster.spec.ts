@@ -13,7 +13,12 @@ writeFileSync(
   kubeconfig,
   JSON.stringify({
     clusters: [{ name: 'a', cluster: { server: 'https://127.0.0.1:1' } }],
-    users: [{ name: 'a', user: { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: 'sleep', args: ['2'], interactiveMode: 'Never' } } }],
+    users: [
+      {
+        name: 'a',
+        user: { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: 'sleep', args: ['2'], interactiveMode: 'Never' } },
+      },
+    ],
     contexts: [{ name: 'a', context: { cluster: 'a', user: 'a' } }],
     'current-context': 'a',
   }),
