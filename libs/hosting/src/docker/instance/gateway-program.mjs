@@ -3,7 +3,7 @@
 // - a proxy (HTTP and CONNECT), if the instance may connect to other hosts: to public addresses only, or to the names of a list.
 // Without imports of this repository, because the container gets only its text, after those of gateway-policy.mjs and gateway-tls.mjs.
 // Settings: JSON in PALESTRA_GATEWAY.
-/* global isPermitted, matchesHost, serverName */
+/* global isPermitted, isSameName, matchesHost, serverName */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import dns from 'node:dns';
 import { rmSync } from 'node:fs';
@@ -175,8 +175,6 @@ function authority(text, defaultPort) {
  */
 const isNamed = (target, { hosts, policy }) => (hosts !== null || policy?.enforce === true) && net.isIP(target.host) === 0;
 
-const isSameHost = (name, host) => name !== null && matchesHost(name.replace(/\.$/, ''), host);
-
 /** Why a connection is refused; null if it is allowed. An address in the place of a name is not resolved, so it is checked here. */
 function refusal(target, method, path, proxy) {
   if (target === null || target.port < 1 || target.port > 65_535) return 'the address cannot be read';
@@ -207,7 +205,7 @@ function checkName(client, upstream, head, target, onSame) {
     (read) => {
       const name = serverName(read) ?? null;
       client.off('end', close).off('close', close);
-      if (isSameHost(name, target.host)) return onSame(read);
+      if (name !== null && isSameName(name, target.host)) return onSame(read);
       console.log('deny', JSON.stringify(`TLS to ${name} in CONNECT ${target.host}:${target.port}`.slice(0, 500)));
       return close();
     },

@@ -23,6 +23,12 @@ export function serverName(bytes) {
   }
 }
 
+/** A star in a name stands for itself. */
+export function isSameName(one, other) {
+  const [first, second] = [one, other].map((name) => name.toLowerCase().replace(/\.$/, ''));
+  return first === second;
+}
+
 /** The first handshake message, which may be in several records. As the result of `serverName` when it is not there. */
 function handshakeOf(bytes) {
   const parts = [];

@@ -5,7 +5,11 @@ import { expect, test } from 'vitest';
 
 // Its text goes into containers, so it is not TypeScript.
 const file = new URL('gateway-tls.mjs', import.meta.url);
-const { serverName } = (await import(file.href)) as { serverName: (bytes: Buffer) => string | null | undefined };
+interface GatewayTls {
+  serverName: (bytes: Buffer) => string | null | undefined;
+  isSameName: (one: string, other: string) => boolean;
+}
+const { isSameName, serverName } = (await import(file.href)) as GatewayTls;
 
 /** The first bytes that a TLS client sends. */
 async function hello(options: tls.ConnectionOptions): Promise<Buffer> {
@@ -48,6 +52,12 @@ test('a client without a name has none, and what is not TLS has none', async () 
   expect(serverName(await hello({ servername: '' }))).toBeNull();
   for (const text of ['GET / HTTP/1.1\r\nhost: a\r\n\r\n', 'SSH-2.0-x\r\n', '\x16\x03\x01\x00\x00', '\x16\x03\x01\x00\x04\x02\x00\x00\x00'])
     expect(serverName(Buffer.from(text, 'latin1')), text).toBeNull();
+});
+
+test('names are compared without regard to case and a last dot, and a star is no pattern', () => {
+  expect(isSameName('Files.Example.org', 'files.example.ORG.')).toBe(true);
+  for (const name of ['*.example.org', 'example.org', 'a.files.example.org', ''])
+    expect(isSameName(name, 'files.example.org'), name).toBe(false);
 });
 
 test('a second name, and lengths that do not fit, are refused', async () => {
