@@ -123,7 +123,9 @@ describe.skipIf(kubeProgram === undefined)('a cluster that says no', () => {
     const open = await api.get(`${policies}-open`);
     for (const [name, value] of Object.entries(open.spec.podSelector.matchLabels)) expect(pod.metadata.labels[name]).toBe(value);
     expect(open.spec).toMatchObject({ policyTypes: ['Ingress', 'Egress'], ingress: [{ from: [{ ipBlock: { cidr: '10.88.0.1/32' } }] }] });
-    expect(open.spec.egress[0].to[0].ipBlock.except).toEqual(expect.arrayContaining(['10.0.0.0/8', '169.254.0.0/16', '192.168.0.0/16']));
+    expect(open.spec.egress[0].to[0].ipBlock.except).toEqual(
+      expect.arrayContaining(['10.0.0.0/8', '168.63.129.16/32', '169.254.0.0/16', '192.168.0.0/16']),
+    );
     const none = await api.get(`${policies}-none`);
     expect(none.spec.podSelector.matchLabels).toMatchObject({ 'palestra.dev/egress': 'none' });
     expect(none.spec.egress).toBeUndefined();

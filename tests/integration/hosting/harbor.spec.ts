@@ -188,7 +188,7 @@ describe.skipIf(engineCommand === undefined)('tasks of Harbor', () => {
     });
   });
 
-  test('the steps of a task follow each other, and a server of the agent may run on', async () => {
+  test('the steps of a task follow each other, and a server of the agent may run on, but not write the reward', async () => {
     await play('steps', async (session) => {
       await bash(session, 'echo one > one');
       const next = await session.call('submit');
@@ -199,7 +199,8 @@ describe.skipIf(engineCommand === undefined)('tasks of Harbor', () => {
     });
     await play('steps', async (session) => expect(await session.call('submit')).toMatchObject({ reward: 0, finished: true }));
     await play('service', async (session) => {
-      await bash(session, 'while :; do touch /beat; sleep 0.2; done > /dev/null 2>&1 &');
+      const cheats = `echo '{"reward": 0.5}' > /logs/verifier/reward.json`;
+      await bash(session, `while :; do touch /tmp/beat; ${cheats}; sleep 0.2; done > /dev/null 2>&1 &`);
       expect(await session.call('submit')).toMatchObject({ reward: 1 });
     });
   });

@@ -74,13 +74,15 @@ user = "user"
   'solution/solve.sh': script('cd /tmp && touch a b c'),
 });
 
-/** Its tests need a program that the solution started. */
+/** Its tests need a program that the solution started, and run as another user. */
 const service = (image: string): Files => ({
-  'task.toml': 'version = "1.0"\n[environment]\nallow_internet = false\n',
-  'instruction.md': 'Start a program that creates the file /beat again and again.\n',
+  'task.toml': 'version = "1.0"\n[agent]\nuser = "user"\n[environment]\nallow_internet = false\n',
+  'instruction.md': 'Start a program that creates the file /tmp/beat again and again.\n',
   'environment/Dockerfile': `FROM ${image}\n`,
-  'tests/test.sh': script('rm -f /beat; sleep 1; [ -e /beat ] && echo 1 > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt'),
-  'solution/solve.sh': script('while :; do touch /beat; sleep 0.2; done > /dev/null 2>&1 &'),
+  'tests/test.sh': script(
+    'rm -f /tmp/beat; sleep 1; [ -e /tmp/beat ] && echo 1 > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt',
+  ),
+  'solution/solve.sh': script('while :; do touch /tmp/beat; sleep 0.2; done > /dev/null 2>&1 &'),
 });
 
 /** Two steps; the reward is the mean. */

@@ -1,7 +1,9 @@
 import { HostingError } from '../provider/hosting-error.ts';
 import { parseRewardJson, parseRewardText, RewardError, type Rewards } from './rewards.ts';
+import { waitUntilHealthy } from './healthcheck.ts';
+import type { Healthcheck } from './task-config.ts';
 import type { TaskContainer } from './task-container.ts';
-import { packTaskFiles } from './task-files.ts';
+import { type NewFolder, packTaskFiles } from './task-files.ts';
 import type { TaskStep } from './task-folder.ts';
 
 /** The tests gave no reward: they crashed, took too long or wrote nothing. It never counts as a reward of 0. */
@@ -20,14 +22,17 @@ export interface GradeOptions {
   folder: string;
   step: TaskStep;
   variables: Readonly<Record<string, string>>;
-  /** Ends all processes of the agent before. */
+  /** Of the task; null: it has none. */
+  healthcheck: Healthcheck | null;
+  /** Ends all processes of the agent before. What the image's own program starts, starts again. */
   endsProcesses: boolean;
 }
 
 /** Folders of Harbor in a container. */
-export const LOGS = ['/logs', '/logs/agent', '/logs/verifier', '/logs/artifacts'];
-const TESTS = '/tests';
+const ROOT = '/logs';
 const VERIFIER = '/logs/verifier';
+export const LOGS: readonly NewFolder[] = [ROOT, '/logs/agent', VERIFIER, '/logs/artifacts'].map((name) => ({ name }));
+const TESTS = '/tests';
 export const SOLUTION = '/solution';
 /** With these an agent could write the result of any test. An agent that is root can do the same with others; docs/hosting.md says so. */
 const PROTECTED = ['/etc/ld.so.preload', ...['bash', 'sh', 'env'].flatMap((name) => [`/bin/${name}`, `/usr/bin/${name}`])];
@@ -49,9 +54,14 @@ export async function grade(
   const changed = await container.changedPaths(signal);
   const replaced = PROTECTED.filter((path) => changed.has(path));
   if (replaced.length > 0) throw new GradeError(`The agent changed ${replaced.join(', ')}, with which the tests run.`);
+  if (options.endsProcesses) await waitUntilHealthy(container, options.healthcheck, null, signal);
+  const isShared = options.endsProcesses || step.verifierUser === step.agentUser;
+  const owner = isShared ? null : await verifierId(container, step, signal);
+  // A program of the agent that runs on must not create files in the place of those that are removed.
+  if (owner !== null) await container.upload(packTaskFiles(folder, [], [{ name: ROOT, mode: 0o700 }], signal), signal);
   await clean(container, [TESTS, SOLUTION, VERIFIER], signal);
   const uploads = step.tests.map((from) => ({ from, to: TESTS }));
-  await container.upload(packTaskFiles(folder, uploads, LOGS, signal), signal);
+  await container.upload(packTaskFiles(folder, uploads, owner === null ? LOGS : logsOf(owner), signal), signal);
   const command = `(${TESTS}/test.sh) > ${VERIFIER}/test-stdout.txt 2>&1`;
   const timeoutMs = step.verifierSeconds * 1_000;
   const { code } = await container.run({ program: ['bash', '-c', command], user: step.verifierUser, variables, timeoutMs }, signal);
@@ -59,6 +69,21 @@ export async function grade(
   if (code === null) throw new GradeError(`The tests took longer than ${step.verifierSeconds} s.`, output);
   return { rewards: await readRewards(container, code, output, signal), output };
 }
+
+/** The id of the user that runs the tests. */
+async function verifierId(container: TaskContainer, { verifierUser: user }: TaskStep, signal: AbortSignal): Promise<number> {
+  const { code, output } = await container.run({ program: ['bash', '-c', 'echo "$EUID"'], user, timeoutMs: CLEAN_MS }, signal);
+  if (code !== 0 || !/^\d+\n$/.test(output)) throw new GradeError('The id of the user of the tests cannot be read.', output);
+  return Number(output);
+}
+
+/** The folders of /logs while programs of the agent run on: only the tests write the reward. */
+const logsOf = (owner: number): NewFolder[] =>
+  LOGS.map(({ name }) => ({
+    name,
+    ...(name === ROOT && { mode: 0o755 }),
+    ...(name === VERIFIER && { mode: 0o700, uid: owner }),
+  }));
 
 async function readRewards(container: TaskContainer, code: number, output: string, signal: AbortSignal): Promise<Rewards> {
   const read = (name: string) => container.readFile(`${VERIFIER}/${name}`, MAX_REWARD_BYTES, signal);

@@ -11,9 +11,10 @@ import { digestOf } from '../source/source-tree.ts';
 import { nameFrom } from '../target/card.ts';
 import { manifestFile, TASKS } from './harbor-files.ts';
 import { type HarborRun, missingVariables, taskStarter } from './harbor-run.ts';
-import { type OracleOptions, verifyOracle } from './oracle.ts';
+import { asVerified, isSolvable, type OracleOptions, verifyOracle } from './oracle.ts';
 import { type HarborTask, readTask } from './task-folder.ts';
 import type { BuiltTask } from './trial.ts';
+import { assertLimits } from './task-limits.ts';
 import { resolveVariables } from './variables.ts';
 
 export interface HarborBuilderOptions {
@@ -27,7 +28,7 @@ export interface HarborBuilderOptions {
 export type HarborRequest = BuildRequest & { source: { kind: 'folder'; plan: { kind: 'harbor' } } };
 
 /** Another number makes other builds of the same source. */
-const FORMAT = 1;
+const FORMAT = 2;
 /** Solutions that run at a deploy: of more tasks a sample. */
 const MAX_ORACLES = 20;
 const ORACLES_MS = 3_600_000;
@@ -79,20 +80,20 @@ export class HarborBuilder {
   /** All tasks are read before the first image is built. */
   async #build(request: HarborRequest, made: string, log: BuildLog, signal: AbortSignal): Promise<BuiltTask[]> {
     const { folder, plan } = request.source;
-    const { memoryMb: most } = await this.#options.engine.info(signal);
+    const { memoryMb: engineMb } = await this.#options.engine.info(signal);
     const known = { ...request.run!.variables, ...request.run!.secrets };
     const read: { task: HarborTask; from: string }[] = [];
     for (const name of plan.tasks) {
       const from = path.join(folder, name);
       const task = await readTask(from, name === '.' ? 'task' : path.posix.basename(name));
       assertVariables(task, known);
-      if (most !== null && (task.memoryMb ?? 0) > most)
-        throw new HostingError(
-          'hosting_unsupported',
-          `${task.id}/task.toml: memory_mb ${task.memoryMb} is more than the ${most} of the engine.`,
-        );
       read.push({ task: name === '.' ? withName(task) : task, from });
     }
+    assertLimits(
+      read.map(({ task }) => task),
+      request.run!.resources,
+      engineMb,
+    );
     const denied = request.run!.egress.kind === 'none' ? read.filter(({ task }) => task.network.kind !== 'none').length : 0;
     if (denied > 0)
       log.add(`${denied} of ${read.length} tasks may use the network, but the setting egress is "none", so they have none.`, 'stderr');
@@ -135,7 +136,7 @@ export class HarborBuilder {
     const known = { ...settings.variables, ...settings.secrets };
     const start = taskStarter(this.#options.engine, await this.#options.runOf(settings, signal), known);
     const options: OracleOptions = { folder: path.join(made, TASKS), known, start, log };
-    const solved = tasks.filter(({ steps }) => steps.every(({ solution }) => solution !== null));
+    const solved = tasks.filter(isSolvable);
     if (solved.length < tasks.length)
       log.add(
         `${tasks.length - solved.length} of ${tasks.length} tasks have no solution, so whether they can be solved is not verified.`,
@@ -152,8 +153,7 @@ export class HarborBuilder {
       }
       verified.set(task.id, await verifyOracle(task, options, signal));
     }
-    // Whether a task needs its processes is known by its solution only. Others are graded as Harbor does, which ends none.
-    return tasks.map((task) => verified.get(task.id) ?? { ...task, keepsProcesses: true });
+    return asVerified(tasks, verified);
   }
 }
 

@@ -5,6 +5,7 @@ import type { Egress, Resources } from '../provider/provider.port.ts';
 import { egressOfTask } from './task-egress.ts';
 import type { TaskContainer } from './task-container.ts';
 import { TaskContainers } from './task-containers.ts';
+import { limitsOf } from './task-limits.ts';
 import type { BuiltTask } from './trial.ts';
 import { resolveVariables } from './variables.ts';
 
@@ -35,7 +36,7 @@ export function taskStarter(engine: Engine, run: HarborRun, known: Readonly<Reco
     return containers.start(
       {
         image: task.imageId,
-        resources: { ...resources, cpus: task.cpus ?? resources.cpus, memoryMb: task.memoryMb ?? resources.memoryMb },
+        resources: limitsOf(task, resources),
         egress: egressOfTask(task.network, run.egress),
         variables,
         workdir: task.workdir,

@@ -15,6 +15,8 @@ export interface OracleOptions {
 /** What a solution reaches that solves its task. */
 const FULL_REWARD = 1;
 const SHOWN_LINES = 100;
+/** Failures of the container that the task causes, for example by more memory than it may have. */
+const OF_TASK = new Set<HostingError['code']>(['instance_failed', 'sandbox_lost']);
 
 /**
  * Plays a task with its own solution in a new container, and returns the task as it can be graded. Rejects with `build_failed`, which names the
@@ -39,6 +41,17 @@ export async function verifyOracle(task: BuiltTask, options: OracleOptions, sign
   return keeping;
 }
 
+export const isSolvable = ({ steps }: BuiltTask): boolean => steps.every(({ solution }) => solution !== null);
+
+/**
+ * All tasks as they can be graded. `verified`: those of a sample, by id. Programs of other tasks run on only if the sample has one whose solution
+ * needs it; never those of a task without a solution, because a program that runs on can write the reward.
+ */
+export function asVerified(tasks: readonly BuiltTask[], verified: ReadonlyMap<string, BuiltTask>): BuiltTask[] {
+  const keepsProcesses = [...verified.values()].some((task) => task.keepsProcesses);
+  return tasks.map((task) => verified.get(task.id) ?? { ...task, keepsProcesses: keepsProcesses && isSolvable(task) });
+}
+
 /** Null when the solution gets the full reward, else why not. */
 async function attempt(task: BuiltTask, { folder, known, start, log }: OracleOptions, signal: AbortSignal): Promise<string | null> {
   const show = (text: string) => {
@@ -61,7 +74,8 @@ async function attempt(task: BuiltTask, { folder, known, start, log }: OracleOpt
       if (isOver) return reward !== null && reward >= FULL_REWARD ? null : `its solution gets the reward ${reward}, not ${FULL_REWARD}`;
     }
   } catch (error) {
-    if (!(error instanceof GradeError || (error instanceof HostingError && error.code === 'instance_failed'))) throw error;
+    const isOfTask = error instanceof GradeError || (error instanceof HostingError && OF_TASK.has(error.code));
+    if (!isOfTask) throw error;
     if (error instanceof GradeError) show(error.output);
     return `its solution was not graded. ${error.message}`;
   } finally {

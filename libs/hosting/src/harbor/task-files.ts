@@ -13,20 +13,33 @@ export interface PackedFolder {
   to: string;
 }
 
+/** A folder that is created, or changed to this mode and owner. */
+export interface NewFolder {
+  name: string;
+  /** Default: all users can write. */
+  mode?: number;
+  /** Default: root. */
+  uid?: number;
+}
+
 /** The depth of folders; links may lead in circles. */
 const MAX_DEPTH = 32;
 /** Rules of Harbor about what is not uploaded. */
 const IGNORE_FILE = '.harborignore';
 
 /**
- * A tar stream for `/` of a container, owned by root: empty folders that all users can write (`open`), then files of a task. Links are replaced
- * by what they lead to, which must be in the task. The stream fails with `source_invalid` otherwise.
+ * A tar stream for `/` of a container: folders (`created`), then files of a task, which root owns. Links are replaced by what they lead to, which must be in the task. The stream fails with `source_invalid` otherwise.
  */
-export function packTaskFiles(task: string, folders: readonly PackedFolder[], open: readonly string[], signal: AbortSignal): Readable {
+export function packTaskFiles(
+  task: string,
+  folders: readonly PackedFolder[],
+  created: readonly NewFolder[],
+  signal: AbortSignal,
+): Readable {
   const pack = tar.pack();
   const write = async () => {
     const root = await realpath(task);
-    for (const name of open) folder(pack, name, 0o777);
+    for (const { name, mode = 0o777, uid = 0 } of created) folder(pack, name, mode, uid);
     for (const { from, to } of folders) {
       folder(pack, to, 0o755);
       await add(pack, { root, file: path.join(root, from), to, depth: 0 }, signal);
@@ -37,7 +50,8 @@ export function packTaskFiles(task: string, folders: readonly PackedFolder[], op
   return pack as unknown as Readable;
 }
 
-const folder = (pack: tar.Pack, name: string, mode: number) => pack.entry({ name: `${name.replace(/^\//, '')}/`, type: 'directory', mode });
+const folder = (pack: tar.Pack, name: string, mode: number, uid = 0) =>
+  pack.entry({ name: `${name.replace(/^\//, '')}/`, type: 'directory', mode, uid });
 
 interface Place {
   root: string;

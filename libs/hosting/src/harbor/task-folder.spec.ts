@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
+import tar from 'tar-stream';
 import { afterAll, expect, test } from 'vitest';
 import { HostingError } from '../provider/hosting-error.ts';
 import { egressOfTask } from './task-egress.ts';
@@ -140,7 +141,7 @@ test('uploads what links lead to, but nothing from outside of the task', async (
   const { signal } = new AbortController();
   const one = taskWith('', { 'environment/data.txt': 'the data', 'tests/.harborignore': '*' });
   symlinkSync('../environment/data.txt', path.join(one, 'tests/data.txt'));
-  const packed = await text(packTaskFiles(one, [{ from: 'tests', to: '/tests' }], ['/logs'], signal));
+  const packed = await text(packTaskFiles(one, [{ from: 'tests', to: '/tests' }], [{ name: '/logs' }], signal));
   expect(packed).toContain('the data');
   expect(packed).not.toContain('.harborignore');
   symlinkSync('/etc/passwd', path.join(one, 'tests/passwd'));
@@ -148,6 +149,18 @@ test('uploads what links lead to, but nothing from outside of the task', async (
   rmSync(path.join(one, 'tests/passwd'));
   symlinkSync('.', path.join(one, 'tests/again'));
   await expect(text(packTaskFiles(one, [{ from: 'tests', to: '/tests' }], [], signal))).rejects.toThrow('A link may lead in a circle');
+});
+
+test('creates folders with their mode and owner', async () => {
+  const folders = [{ name: '/logs', mode: 0o755 }, { name: '/logs/verifier', mode: 0o700, uid: 1_000 }, { name: '/logs/agent' }];
+  const found: string[] = [];
+  const extract = packTaskFiles(taskWith(''), [], folders, new AbortController().signal).pipe(tar.extract());
+  for await (const entry of extract) {
+    const { name, mode, uid } = entry.header;
+    found.push(`${name} ${mode?.toString(8)} ${uid}`);
+    entry.resume();
+  }
+  expect(found).toEqual(['logs/ 755 0', 'logs/verifier/ 700 1000', 'logs/agent/ 777 0']);
 });
 
 test('fills in variables only where they are the whole value', () => {

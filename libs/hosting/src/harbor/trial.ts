@@ -63,7 +63,8 @@ export class Trial {
   async submit(onOutput: (output: string) => void, signal: AbortSignal): Promise<Graded> {
     const { step } = this;
     const variables = resolveVariables(step.verifierVariables, this.#known).values;
-    const options = { folder: this.#folder, step, variables, endsProcesses: !this.#task.keepsProcesses };
+    const { healthcheck, keepsProcesses } = this.#task;
+    const options = { folder: this.#folder, step, variables, healthcheck, endsProcesses: !keepsProcesses };
     const { rewards, output } = await grade(this.#container, options, signal);
     onOutput(output);
     this.#graded.push(rewards);

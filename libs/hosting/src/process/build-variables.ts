@@ -10,20 +10,47 @@ const INHERITED = new RegExp(
   ].join('|')})$`,
   'i',
 );
-/** A user name and password at the beginning of a URL, also of one without a scheme; then what follows a question mark. */
-const CREDENTIALS = /(^|:\/\/|[\s,=])[^\s,=/]*@|\?[^\s,]*/g;
+/** Their values are URLs, or words between spaces of which each is one. */
+const URLS = /(?:INDEX_URL|REGISTRY|(?<!NO_?)PROXY)$/i;
+/** In other values: what a word begins with, then a user name and password. A path has none. */
+const BEGINNING = /^(?!(?:[\w.-]+=)?(?:file:\/\/|[/.~]))((?:[\w.-]+=)?(?:[a-z][a-z\d+.-]*:\/\/)?).*@/i;
 
 /**
  * Variables of this process that builds of authors get: never credentials. `cut`: names of those from which a user name, a password or a query
- * was removed.
+ * was removed, or that are left out because they may have one.
  */
 export function inheritedVariables(environment: NodeJS.ProcessEnv): { variables: Record<string, string>; cut: string[] } {
   const variables: Record<string, string> = {};
   const cut: string[] = [];
   for (const [name, value] of Object.entries(environment)) {
     if (value === undefined || !INHERITED.test(name)) continue;
-    variables[name] = name === 'PATH' ? value : value.replaceAll(CREDENTIALS, '$1');
-    if (variables[name] !== value) cut.push(name);
+    const safe = name === 'PATH' ? value : URLS.test(name) ? withoutCredentials(value) : withoutBeginnings(value);
+    if (safe !== null) variables[name] = safe;
+    if (safe !== value) cut.push(name);
   }
   return { variables, cut };
 }
+
+/** Null when the value has an `@` of which it is not certain that it ends a password. */
+function withoutCredentials(value: string): string | null {
+  const words = value.split(/(?<=\s)|(?=\s)/).map((word) => (word.trim() === '' ? word : plainUrl(word)));
+  if (!words.includes(null)) return words.join('');
+  return value.includes('@') ? null : value;
+}
+
+/** Null for what is no URL, and for one with an `@` behind its host: a password may have a slash. */
+function plainUrl(word: string): string | null {
+  const hasScheme = word.includes('://');
+  const text = hasScheme ? word : `http://${word}`;
+  if (!URL.canParse(text)) return null;
+  const { protocol, host, pathname, search, hash } = new URL(text);
+  if (`${pathname}${search}${hash}`.includes('@')) return null;
+  if (!/[@?#]/.test(word)) return word;
+  return `${hasScheme ? `${protocol}//` : ''}${host}${pathname === '/' ? '' : pathname}`;
+}
+
+const withoutBeginnings = (value: string): string =>
+  value
+    .split(/(\s+|,(?=[a-z][a-z\d+.-]*:\/\/))/i)
+    .map((word) => word.replace(BEGINNING, '$1').replace(/\?.*$/, ''))
+    .join('');

@@ -1,9 +1,9 @@
 // Runs in a container beside an instance, and is the only thing that the instance's network reaches. Two servers:
 // - a relay: connections from outside reach the instance's port (a build has none);
 // - a proxy (HTTP and CONNECT), if the instance may connect to other hosts: to public addresses only, or to the names of a list.
-// Without imports of this repository, because the container gets only its text, after that of gateway-policy.mjs. Settings: JSON in
-// PALESTRA_GATEWAY.
-/* global isPermitted, matchesHost */
+// Without imports of this repository, because the container gets only its text, after those of gateway-policy.mjs and gateway-tls.mjs.
+// Settings: JSON in PALESTRA_GATEWAY.
+/* global isPermitted, isSameName, matchesHost, serverName */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import dns from 'node:dns';
 import { rmSync } from 'node:fs';
@@ -27,6 +27,8 @@ const CONNECT_MS = 10_000;
 const IDLE_MS = 900_000;
 const MOST_CONNECTIONS = 4_096;
 const MOST_HEAD_BYTES = 65_536;
+const MOST_HELLO_BYTES = 16_384;
+const HTTPS_PORT = 443;
 const CONTROL = '/tmp/control.sock';
 
 /** Joins two sockets, so that the end or failure of one reaches the other. */
@@ -52,21 +54,36 @@ function isAdmitted(head, token) {
   return timingSafeEqual(given, wanted);
 }
 
-/** Only the first request of a connection is read, so that the others cost nothing: a connection has one client, the service. */
-function admit(client, token, onAdmitted) {
-  let read = Buffer.alloc(0);
+/** Reads until `isEnough`, or more than `most` bytes came, then calls `onRead` with them. Closes a connection that takes too long. */
+function readFirst(client, head, most, isEnough, onRead) {
+  let read = head;
   client.setTimeout(CONNECT_MS, () => client.destroy());
   client.on('error', () => client.destroy());
   const onData = (piece) => {
     read = Buffer.concat([read, piece]);
-    const end = read.indexOf('\r\n\r\n');
-    if (end === -1 && read.length <= MOST_HEAD_BYTES) return;
+    if (!isEnough(read) && read.length <= most) return;
     client.pause().off('data', onData);
     client.removeAllListeners('timeout');
-    if (end !== -1 && isAdmitted(read.subarray(0, end).toString('latin1'), token)) onAdmitted(read);
-    else client.end('HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n');
+    onRead(read);
   };
   client.on('data', onData);
+  if (head.length > 0) onData(Buffer.alloc(0));
+}
+
+/** Only the first request of a connection is read, so that the others cost nothing: a connection has one client, the service. */
+function admit(client, token, onAdmitted) {
+  const endOf = (read) => read.indexOf('\r\n\r\n');
+  readFirst(
+    client,
+    Buffer.alloc(0),
+    MOST_HEAD_BYTES,
+    (read) => endOf(read) !== -1,
+    (read) => {
+      const end = endOf(read);
+      if (end !== -1 && isAdmitted(read.subarray(0, end).toString('latin1'), token)) onAdmitted(read);
+      else client.end('HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n');
+    },
+  );
 }
 
 function openRelay({ listen, target, token }) {
@@ -152,6 +169,12 @@ function authority(text, defaultPort) {
   return match ? { host: match[1] ?? match[2], port: Number(match[3] ?? defaultPort) } : null;
 }
 
+/**
+ * Whether the name in a tunnel must be that of the tunnel: servers of one address answer for many names. An address has no name, and is itself
+ * what the rules allow.
+ */
+const isNamed = (target, { hosts, policy }) => (hosts !== null || policy?.enforce === true) && net.isIP(target.host) === 0;
+
 /** Why a connection is refused; null if it is allowed. An address in the place of a name is not resolved, so it is checked here. */
 function refusal(target, method, path, proxy) {
   if (target === null || target.port < 1 || target.port > 65_535) return 'the address cannot be read';
@@ -160,8 +183,33 @@ function refusal(target, method, path, proxy) {
   const why = blocked(target, method, path, proxy);
   if (why !== null) return why;
   if (isPlain(target.host, proxy)) return method === null ? `${target.host} is reached by plain HTTP only` : null;
+  if (method === null && isNamed(target, proxy) && target.port !== HTTPS_PORT)
+    return `CONNECT reaches only port ${HTTPS_PORT} of hosts that rules allow. Use https://, or http:// without a tunnel`;
   if (net.isIP(target.host) && !isPublic(target.host)) return `${target.host} is not a public address`;
   return null;
+}
+
+/** Calls `onSame` with the first bytes of a TLS client that names the host of its tunnel; closes the tunnel of others. */
+function checkName(client, upstream, head, target, onSame) {
+  const close = () => {
+    client.destroy();
+    upstream.destroy();
+  };
+  client.on('end', close).on('close', close);
+  upstream.on('error', close);
+  readFirst(
+    client,
+    head,
+    MOST_HELLO_BYTES,
+    (read) => serverName(read) !== undefined,
+    (read) => {
+      const name = serverName(read) ?? null;
+      client.off('end', close).off('close', close);
+      if (name !== null && isSameName(name, target.host)) return onSame(read);
+      console.log('deny', JSON.stringify(`TLS to ${name} in CONNECT ${target.host}:${target.port}`.slice(0, 500)));
+      return close();
+    },
+  );
 }
 
 function openProxy(proxy) {
@@ -212,8 +260,12 @@ function openProxy(proxy) {
       clearTimeout(tooLate);
       upstream.off('error', failed);
       client.write('HTTP/1.1 200 Connection established\r\n\r\n');
-      if (head.length > 0) upstream.write(head);
-      join(client, upstream);
+      const forward = (first) => {
+        if (first.length > 0) upstream.write(first);
+        join(client, upstream);
+      };
+      if (isNamed(target, proxy)) checkName(client, upstream, head, target, forward);
+      else forward(head);
     });
   });
   server.on('clientError', (_, socket) => socket.destroy());

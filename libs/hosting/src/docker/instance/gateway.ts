@@ -16,7 +16,10 @@ const RESOURCES = { cpus: 1, memoryMb: 192, pids: 64, diskMb: 1 };
 
 let program: string | null = null;
 const textOf = (file: string) => readFileSync(new URL(file, import.meta.url), 'utf8');
-const programText = () => (program ??= textOf('gateway-policy.mjs').replaceAll(/^export /gm, '') + textOf('gateway-program.mjs'));
+const libraryOf = (file: string) => textOf(file).replaceAll(/^export /gm, '');
+/** The text of the program. */
+export const gatewayProgram = (): string =>
+  (program ??= [libraryOf('gateway-policy.mjs'), libraryOf('gateway-tls.mjs'), textOf('gateway-program.mjs')].join('\n'));
 
 export interface GatewayOptions {
   id: string;
@@ -86,7 +89,7 @@ function gatewayContainer(info: EngineInfo, options: GatewayOptions): object {
   const port = `${RELAY_PORT}/tcp`;
   return {
     Image: options.image,
-    Entrypoint: ['node', '--max-old-space-size=64', '--input-type=module', '-e', programText()],
+    Entrypoint: ['node', '--max-old-space-size=64', '--input-type=module', '-e', gatewayProgram()],
     Cmd: [],
     User: NOBODY,
     Env: [`PALESTRA_GATEWAY=${JSON.stringify(settings)}`],

@@ -3,6 +3,7 @@ import { HostingError } from '../../provider/hosting-error.ts';
 import type { ExecRequest, ExecResult } from '../../sandbox/sandbox.port.ts';
 import { type Engine, EngineError, isStatus } from '../engine/engine.ts';
 import { frames } from '../instance/log-lines.ts';
+import { BoundedBuffer } from './bounded-buffer.ts';
 
 const TIMEOUT_STATUS = 124;
 const NOT_FOUND_STATUS = 127;
@@ -11,6 +12,7 @@ const DRAIN_MS = 500;
 const KILLED_MS = 5_000;
 /** An exec is asked for its end this often, because a process that it left behind keeps its output open. */
 const FIRST_POLL_MS = 100;
+const FIRST_AFTER_OUTPUT_MS = 20;
 const LAST_POLL_MS = 2_000;
 const POLL_GROWTH = 1.5;
 
@@ -46,7 +48,8 @@ export async function exec(engine: Engine, container: string, request: Request, 
       exitCode = (await ended(engine, id, read, Date.now() + KILLED_MS, signal)) === null ? null : TIMEOUT_STATUS;
     }
     await Promise.race([read, sleep(DRAIN_MS, undefined, { signal })]);
-    return { exitCode: exitCode ?? TIMEOUT_STATUS, output: output.bytes(), timedOut, truncated: output.truncated };
+    const { kept } = output;
+    return { exitCode: exitCode ?? TIMEOUT_STATUS, output: kept.bytes(), timedOut, truncated: kept.truncated };
   } catch (error) {
     throw lost(engine.failure(error, signal));
   } finally {
@@ -84,14 +87,17 @@ function lost(error: Error): Error {
 /** The exit status; null at the deadline. */
 async function ended(engine: Engine, id: string, read: Promise<void>, deadline: number, signal: AbortSignal): Promise<number | null> {
   let isRead = false;
-  read.then(
-    () => (isRead = true),
-    () => (isRead = true),
-  );
-  for (let pause = FIRST_POLL_MS; ; pause = isRead ? FIRST_POLL_MS : Math.min(LAST_POLL_MS, pause * POLL_GROWTH)) {
-    const left = Math.max(0, deadline - Date.now());
-    if (isRead) await sleep(Math.min(20, left), undefined, { signal });
-    else await Promise.race([read.catch(() => {}), sleep(Math.min(pause, left), undefined, { signal })]);
+  let pause = FIRST_POLL_MS;
+  // Most commands end right after their output.
+  const onRead = () => {
+    isRead = true;
+    pause = FIRST_AFTER_OUTPUT_MS;
+  };
+  read.then(onRead, onRead);
+  for (;;) {
+    const waits = sleep(Math.min(pause, Math.max(0, deadline - Date.now())), undefined, { signal });
+    pause = Math.min(LAST_POLL_MS, pause * POLL_GROWTH);
+    await (isRead ? waits : Promise.race([read.catch(() => {}), waits]));
     const found = await inspect(engine, id, signal);
     if (!found.Running) return found.ExitCode ?? NOT_FOUND_STATUS;
     if (Date.now() >= deadline) return null;
@@ -122,27 +128,22 @@ const MOST_ID_BYTES = 32;
 
 /** What a command writes, up to its limit. The first line of the standard output is the process id. */
 class Output {
-  truncated = false;
+  readonly kept: BoundedBuffer;
   processId: number | null = null;
   readonly #request: Request;
-  readonly #kept: Buffer[] = [];
-  #size = 0;
   #head: Buffer | null;
 
   constructor(request: Request) {
     this.#request = request;
+    this.kept = new BoundedBuffer(request.maxBytes);
     this.#head = request.bare ? null : Buffer.alloc(0);
   }
 
   async read(chunks: AsyncIterable<Buffer>): Promise<void> {
     for await (const { stream, bytes } of frames(chunks)) {
-      if (stream === 'stdout') this.#keep(this.#withoutId(bytes));
-      else if (this.#request.stdoutOnly !== true) this.#keep(bytes);
+      if (stream === 'stdout') this.kept.add(this.#withoutId(bytes));
+      else if (this.#request.stdoutOnly !== true) this.kept.add(bytes);
     }
-  }
-
-  bytes(): Buffer {
-    return Buffer.concat(this.#kept);
   }
 
   #withoutId(bytes: Buffer): Buffer {
@@ -158,15 +159,5 @@ class Output {
     if (!Number.isSafeInteger(id) || id < 1) return all;
     this.processId = id;
     return all.subarray(end + 1);
-  }
-
-  #keep(bytes: Buffer): void {
-    const room = this.#request.maxBytes - this.#size;
-    if (bytes.length > room) this.truncated = true;
-    if (room <= 0 || bytes.length === 0) return;
-    // A copy: a frame is a view of a larger buffer.
-    const kept = Buffer.from(bytes.subarray(0, room));
-    this.#kept.push(kept);
-    this.#size += kept.length;
   }
 }

@@ -1,6 +1,7 @@
 import http from 'node:http';
 import https from 'node:https';
 import { KubeConfig } from '@kubernetes/client-node';
+import { abortable } from '@palestra/kit';
 import { HostingError } from '../../provider/hosting-error.ts';
 
 export interface ClusterOptions {
@@ -147,8 +148,8 @@ export class Cluster {
     };
     try {
       // Reads the token again when its file has changed. It replaces the agent: one without kept connections, which a restart of the API
-      // server would break.
-      await config.applyToHTTPSOptions(options);
+      // server would break. It may also wait for a program or another server that gives the token, and knows no deadline.
+      await abortable(config.applyToHTTPSOptions(options), abort);
       const at = `${url.href.replace(/\/$/, '')}${request.path}?${search.toString()}`;
       const answer = await new Promise<http.IncomingMessage>((resolve, reject) => {
         const send = url.protocol === 'http:' ? http.request : https.request;

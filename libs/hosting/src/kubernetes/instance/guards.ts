@@ -8,10 +8,13 @@ export interface Callers {
   networks: readonly string[];
 }
 
-/** Addresses that are not public: private, shared, loopback, link-local with the metadata of clouds, multicast, reserved (RFC 6890). */
+/**
+ * Addresses that are not public: private, shared, loopback, link-local with the metadata of clouds, multicast, reserved (RFC 6890); and the
+ * public address of Azure's metadata.
+ */
 const PRIVATE_V4 =
   '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24' +
-  ' 192.168.0.0/16 198.18.0.0/15 224.0.0.0/4 240.0.0.0/4';
+  ' 168.63.129.16/32 192.168.0.0/16 198.18.0.0/15 224.0.0.0/4 240.0.0.0/4';
 const PRIVATE_V6 = ['::/96', '64:ff9b::/96', '64:ff9b:1::/48', 'fc00::/7', 'fe80::/10', 'ff00::/8'];
 const KINDS: readonly EgressKind[] = ['none', 'open'];
 /** Somebody may delete them. */

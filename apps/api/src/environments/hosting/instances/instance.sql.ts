@@ -70,6 +70,8 @@ export interface StoredDemand {
   environment_id: string;
   org_id: string;
   provider: string | null;
+  /** Of its artifact; null before it is built. */
+  kind: string | null;
   /** How many servers its author runs; null: instances run here. */
   urls: number | null;
   /** null: its environment has no settings. */
@@ -100,7 +102,7 @@ const DEMAND = `
     UNION SELECT version_id FROM environment_instances WHERE stopped_at IS NULL
     UNION SELECT s.version_id FROM served AS s JOIN environment_versions AS v ON v.id = s.version_id JOIN environments AS e ON e.id = v.environment_id
       WHERE v.source_kind = 'hosted' AND ((e.hosting ->> 'min_warm')::int > 0 OR v.artifact ->> 'kind' = 'urls'))
-  SELECT v.id, v.environment_id, e.org_id, v.provider,
+  SELECT v.id, v.environment_id, e.org_id, v.provider, v.artifact ->> 'kind' AS kind,
     CASE WHEN v.artifact ->> 'kind' = 'urls' THEN jsonb_array_length(v.artifact -> 'urls') END AS urls,
     CASE WHEN e.hosting IS NOT NULL THEN jsonb_build_object('min_warm', e.hosting -> 'min_warm', 'max', e.hosting -> 'max',
       'concurrency', e.hosting -> 'concurrency', 'idle_s', e.hosting -> 'idle_s', 'drain_s', e.hosting -> 'drain_s',

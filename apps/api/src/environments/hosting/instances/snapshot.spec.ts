@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { StoredCrash, StoredDemand, StoredInstance } from './instance.sql.ts';
+import { hostingOf } from '../hosting-settings.ts';
 import { crashesByVersion, demandOf, factsOf } from './snapshot.ts';
 
 const row: StoredInstance = {
@@ -47,20 +48,29 @@ test('the end of an instance is worded for its owner', () => {
   expect(factsOf(row, new Map(), { idleSince: null, silent: false }).engine).toBe('absent');
 });
 
+const demand: StoredDemand = {
+  id: 'v',
+  environment_id: 'e',
+  org_id: 'o',
+  provider: 'remote',
+  kind: 'urls',
+  urls: 3,
+  settings: null,
+  served: true,
+  tested: false,
+  waiting: 0,
+};
+
 test('servers at URLs have an instance each while their version is in use', () => {
-  const demand: StoredDemand = {
-    id: 'v',
-    environment_id: 'e',
-    org_id: 'o',
-    provider: 'remote',
-    urls: 3,
-    settings: null,
-    served: true,
-    tested: false,
-    waiting: 0,
-  };
   expect(demandOf(demand, undefined)).toMatchObject({ minWarm: 3, max: 3 });
   expect(demandOf({ ...demand, served: false }, undefined)).toMatchObject({ minWarm: 0, max: 3 });
   expect(demandOf({ ...demand, served: false, waiting: 1 }, undefined)).toMatchObject({ minWarm: 3 });
   expect(demandOf({ ...demand, urls: null, served: false }, undefined)).toMatchObject({ minWarm: 0, max: 4, idleMs: 300_000 });
+});
+
+test('an instance of Harbor tasks has at most 32 sessions, wherever they are counted', () => {
+  const concurrency = (kind: string) => demandOf({ ...demand, kind, urls: null }, undefined).concurrency;
+  expect([concurrency('harbor'), concurrency('image')]).toEqual([32, 64]);
+  const placed = (hosting: object, kind: string) => hostingOf({ hosting }, { artifact: { kind } }).concurrency;
+  expect([placed({}, 'harbor'), placed({ concurrency: 4 }, 'harbor'), placed({}, 'image')]).toEqual([32, 4, 64]);
 });

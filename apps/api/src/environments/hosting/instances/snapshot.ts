@@ -1,5 +1,6 @@
 import type { RunningInstance } from '@palestra/hosting';
 import { hostingSettingsSchema } from '@palestra/protocol/schemas';
+import { sessionsOf } from '../hosting-settings.ts';
 import type { Crashes, InstanceFacts, VersionDemand } from './decide.ts';
 import type { StoredCrash, StoredDemand, StoredInstance } from './instance.sql.ts';
 
@@ -53,7 +54,7 @@ export function demandOf(row: StoredDemand, crashes: Crashes | undefined): Versi
     orgId: row.org_id,
     minWarm: isUsed ? warm : 0,
     max: row.urls ?? Math.max(settings.max, isUsed ? settings.min_warm : 0),
-    concurrency: settings.concurrency,
+    concurrency: sessionsOf(settings.concurrency, row.kind),
     idleMs: Math.max(settings.idle_s * 1_000, LEAST_IDLE_MS),
     drainMs: settings.drain_s * 1_000,
     startTimeoutMs: settings.start_timeout_s * 1_000,

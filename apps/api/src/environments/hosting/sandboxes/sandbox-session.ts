@@ -1,12 +1,15 @@
 import { HostingError, type SandboxNetwork, type SandboxProvider } from '@palestra/hosting';
 import { type JsonObject, PalestraError, type ToolsAnswer } from '@palestra/protocol';
 import type { BackendCall, BackendSession, ToolCallResult } from '@palestra/session';
+import type { z } from 'zod';
 import { sandboxError, withSandboxErrors } from './sandbox-errors.ts';
 import { SandboxFiles } from './sandbox-files.ts';
 import { execOf, isCutShort, MOST_OUTPUT_BYTES, runSchema, runText } from './sandbox-run.ts';
 
 /** The only tool: a command. `/run` calls it. */
 export const RUN_TOOL = 'run';
+/** Commands of one sandbox that run at the same time: the output of each is in the memory of this process. */
+export const MOST_COMMANDS = 16;
 
 export interface SandboxSessionOptions {
   /** Of this process; rejects when it has none. */
@@ -20,6 +23,7 @@ export interface SandboxSessionOptions {
 /** An open sandbox as a session. Any process of the service can serve it. */
 export class SandboxSession implements BackendSession {
   readonly #options: SandboxSessionOptions;
+  #running = 0;
 
   constructor(options: SandboxSessionOptions) {
     this.#options = options;
@@ -44,11 +48,21 @@ export class SandboxSession implements BackendSession {
     return { tools: [] };
   }
 
-  /** Runs a command. One that another process began, and whose outcome is unknown, does not run again. */
+  /** Runs a command. Throws `too_many_in_flight` while `MOST_COMMANDS` run. One that another process began, and whose outcome is unknown, does not run again. */
   async call({ tool, input, mayHaveRun, upstreamTaskId }: BackendCall, signal: AbortSignal): Promise<ToolCallResult> {
     if (tool !== RUN_TOOL) throw notAnEpisode();
     if (mayHaveRun || upstreamTaskId != null) throw unknownOutcome('the process of the service that ran it has died');
     const body = runSchema.parse(input);
+    if (this.#running >= MOST_COMMANDS) throw tooManyCommands();
+    this.#running += 1;
+    try {
+      return await this.#run(body, signal);
+    } finally {
+      this.#running -= 1;
+    }
+  }
+
+  async #run(body: z.output<typeof runSchema>, signal: AbortSignal): Promise<ToolCallResult> {
     const provider = await this.#options.provider().catch((error: unknown) => Promise.reject(sandboxError(error)));
     try {
       const result = await provider.exec(this.#options.id, execOf(body), signal);
@@ -85,6 +99,12 @@ export class SandboxSession implements BackendSession {
 
 const notAnEpisode = (): PalestraError =>
   new PalestraError('invalid_request', { detail: 'The session is a sandbox, which has /run and the routes of files only.' });
+
+const tooManyCommands = (): PalestraError =>
+  new PalestraError('too_many_in_flight', {
+    detail: `The sandbox runs ${MOST_COMMANDS} commands, the maximum, so this one was rejected. Send it again when one has ended.`,
+    retryAfterSeconds: 1,
+  });
 
 const unknownOutcome = (why: string): PalestraError =>
   new PalestraError('session_lost', { detail: `Session lost: whether the command ran to its end is unknown: ${why}` });
