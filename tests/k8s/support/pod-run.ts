@@ -1,8 +1,8 @@
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Api, isStatus } from './api.ts';
 import { NotStarted, type PodContainer } from './pod.ts';
-import { containerName, createContainer } from './pod-container.ts';
+import { containerName, createContainer, messageFile } from './pod-container.ts';
 import { makeVolumes, type PodPlace } from './pod-files.ts';
 import { answers, execute } from './pod-probe.ts';
 import { conditions, type ContainerView, phaseOf, statusOf } from './pod-status.ts';
@@ -182,7 +182,9 @@ export class PodRun {
       ready: false,
       state: again ? 'waiting' : 'terminated',
       reason: again ? 'CrashLoopBackOff' : '',
-      message: again ? `back-off restarting failed container ${view.spec.name}` : '',
+      message: again
+        ? `back-off restarting failed container ${view.spec.name}`
+        : readFileSync(messageFile(this.#place, view.spec.name), 'utf8'),
       startedAt: state.StartedAt,
       finishedAt: state.FinishedAt,
       exitCode: state.ExitCode,
