@@ -15,6 +15,7 @@ import { HarborBuilder, type HarborRequest } from '../harbor/harbor-builder.ts';
 import { HarborInstances, type HarborSpec } from '../harbor/harbor-instances.ts';
 import type { HarborRun } from '../harbor/harbor-run.ts';
 import { removeOldTaskContainers } from '../harbor/task-containers.ts';
+import { BASE_IMAGES } from './build/dockerfiles.ts';
 import { ImageBuilder, type ImageRequest } from './build/image-builder.ts';
 import { ensureImage } from './build/image-pull.ts';
 import { Engine, EngineError, type EngineInfo } from './engine/engine.ts';

@@ -9,7 +9,7 @@ const STEP = /^\[(?:[^\]]* )?(\d+\/\d+)\] (.+)$/;
 /** `0.512 text`: what its program wrote, and when. */
 const WRITTEN = /^\d+\.\d+ (.*)$/;
 /** `sha256:0123... 1.05MB / 3.10MB 0.2s`: how much of a layer has come. */
-const PROGRESS = /^(?:sha256:[0-9a-f]{64}|extracting sha256:[0-9a-f]{64}) /;
+const PROGRESS = /^(?:extracting )?sha256:[0-9a-f]{64}(?: |$)/;
 /** Without a cache, or without room for it, a build goes on. */
 const CACHE = /^(?:importing cache manifest|exporting cache)/;
 const KILLED = /exit code: 137\b|signal: killed/;

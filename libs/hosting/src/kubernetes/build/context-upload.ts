@@ -28,8 +28,8 @@ export async function sendInput(
   const stop = () => socket.terminate();
   signal.addEventListener('abort', stop, { once: true });
   // Also after what is awaited here.
-  let broken: Error | null = null;
-  socket.on('error', (error) => (broken ??= error));
+  const errors: Error[] = [];
+  socket.on('error', (error) => errors.push(error));
   try {
     await once(socket, 'open', { signal });
     const closed = once(socket, 'close', { signal }).catch(() => {});
@@ -37,11 +37,11 @@ export async function sendInput(
     await Promise.race([closed, sleep(CLOSE_MS, undefined, { ref: false })]);
   } catch (error) {
     if (signal.aborted) throw signal.reason as Error;
-    if (/server response: 403$/.test(broken?.message ?? '')) {
+    if (/server response: 403$/.test(errors[0]?.message ?? '')) {
       const advice = 'Give its service account the Role that docs/hosting.md shows.';
       throw new HostingError('engine_unavailable', `This service may not send sources to pods (pods/attach). ${advice}`, { cause: error });
     }
-    throw failure(broken ?? error, signal);
+    throw failure(errors[0] ?? error, signal);
   } finally {
     signal.removeEventListener('abort', stop);
     input.destroy();
