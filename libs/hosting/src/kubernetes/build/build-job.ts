@@ -65,7 +65,7 @@ export function buildJob(input: BuildJobInput, options: BuildJobOptions): V1Job 
         spec: {
           ...isolatedPod(options.placement),
           terminationGracePeriodSeconds: 1,
-          securityContext: { runAsNonRoot: true, runAsUser: BUILDER, runAsGroup: BUILDER, fsGroup: BUILDER },
+          securityContext: { runAsNonRoot: true, runAsUser: BUILDER, runAsGroup: BUILDER },
           initContainers: [contextContainer(input, options)],
           containers: [buildContainer(input, options)],
           volumes: [
