@@ -128,7 +128,10 @@ export class PodRun {
       view.id = name;
     } catch (error) {
       Object.assign(view, { state: 'terminated', exitCode: 128, reason: 'StartError', message: (error as Error).message, id: name });
-      Object.assign(view, { startedAt: new Date().toISOString(), finishedAt: new Date().toISOString() });
+      const now = new Date().toISOString();
+      // A pod that is not started again stays as it ended.
+      const isOver = this.#place.pod.spec.restartPolicy === 'Never';
+      Object.assign(view, { startedAt: now, finishedAt: now, retryAt: isOver ? Number.POSITIVE_INFINITY : 0 });
       return false;
     }
     await this.#look(view);
