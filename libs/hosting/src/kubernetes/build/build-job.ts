@@ -13,7 +13,7 @@ export interface BuildJobOptions {
   registrySecret: string | null;
 }
 
-export interface BuildJobInput {
+interface BuildJobInput {
   request: Pick<BuildRequest, 'deployId' | 'buildArguments' | 'limits'>;
   /** Bytes of the context as a tar archive. */
   size: number;

@@ -37,7 +37,7 @@ export async function sendInput(
     await Promise.race([closed, sleep(CLOSE_MS, undefined, { ref: false })]);
   } catch (error) {
     if (signal.aborted) throw signal.reason as Error;
-    if (/server response: 403$/.test(errors[0]?.message ?? '')) {
+    if (errors[0]?.message.endsWith('server response: 403')) {
       const advice = 'Give its service account the Role that docs/hosting.md shows.';
       throw new HostingError('engine_unavailable', `This service may not send sources to pods (pods/attach). ${advice}`, { cause: error });
     }

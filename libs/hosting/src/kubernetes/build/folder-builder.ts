@@ -23,7 +23,7 @@ export interface FolderBuilds extends Pick<BuildJobOptions, 'builderImage' | 're
   pythonPackage: string | null;
 }
 
-export interface FolderBuilderOptions extends FolderBuilds, BuildJobOptions {
+interface FolderBuilderOptions extends FolderBuilds, BuildJobOptions {
   cluster: Cluster;
 }
 

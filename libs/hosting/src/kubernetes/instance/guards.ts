@@ -8,7 +8,7 @@ export interface Callers {
   networks: readonly string[];
 }
 
-export interface GuardsOptions {
+interface GuardsOptions {
   cluster: Cluster;
   installation: string;
   callers: Callers;
