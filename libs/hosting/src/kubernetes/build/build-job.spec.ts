@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { exposedPort } from './build-end.ts';
 import { buildJob } from './build-job.ts';
 
 const LIMITS = { seconds: 1_800, memoryMb: 4_096, maxBytes: 16 * 2 ** 30, network: true };
@@ -79,10 +78,4 @@ test('the credentials of the registry are files of the builder alone', () => {
     secretName: 'push',
     items: [{ key: '.dockerconfigjson', path: 'config.json' }],
   });
-});
-
-test('the port is the one that the last stage exposes', () => {
-  expect(exposedPort('FROM a AS b\nEXPOSE 1\nFROM b\nexpose 8000/tcp\n')).toBe(8_000);
-  expect(() => exposedPort('FROM a\nEXPOSE 1 2\n')).toThrow(/several ports \(1, 2\)/);
-  expect(() => exposedPort('FROM a\nEXPOSE $PORT\n')).toThrow(/exposes no port/);
 });

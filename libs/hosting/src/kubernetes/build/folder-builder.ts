@@ -98,7 +98,7 @@ export class FolderBuilder {
       for (let isTold = false; ; await sleep(POLL_MS, undefined, { signal })) {
         const pod = await this.#podOf(job, signal);
         if (pod === null) await this.#assertRuns(path, limits.seconds, signal);
-        const waiting = pod === null ? `The cluster has made no pod for the Job ${buildJobName(deployId)} yet.` : assertBuilds(pod);
+        const waiting = pod === null ? noPod(deployId) : assertBuilds(pod);
         if (pod !== null && is(pod)) return pod;
         if (isTold || waiting === null || performance.now() - since < NO_POD_MS) continue;
         say(waiting);
@@ -146,6 +146,10 @@ export class FolderBuilder {
     while ((await cluster.find(path, signal)) !== null) await sleep(POLL_MS, undefined, { signal });
   }
 }
+
+/** A quota, or a namespace that does not admit such pods; only events of the Job say it, which this service may not read. */
+const noPod = (deployId: string): string =>
+  `The cluster has made no pod for the build yet. The operator sees why with "kubectl describe job ${buildJobName(deployId)}".`;
 
 const stateOf = ({ status = {} }: Pod, container: string) =>
   [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].find(({ name }) => name === container)?.state;
