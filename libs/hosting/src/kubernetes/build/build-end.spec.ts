@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
+import type { BuildFailure } from '../../docker/build/build-output.ts';
 import type { ContainerStatus, Pod } from '../instance/pod.ts';
 import { assertBuilds, buildEnd, exposedPort } from './build-end.ts';
 
 const LIMITS = { seconds: 60, memoryMb: 512, maxBytes: 2 ** 30, network: true };
-const FAILURE = { message: 'exit code: 1', step: '2/2: RUN make', line: 3, isKilled: false };
+const FAILURE: BuildFailure = { message: 'exit code: 1', step: '2/2: RUN make', line: 3, isKilled: false };
 const DIGEST = `sha256:${'1'.repeat(64)}`;
 
 const podOf = (status: Pod['status']): Pod => ({ metadata: { name: 'build', uid: '1' }, spec: { containers: [] }, status: status! });
