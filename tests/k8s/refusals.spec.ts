@@ -57,7 +57,7 @@ describe.skipIf(kubeProgram === undefined)('a cluster that says no', () => {
       limits: true,
       unlimited: ['pids'],
       maxMemoryMb: null,
-      builds: true,
+      builds: false,
     });
     const options = { enforcesNetworkPolicy: false, runtimeClasses: { sandbox: 'gvisor' } };
     const admin = providerOf(plane.config(undefined, namespace), { installation: INSTALLATION, ...options });

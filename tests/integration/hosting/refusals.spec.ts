@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request as send } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { saveEngine } from '../../../apps/api/src/environments/hosting/providers/engine.sql.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { type DeploysWorld, startDeploys } from './deploys.world.ts';
 
@@ -33,6 +34,33 @@ test('a source that is announced as too large', async () => {
   expect(answer.statusCode).toBe(413);
   expect(await json(answer)).toMatchObject({ code: 'source_too_large', detail: expect.stringContaining('.dockerignore') });
   request.destroy();
+});
+
+test('a folder where the engine builds none, before it is uploaded; an image goes on', async () => {
+  const server = await startServer({ jobs: 'off' });
+  try {
+    // As the process with background jobs sees a cluster without a registry.
+    const cluster = { isolation: ['none', 'container'], egress: ['none', 'open'], gpus: false, limits: true } as const;
+    await saveEngine(server.database.pool, 'kubernetes', { ...cluster, maxMemoryMb: null, builds: false }, null);
+    await created(server, 'unbuilt');
+    const path = `/v1/environments/${server.orgName}/unbuilt/deploys`;
+    const refused = { code: 'hosting_unsupported', detail: expect.stringMatching(/"kubernetes" .*builds no folders.*--image/) };
+    const git = { source: { kind: 'git', url: 'https://git.example/acme/guess.git' } };
+    expect(await server.request('POST', path, { body: git })).toMatchObject({ status: 422, body: refused });
+    const request = send(`${server.url}${path}`, {
+      method: 'POST',
+      headers: { 'x-api-key': server.apiKey, 'content-type': 'application/gzip', 'content-length': 1024 ** 2 },
+    });
+    request.flushHeaders();
+    const [answer] = (await once(request, 'response')) as [IncomingMessage];
+    expect(answer.statusCode).toBe(422);
+    expect(await json(answer)).toMatchObject(refused);
+    request.destroy();
+    const image = { source: { kind: 'image', image: 'example/guess', port: 8_000 } };
+    expect(await server.request('POST', path, { body: image })).toMatchObject({ status: 202 });
+  } finally {
+    await server.close();
+  }
 });
 
 test('a deploy where the operator hosts nothing', async () => {

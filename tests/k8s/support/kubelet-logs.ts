@@ -7,13 +7,15 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ControlPlane } from './control-plane.ts';
+import { serveAttach } from './kubelet-attach.ts';
 import { logFile } from './pod-container.ts';
 
 const POLL_MS = 50;
 
-/** What the API server asks a kubelet for: logs of containers. `folderOf`: the folder of a pod, by its uid. */
+/** What the API server asks a kubelet for: logs and standard inputs of containers. `folderOf`: the folder of a pod, by its uid. */
 export async function serveLogs(
   plane: ControlPlane,
+  socketPath: string | null,
   folderOf: (uid: string) => string,
 ): Promise<{ port: number; close: () => Promise<void> }> {
   const server = https.createServer({ cert: plane.ca, key: plane.key }, (request, response) => {
@@ -27,6 +29,7 @@ export async function serveLogs(
       },
     );
   });
+  if (socketPath !== null) serveAttach(server, plane, socketPath);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {

@@ -51,7 +51,7 @@ export class TestKubelet {
   /** Resolves when its node is ready. */
   static async start(options: KubeletOptions): Promise<TestKubelet> {
     const kubelet = new TestKubelet(options);
-    const { port, close } = await serveLogs(options.plane, (uid) => path.join(kubelet.#folder, uid));
+    const { port, close } = await serveLogs(options.plane, options.engine?.socket ?? null, (uid) => path.join(kubelet.#folder, uid));
     kubelet.#closers.push(close);
     await kubelet.#register(port);
     kubelet.#loop = kubelet.#run();

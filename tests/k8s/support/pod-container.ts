@@ -1,3 +1,4 @@
+import { chmodSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type Api, ApiRefusal } from './api.ts';
 import { fieldOf, NotStarted, type PodContainer, quantity } from './pod.ts';
@@ -19,6 +20,8 @@ interface Image {
 
 /** The file to which Podman writes the log of a container, one line as `TIME STREAM F TEXT`. */
 export const logFile = (place: Pick<PodPlace, 'folder'>, container: string) => path.join(place.folder, `${container}.log`);
+/** What a container says when it ends, for the status of its pod. */
+export const messageFile = (place: Pick<PodPlace, 'folder'>, container: string) => path.join(place.folder, `${container}.message`);
 export const containerName = (uid: string, container: string) => `k8s-${uid}-${container}`;
 
 /** The id of its image, as the status of a pod shows it. Throws `NotStarted`. */
@@ -29,22 +32,30 @@ export async function createContainer(podman: Api, spec: PodContainer, options: 
   const expand = (text: string) => expanded(text, variables);
   const limits = spec.resources?.limits ?? {};
   const security = { ...pod.spec.securityContext, ...spec.securityContext };
+  const message = messageFile(options, spec.name);
+  writeFileSync(message, '');
+  // Every user of the pod may write it.
+  chmodSync(message, 0o666);
   const body = {
     Image: spec.image,
     ...(spec.command && { Entrypoint: spec.command.map(expand) }),
     ...(spec.args ? { Cmd: spec.args.map(expand) } : spec.command && { Cmd: [] }),
     ...(spec.workingDir && { WorkingDir: spec.workingDir }),
+    ...(spec.stdin && { OpenStdin: true, StdinOnce: spec.stdinOnce ?? false }),
     Env: [...variables].map(([name, value]) => `${name}=${value}`),
     User: userOf(security, image),
     Labels: { ...options.labels, 'palestra.test/pod': pod.metadata.uid },
     ...(options.network === null && { Hostname: pod.metadata.name.slice(0, 63) }),
     HostConfig: {
       NetworkMode: options.network === null ? 'podman' : `container:${options.network}`,
-      Binds: (spec.volumeMounts ?? []).map(({ name, mountPath, readOnly, subPath = '' }) => {
-        const folder = volumes.get(name);
-        if (folder === undefined) throw new NotStarted('CreateContainerConfigError', `there is no volume ${name}`);
-        return `${path.join(folder, subPath)}:${mountPath}${readOnly ? ':ro' : ''}`;
-      }),
+      Binds: [
+        `${message}:/dev/termination-log`,
+        ...(spec.volumeMounts ?? []).map(({ name, mountPath, readOnly, subPath = '' }) => {
+          const folder = volumes.get(name);
+          if (folder === undefined) throw new NotStarted('CreateContainerConfigError', `there is no volume ${name}`);
+          return `${path.join(folder, subPath)}:${mountPath}${readOnly ? ':ro' : ''}`;
+        }),
+      ],
       ReadonlyRootfs: security.readOnlyRootFilesystem ?? false,
       CapDrop: security.capabilities?.drop ?? [],
       SecurityOpt: security.allowPrivilegeEscalation === false ? ['no-new-privileges'] : [],

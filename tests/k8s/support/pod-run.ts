@@ -1,8 +1,8 @@
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Api, isStatus } from './api.ts';
 import { NotStarted, type PodContainer } from './pod.ts';
-import { containerName, createContainer } from './pod-container.ts';
+import { containerName, createContainer, messageFile } from './pod-container.ts';
 import { makeVolumes, type PodPlace } from './pod-files.ts';
 import { answers, execute } from './pod-probe.ts';
 import { conditions, type ContainerView, phaseOf, statusOf } from './pod-status.ts';
@@ -128,7 +128,10 @@ export class PodRun {
       view.id = name;
     } catch (error) {
       Object.assign(view, { state: 'terminated', exitCode: 128, reason: 'StartError', message: (error as Error).message, id: name });
-      Object.assign(view, { startedAt: new Date().toISOString(), finishedAt: new Date().toISOString() });
+      const now = new Date().toISOString();
+      // A pod that is not started again stays as it ended.
+      const isOver = this.#place.pod.spec.restartPolicy === 'Never';
+      Object.assign(view, { startedAt: now, finishedAt: now, retryAt: isOver ? Number.POSITIVE_INFINITY : 0 });
       return false;
     }
     await this.#look(view);
@@ -182,7 +185,9 @@ export class PodRun {
       ready: false,
       state: again ? 'waiting' : 'terminated',
       reason: again ? 'CrashLoopBackOff' : '',
-      message: again ? `back-off restarting failed container ${view.spec.name}` : '',
+      message: again
+        ? `back-off restarting failed container ${view.spec.name}`
+        : readFileSync(messageFile(this.#place, view.spec.name), 'utf8'),
       startedAt: state.StartedAt,
       finishedAt: state.FinishedAt,
       exitCode: state.ExitCode,

@@ -33,6 +33,8 @@ export interface PodContainer {
   command?: string[];
   args?: string[];
   workingDir?: string;
+  stdin?: boolean;
+  stdinOnce?: boolean;
   env?: {
     name: string;
     value?: string;

@@ -15,6 +15,18 @@ test('pods of a release, or networks outside of the cluster, may connect to inst
     runtimeClasses: {},
     nodeSelector: {},
     pullSecrets: [],
+    builds: null,
+  });
+});
+
+test('folders are built where there is a registry', () => {
+  const networks = { PALESTRA_KUBERNETES_CALLER_NETWORKS: '10.1.0.0/16' };
+  const registry = { PALESTRA_KUBERNETES_REGISTRY: 'registry.example:5000/acme/palestra', PALESTRA_KUBERNETES_REGISTRY_SECRET: 'push' };
+  expect(read({ ...networks, ...registry, PALESTRA_KUBERNETES_REGISTRY_NETWORKS: '10.3.0.1' }).builds).toEqual({
+    registry: 'registry.example:5000/acme/palestra',
+    registrySecret: 'push',
+    registryNetworks: ['10.3.0.1/32'],
+    builderImage: null,
   });
 });
 
@@ -24,6 +36,7 @@ test.each([
   [{ PALESTRA_KUBERNETES_CALLER_PODS: 'palestra' }, /PALESTRA_KUBERNETES_CALLER_PODS: .*"palestra" is not a label/],
   [{ PALESTRA_KUBERNETES_CALLER_NETWORKS: 'everywhere' }, /PALESTRA_KUBERNETES_CALLER_NETWORKS: must be networks/],
   [{ PALESTRA_KUBERNETES_NAMESPACE: 'Not A Name' }, /PALESTRA_KUBERNETES_NAMESPACE/],
+  [{ PALESTRA_KUBERNETES_REGISTRY: 'https://registry.example/palestra' }, /PALESTRA_KUBERNETES_REGISTRY: must be a registry/],
 ])('%j is refused', (env, message) => {
   expect(() => read(env as Record<string, string>)).toThrow(ConfigError);
   expect(() => read(env as Record<string, string>)).toThrow(message);

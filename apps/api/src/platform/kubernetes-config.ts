@@ -11,6 +11,8 @@ export interface KubernetesConfig {
   runtimeClasses: { sandbox?: string; vm?: string };
   nodeSelector: Record<string, string>;
   pullSecrets: string[];
+  /** Where folders are built; null: there is no registry. */
+  builds: { registry: string; registrySecret: string | null; registryNetworks: string[]; builderImage: string | null } | null;
 }
 
 const list = z.string().transform((text) =>
@@ -25,6 +27,9 @@ const networks = list
   .refine((cidrs) => cidrs.every((cidr) => parseCidr(cidr) !== null), 'must be networks by commas, as in 10.0.0.0/8')
   // Kubernetes wants the length of the prefix.
   .transform((cidrs) => cidrs.map((cidr) => (cidr.includes('/') ? cidr : `${cidr}/${cidr.includes(':') ? 128 : 32}`)));
+
+/** Host of a registry, and at least one part of a path: lower case, as registries want it. */
+const REPOSITORY = /^[a-z0-9.-]+(?::\d{1,5})?(?:\/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)+$/;
 
 /** `name=value` by commas. */
 const labels = list.transform((items, context): Record<string, string> => {
@@ -46,6 +51,13 @@ export const kubernetesSchema = {
   PALESTRA_KUBERNETES_RUNTIME_CLASS_VM: name.optional(),
   PALESTRA_KUBERNETES_NODE_SELECTOR: labels.default({}),
   PALESTRA_KUBERNETES_PULL_SECRETS: list.pipe(z.array(name)).default([]),
+  PALESTRA_KUBERNETES_REGISTRY: z
+    .string()
+    .regex(REPOSITORY, 'must be a registry and a prefix of repositories, as in registry.example/palestra')
+    .optional(),
+  PALESTRA_KUBERNETES_REGISTRY_SECRET: name.optional(),
+  PALESTRA_KUBERNETES_REGISTRY_NETWORKS: networks.default([]),
+  PALESTRA_KUBERNETES_BUILDER_IMAGE: z.string().min(1).optional(),
 };
 
 type Values = z.output<z.ZodObject<typeof kubernetesSchema>>;
@@ -71,5 +83,17 @@ export function readKubernetes(value: Values): KubernetesConfig {
     runtimeClasses: { ...(sandbox !== undefined && { sandbox }), ...(vm !== undefined && { vm }) },
     nodeSelector: value.PALESTRA_KUBERNETES_NODE_SELECTOR,
     pullSecrets: value.PALESTRA_KUBERNETES_PULL_SECRETS,
+    builds: readBuilds(value),
+  };
+}
+
+function readBuilds(value: Values): KubernetesConfig['builds'] {
+  const { PALESTRA_KUBERNETES_REGISTRY: registry } = value;
+  if (registry === undefined) return null;
+  return {
+    registry,
+    registrySecret: value.PALESTRA_KUBERNETES_REGISTRY_SECRET ?? null,
+    registryNetworks: value.PALESTRA_KUBERNETES_REGISTRY_NETWORKS,
+    builderImage: value.PALESTRA_KUBERNETES_BUILDER_IMAGE ?? null,
   };
 }

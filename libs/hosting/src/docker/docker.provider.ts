@@ -15,6 +15,7 @@ import { HarborBuilder, type HarborRequest } from '../harbor/harbor-builder.ts';
 import { HarborInstances, type HarborSpec } from '../harbor/harbor-instances.ts';
 import type { HarborRun } from '../harbor/harbor-run.ts';
 import { removeOldTaskContainers } from '../harbor/task-containers.ts';
+import { BASE_IMAGES } from './build/dockerfiles.ts';
 import { ImageBuilder, type ImageRequest } from './build/image-builder.ts';
 import { ensureImage } from './build/image-pull.ts';
 import { Engine, EngineError, type EngineInfo } from './engine/engine.ts';
@@ -43,8 +44,6 @@ export interface DockerProviderOptions extends EngineOptions {
   harborFolder?: string;
 }
 
-const PYTHON = 'docker.io/library/python:3.12-slim';
-const NODE = 'docker.io/library/node:22-slim';
 const PULL_MS = 600_000;
 /** OCI runtimes of stronger isolation, by the names under which they are installed. */
 const RUNTIMES: Record<string, readonly string[]> = {
@@ -68,7 +67,7 @@ export class DockerProvider implements Provider {
 
   constructor(options: DockerProviderOptions) {
     const { installation, network = null, reachable = [] } = options;
-    const images = { python: options.baseImages?.python ?? PYTHON, node: options.baseImages?.node ?? NODE };
+    const images = { ...BASE_IMAGES, ...options.baseImages };
     const engine = new Engine(options);
     const gatewayImage = (signal: AbortSignal) => ensureImage(engine, images.node, PULL_MS, signal);
     this.#engine = engine;

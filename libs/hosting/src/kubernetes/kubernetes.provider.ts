@@ -9,8 +9,10 @@ import type {
   Provider,
   RunningInstance,
 } from '../provider/provider.port.ts';
+import { BASE_IMAGES } from '../docker/build/dockerfiles.ts';
 import { HostingError } from '../provider/hosting-error.ts';
 import { Builder } from './build/builder.ts';
+import type { FolderBuilds } from './build/folder-builder.ts';
 import { Cluster, ClusterRefusal, type ClusterOptions, isRefusal } from './cluster/cluster.ts';
 import { names } from './cluster/names.ts';
 import { type Callers, Guards } from './instance/guards.ts';
@@ -29,7 +31,20 @@ export interface KubernetesProviderOptions extends ClusterOptions {
   /** RuntimeClasses of stronger isolation. */
   runtimeClasses?: { sandbox?: string; vm?: string };
   placement?: Partial<Placement>;
+  /** Where folders are built; without it they are refused. */
+  builds?: KubernetesBuilds;
 }
+
+interface KubernetesBuilds extends Pick<FolderBuilds, 'registry' | 'registrySecret' | 'pythonPackage'> {
+  /** Has BuildKit in rootless mode; null: that of its authors. */
+  builderImage: string | null;
+  /** Base images of folders without a Dockerfile; default: those of the other engines. */
+  images: { python?: string; node?: string };
+  /** Of the registry, where it has no public address (CIDRs). */
+  registryNetworks: readonly string[];
+}
+
+const BUILDER_IMAGE = 'docker.io/moby/buildkit:v0.34.2-rootless';
 
 interface Node {
   status?: { allocatable?: Record<string, string> };
@@ -44,14 +59,22 @@ export class KubernetesProvider implements Provider {
   readonly #builder: Builder;
 
   constructor(options: KubernetesProviderOptions) {
-    const { installation, callers } = options;
-    const placement = { nodeSelector: {}, pullSecrets: [], ...options.placement };
+    const { installation, callers, builds } = options;
+    const given = { nodeSelector: {}, pullSecrets: [], ...options.placement };
+    const registrySecret = builds?.registrySecret ?? null;
+    // Nodes pull what builds have pushed.
+    const pullSecrets = registrySecret === null ? given.pullSecrets : [...new Set([...given.pullSecrets, registrySecret])];
+    const placement = { ...given, pullSecrets };
+    const registryNetworks = builds?.registryNetworks ?? [];
+    const folders = builds
+      ? { ...builds, builderImage: builds.builderImage ?? BUILDER_IMAGE, images: { ...BASE_IMAGES, ...builds.images } }
+      : null;
     const cluster = new Cluster(options);
-    const guards = new Guards({ cluster, installation, callers });
+    const guards = new Guards({ cluster, installation, callers, registryNetworks });
     this.#options = options;
     this.#cluster = cluster;
     this.#instances = new Instances({ cluster, guards, installation, placement });
-    this.#builder = new Builder({ cluster, guards, installation, placement });
+    this.#builder = new Builder({ cluster, guards, installation, placement, folders });
   }
 
   async capabilities(signal: AbortSignal): Promise<Capabilities> {
@@ -67,7 +90,7 @@ export class KubernetesProvider implements Provider {
       // A setting of each node (podPidsLimit), not of a pod.
       unlimited: ['pids'],
       maxMemoryMb: memory.length === 0 ? null : Math.floor(Math.max(...memory) / 2 ** 20),
-      builds: true,
+      builds: this.#options.builds !== undefined,
     };
   }
 

@@ -21,7 +21,7 @@ export interface Capabilities {
   unlimited?: readonly (keyof Resources)[];
   /** Megabytes that one instance may have; null: unknown. */
   maxMemoryMb: number | null;
-  /** It builds images or folders itself. */
+  /** It builds folders. Images by name need no build. */
   builds: boolean;
 }
 
@@ -110,6 +110,8 @@ export interface BuildRequest {
   /** Digest of the source; equal sources give equal artifacts, which may come from a cache. */
   sourceDigest: string;
   source: { kind: 'folder'; folder: string; plan: BuildPlan } | { kind: 'image'; image: string; port: number | null };
+  /** Builds with an equal one may use layers of each other, such as those of one environment; missing: the engine decides. */
+  cacheKey?: string;
   /** Build arguments of a Dockerfile. */
   buildArguments: Readonly<Record<string, string>>;
   limits: BuildLimits;

@@ -1,10 +1,7 @@
 import { type LogLine, MAX_LINE_CHARS } from '../../provider/provider.port.ts';
+import { BoundedLog, COMPLAINT } from './bounded-log.ts';
 
-/** Of a log; what follows is not kept, except the lines before a failure. */
-const MOST_LINES = 50_000;
-const LAST_LINES = 100;
 const STEP = /^(?:\[[^\]]+\] )?step (\d+\/\d+) ?: ?(.*)$/i;
-const COMPLAINT = /(?:error|exception)\b|\b(?:fatal|failed|failure|denied|not found|no such|cannot|traceback)\b/i;
 /** Stages of an image that other builds pull too: progress only, no information. */
 const PROGRESS = new Set([
   'Downloading',
@@ -37,20 +34,18 @@ const LAYER = /^ ?--?-> (?:Using cache )?([0-9a-f]{10,64})$/;
  * has the status 200: an object with `error` says so.
  */
 export class BuildOutput {
-  readonly #onLine: (line: LogLine) => void;
+  readonly #log: BoundedLog;
   /** A line that has not ended. */
   #rest = '';
   #step: string | null = null;
   /** The last line of the step that looks like an error. */
   #complaint: number | null = null;
   #isKilled = false;
-  #dropped: LogLine[] = [];
-  #lines = 0;
   #failure: BuildFailure | null = null;
   #layer: string | null = null;
 
   constructor(onLine: (line: LogLine) => void) {
-    this.#onLine = onLine;
+    this.#log = new BoundedLog(onLine);
   }
 
   /** Null as long as nothing failed. */
@@ -83,17 +78,16 @@ export class BuildOutput {
   /** Writes what has no line end. */
   end(): void {
     this.#endLine();
-    for (const line of this.#dropped) this.#onLine(line);
-    this.#dropped = [];
+    this.#log.end();
   }
 
   #fail(message: string): void {
     if (this.#failure !== null) return;
     this.#endLine();
-    const line = this.#complaint ?? (this.#lines || null);
+    const line = this.#complaint ?? (this.#log.lines || null);
     const isKilled = this.#isKilled || KILLED.test(message);
-    for (const text of message.split(/\r?\n/)) this.#emit({ at: new Date(), stream: 'stderr', text: text.slice(0, MAX_LINE_CHARS) });
-    this.#failure = { message, step: this.#step, line: line ?? this.#lines, isKilled };
+    for (const text of message.split(/\r?\n/)) this.#log.add({ at: new Date(), stream: 'stderr', text: text.slice(0, MAX_LINE_CHARS) });
+    this.#failure = { message, step: this.#step, line: line ?? this.#log.lines, isKilled };
   }
 
   #endLine(): void {
@@ -112,20 +106,8 @@ export class BuildOutput {
     if (step) [this.#step, this.#complaint] = [`${step[1]}: ${step[2]}`, null];
     this.#layer = LAYER.exec(text)?.[1] ?? this.#layer;
     this.#isKilled = KILLED.test(text);
-    this.#emit({ at: new Date(), stream: 'stdout', text });
-    if (!step && COMPLAINT.test(text)) this.#complaint = this.#lines;
-  }
-
-  #emit(line: LogLine): void {
-    if (this.#lines < MOST_LINES) {
-      this.#lines += 1;
-      this.#onLine(line);
-      return;
-    }
-    if (this.#dropped.length === 0)
-      this.#onLine({ ...line, text: `The log has more than ${MOST_LINES} lines; only its last ${LAST_LINES} follow.` });
-    this.#dropped.push(line);
-    if (this.#dropped.length > LAST_LINES) this.#dropped.shift();
+    this.#log.add({ at: new Date(), stream: 'stdout', text });
+    if (!step && COMPLAINT.test(text)) this.#complaint = this.#log.lines;
   }
 }
 

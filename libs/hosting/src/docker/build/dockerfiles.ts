@@ -4,6 +4,8 @@ import { type BuildPlan, fillIn, type ServerCommand } from '../../provider/provi
 import { isPalestraRequirement, requirementAt } from '../../target/python-library.ts';
 import { NOBODY } from '../instance/isolation.ts';
 
+/** On which folders without a Dockerfile are built. */
+export const BASE_IMAGES = { python: 'docker.io/library/python:3.12-slim', node: 'docker.io/library/node:22-slim' };
 /** Where servers of generated images listen. */
 export const GENERATED_PORT = 8_000;
 /** Folders of the context of a generated Dockerfile. */

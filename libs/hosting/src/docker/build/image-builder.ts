@@ -1,33 +1,18 @@
 import { createHash } from 'node:crypto';
-import { readdir } from 'node:fs/promises';
-import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { HostingError } from '../../provider/hosting-error.ts';
-import type { Artifact, BuildPlan, BuildRequest, LogLine } from '../../provider/provider.port.ts';
-import { palestraPackage } from '../../target/python-library.ts';
+import type { Artifact, BuildRequest, LogLine } from '../../provider/provider.port.ts';
 import { type Engine, EngineError } from '../engine/engine.ts';
 import { LABEL, names } from '../engine/names.ts';
 import { AbandonedLayers, removeLayer } from './abandoned-layers.ts';
-import { buildContext, type ContextFolder, DOCKERFILE, exclusion, text } from './build-context.ts';
+import { buildContext, DOCKERFILE } from './build-context.ts';
 import { buildFailed, tooMuchDisk } from './build-errors.ts';
 import { BuildOutput } from './build-output.ts';
 import { type BuildSandbox, openBuildSandbox, removeOldSandboxes } from './build-sandbox.ts';
-import {
-  assertNoBuildKit,
-  assertNoHostAccess,
-  GENERATED_PORT,
-  generateDockerfile,
-  KIT,
-  needsKit,
-  needsPythonPackage,
-  PYTHON_PACKAGE,
-  SOURCE,
-  withVariables,
-} from './dockerfiles.ts';
+import { assertNoBuildKit } from './dockerfiles.ts';
+import { contextFolders, dockerfileOf, type FolderSource, portOf } from './folder-source.ts';
 import { ensureImage, type ImageInspection, inspectImage, pullImage } from './image-pull.ts';
 import { readLines } from './json-lines.ts';
-import { kitFolders } from './kit-packages.ts';
-import { pythonPackageFolder, wheelName } from './python-package.ts';
 
 export interface BuilderOptions {
   engine: Engine;
@@ -41,8 +26,6 @@ export interface BuilderOptions {
 
 export type ImageArtifact = Artifact & { kind: 'image' };
 type OnLine = (line: LogLine) => void;
-/** Harbor tasks are several images, which `HarborBuilder` builds. */
-type FolderSource = BuildRequest['source'] & { kind: 'folder'; plan: Exclude<BuildPlan, { kind: 'harbor' }> };
 /** What this builder builds: one image. */
 export type ImageRequest = BuildRequest & { source: FolderSource | { kind: 'image' } };
 
@@ -123,8 +106,9 @@ export class ImageBuilder {
   async #folder(source: FolderSource, request: BuildRequest, onLine: OnLine, signal: AbortSignal): Promise<ImageArtifact> {
     const { engine, installation } = this.#options;
     const { plan } = source;
-    const dockerfile = await this.#dockerfile(source, signal);
-    const port = plan.kind === 'dockerfile' ? plan.port : GENERATED_PORT;
+    const dockerfile = await dockerfileOf(source, this.#options);
+    if (plan.kind === 'dockerfile' && !(await engine.info(signal)).podman) assertNoBuildKit(dockerfile);
+    const port = portOf(plan);
     // The tag is the key of the cache. A label would not do: a Dockerfile may set any.
     const key = createHash('sha256')
       .update(JSON.stringify([request.sourceDigest, dockerfile, request.buildArguments]))
@@ -139,7 +123,7 @@ export class ImageBuilder {
       });
       return artifactOf(cached, port, 'The image', request);
     }
-    const context = buildContext(await this.#folders(source), dockerfile, signal);
+    const context = buildContext(await contextFolders(source, this.#options), dockerfile, signal);
     await this.#run(context, tag, request, onLine, signal);
     const built = await inspectImage(engine, tag, signal);
     if (!built)
@@ -150,30 +134,6 @@ export class ImageBuilder {
       await engine.request({ method: 'DELETE', path: `/images/${tag}` }, signal).catch(() => {});
       throw error;
     }
-  }
-
-  async #dockerfile({ folder, plan }: FolderSource, signal: AbortSignal): Promise<string> {
-    if (plan.kind !== 'dockerfile') {
-      const pythonPackage = needsPythonPackage(plan) ? wheelName(palestraPackage(this.#options.pythonPackage)) : '';
-      return generateDockerfile(plan, { images: this.#options.images, files: new Set(await readdir(folder)), pythonPackage });
-    }
-    const dockerfile = await text(path.join(folder, plan.dockerfile));
-    if (dockerfile === null) throw new HostingError('source_invalid', `There is no ${plan.dockerfile} in the folder.`);
-    assertNoHostAccess(dockerfile);
-    if (!(await this.#options.engine.info(signal)).podman) assertNoBuildKit(dockerfile);
-    return withVariables(dockerfile, plan.variables);
-  }
-
-  async #folders({ folder, plan }: FolderSource): Promise<ContextFolder[]> {
-    const isAuthors = plan.kind === 'dockerfile';
-    const isExcluded = await exclusion(folder, isAuthors ? `${plan.dockerfile}.dockerignore` : null);
-    const source = { folder, at: isAuthors ? '' : SOURCE, isExcluded };
-    if (isAuthors) return [source];
-    return [
-      source,
-      ...(needsKit(plan) ? kitFolders(KIT) : []),
-      ...(needsPythonPackage(plan) ? [pythonPackageFolder(palestraPackage(this.#options.pythonPackage), PYTHON_PACKAGE)] : []),
-    ];
   }
 
   async #run(context: Readable, tag: string, request: BuildRequest, onLine: OnLine, signal: AbortSignal): Promise<void> {

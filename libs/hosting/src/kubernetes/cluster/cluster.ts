@@ -111,6 +111,14 @@ export class Cluster {
     return items;
   }
 
+  /** Where and how a WebSocket connects. */
+  async socket(path: string): Promise<{ url: string; options: https.RequestOptions }> {
+    const config = this.#connect();
+    const options: https.RequestOptions = {};
+    await config.applyToHTTPSOptions(options);
+    return { url: `${serverOf(config).replace(/^http/, 'ws')}${path}`, options };
+  }
+
   #connect(): KubeConfig {
     if (this.#config) return this.#config;
     const config = new KubeConfig();
@@ -134,7 +142,7 @@ export class Cluster {
   async #send(request: ClusterRequest, abort: AbortSignal, caller: AbortSignal): Promise<http.IncomingMessage> {
     caller.throwIfAborted();
     const config = this.#connect();
-    const url = new URL(config.getCurrentCluster()!.server);
+    const server = serverOf(config);
     const query = Object.entries(request.query ?? {}).filter(([, value]) => value !== undefined);
     const search = new URLSearchParams(query.map(([name, value]): [string, string] => [name, String(value)]));
     const body = request.body === undefined ? null : JSON.stringify(request.body);
@@ -150,9 +158,9 @@ export class Cluster {
       // Reads the token again when its file has changed. It replaces the agent: one without kept connections, which a restart of the API
       // server would break. It may also wait for a program or another server that gives the token, and knows no deadline.
       await abortable(config.applyToHTTPSOptions(options), abort);
-      const at = `${url.href.replace(/\/$/, '')}${request.path}?${search.toString()}`;
+      const at = `${server}${request.path}?${search.toString()}`;
       const answer = await new Promise<http.IncomingMessage>((resolve, reject) => {
-        const send = url.protocol === 'http:' ? http.request : https.request;
+        const send = server.startsWith('http:') ? http.request : https.request;
         send(at, options, resolve).on('error', reject).end(body);
       });
       if (answer.statusCode! < 300) return answer;
@@ -162,6 +170,9 @@ export class Cluster {
     }
   }
 }
+
+/** Its URL, without a slash at the end. */
+const serverOf = (config: KubeConfig): string => new URL(config.getCurrentCluster()!.server).href.replace(/\/$/, '');
 
 async function textOf(answer: http.IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];

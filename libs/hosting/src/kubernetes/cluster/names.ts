@@ -5,8 +5,10 @@ export const LABEL = {
   version: 'palestra.dev/version',
   /** `server` or `build`. */
   role: 'palestra.dev/role',
-  /** `none` or `open`; network policies select pods by it. */
+  /** `none`, `open` or `build`; network policies select pods by it. */
   egress: 'palestra.dev/egress',
+  /** Of a build. */
+  deploy: 'palestra.dev/deploy',
 } as const;
 
 /** Annotations, whose values labels could not have. */
@@ -14,6 +16,8 @@ export const ANNOTATION = { environment: 'palestra.dev/environment', deploy: 'pa
 
 export type Role = 'server' | 'build';
 export type EgressKind = 'none' | 'open';
+/** There is a network policy for each. */
+export type PolicyKind = EgressKind | 'build';
 
 export const names = {
   server: (id: string) => `palestra-${id}`,

@@ -1,11 +1,19 @@
 import type { V1PodDisruptionBudget } from '@kubernetes/client-node';
 import type { Cluster } from '../cluster/cluster.ts';
-import { type EgressKind, LABEL, names } from '../cluster/names.ts';
+import { LABEL, names, type PolicyKind } from '../cluster/names.ts';
 
 /** Who may connect to instances: pods of this service by their labels and namespace, and addresses outside of the cluster (CIDRs). */
 export interface Callers {
   pods: { namespace: string; labels: Readonly<Record<string, string>> } | null;
   networks: readonly string[];
+}
+
+interface GuardsOptions {
+  cluster: Cluster;
+  installation: string;
+  callers: Callers;
+  /** Of the registry, where it has no public address (CIDRs). */
+  registryNetworks: readonly string[];
 }
 
 /**
@@ -16,7 +24,7 @@ const PRIVATE_V4 =
   '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24' +
   ' 168.63.129.16/32 192.168.0.0/16 198.18.0.0/15 224.0.0.0/4 240.0.0.0/4';
 const PRIVATE_V6 = ['::/96', '64:ff9b::/96', '64:ff9b:1::/48', 'fc00::/7', 'fe80::/10', 'ff00::/8'];
-const KINDS: readonly EgressKind[] = ['none', 'open'];
+const KINDS: readonly PolicyKind[] = ['none', 'open', 'build'];
 /** Somebody may delete them. */
 const FRESH_MS = 60_000;
 
@@ -25,20 +33,20 @@ const FRESH_MS = 60_000;
  * lets nobody evict an instance, because its sessions would be lost.
  */
 export class Guards {
-  readonly #options: { cluster: Cluster; installation: string; callers: Callers };
+  readonly #options: GuardsOptions;
   #appliedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(options: { cluster: Cluster; installation: string; callers: Callers }) {
+  constructor(options: GuardsOptions) {
     this.#options = options;
   }
 
   async apply(signal: AbortSignal): Promise<void> {
     if (performance.now() - this.#appliedAt < FRESH_MS) return;
-    const { cluster, installation, callers } = this.#options;
+    const { cluster, installation } = this.#options;
     const { namespace } = cluster;
     const policies = `/apis/networking.k8s.io/v1/namespaces/${namespace}/networkpolicies`;
     for (const kind of KINDS) {
-      const policy = networkPolicy(installation, kind, callers);
+      const policy = networkPolicy(kind, this.#options);
       await cluster.apply(`${policies}/${policy.metadata.name}`, policy, signal);
     }
     const budget = disruptionBudget(installation);
@@ -47,8 +55,14 @@ export class Guards {
   }
 }
 
-/** The object as JSON, because the client library's class has other names for some fields. Pods get connections from this service alone. `open`: they reach public addresses and the name server of the cluster. */
-export function networkPolicy(installation: string, kind: EgressKind, { pods, networks }: Callers) {
+/**
+ * The object as JSON, because the client library's class has other names for some fields. Instances get connections from this service alone,
+ * builds get none. `open`: they reach public addresses and the name server of the cluster. `build`: the registry too.
+ */
+export function networkPolicy(
+  kind: PolicyKind,
+  { installation, callers: { pods, networks }, registryNetworks }: Omit<GuardsOptions, 'cluster'>,
+) {
   const labels = { [LABEL.installation]: installation, [LABEL.egress]: kind };
   const from: object[] = networks.map((cidr) => ({ ipBlock: { cidr } }));
   if (pods) from.push({ ...namespaceOf(pods.namespace), podSelector: { matchLabels: pods.labels } });
@@ -56,10 +70,13 @@ export function networkPolicy(installation: string, kind: EgressKind, { pods, ne
     { protocol: 'UDP', port: 53 },
     { protocol: 'TCP', port: 53 },
   ];
-  const open = [
+  const open: object[] = [
     { to: [{ ipBlock: { cidr: '0.0.0.0/0', except: PRIVATE_V4.split(' ') } }, { ipBlock: { cidr: '::/0', except: PRIVATE_V6 } }] },
     { to: [{ ...namespaceOf('kube-system'), podSelector: { matchLabels: { 'k8s-app': 'kube-dns' } } }], ports: dns },
   ];
+  const registry = registryNetworks.map((cidr) => ({ ipBlock: { cidr } }));
+  // An empty list of peers would mean everybody.
+  const egress = { none: [], open, build: registry.length === 0 ? open : [...open, { to: registry }] }[kind];
   return {
     apiVersion: 'networking.k8s.io/v1',
     kind: 'NetworkPolicy',
@@ -67,9 +84,8 @@ export function networkPolicy(installation: string, kind: EgressKind, { pods, ne
     spec: {
       podSelector: { matchLabels: labels },
       policyTypes: ['Ingress', 'Egress'],
-      // An empty list of peers would mean everybody.
-      ingress: from.length === 0 ? [] : [{ from: from }],
-      egress: kind === 'none' ? [] : open,
+      ingress: from.length === 0 || kind === 'build' ? [] : [{ from: from }],
+      egress,
     },
   };
 }

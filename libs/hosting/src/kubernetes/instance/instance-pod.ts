@@ -1,6 +1,6 @@
 import type { V1Pod, V1PodSpec } from '@kubernetes/client-node';
 import type { InstanceSpec, Resources } from '../../provider/provider.port.ts';
-import { ANNOTATION, type EgressKind, LABEL, names, type Role } from '../cluster/names.ts';
+import { ANNOTATION, type EgressKind, LABEL, names, type PolicyKind, type Role } from '../cluster/names.ts';
 
 export type ImageSpec = InstanceSpec & { artifact: { kind: 'image' }; egress: { kind: EgressKind } };
 
@@ -20,7 +20,7 @@ const SMALL_MB = 16;
 /** Of the log on the node, and what the node itself counts. */
 const LOG_MB = 64;
 
-export const labelsOf = (installation: string, role: Role, egress: EgressKind): Record<string, string> => ({
+export const labelsOf = (installation: string, role: Role, egress: PolicyKind): Record<string, string> => ({
   [LABEL.installation]: installation,
   [LABEL.role]: role,
   [LABEL.egress]: egress,

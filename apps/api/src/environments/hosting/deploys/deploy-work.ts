@@ -126,7 +126,7 @@ export class DeployWork {
     const { provider, settings, environment } = target;
     const limits = { ...BUILD, memoryMb: Math.max(BUILD.minMemoryMb, settings.memory_mb), network: true };
     const run = { ...runSettings(settings, target.capabilities), secrets: instanceSecrets(context.secrets) };
-    const request = { deployId: deploy.id, buildArguments: {}, limits, run };
+    const request = { deployId: deploy.id, cacheKey: environment.id, buildArguments: {}, limits, run };
     const onLine = log.write.bind(log);
     if (deploy.source.kind === 'image') {
       const { image, port = null } = deploy.source;

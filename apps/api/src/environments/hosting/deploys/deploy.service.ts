@@ -71,7 +71,7 @@ export class DeployService {
   /** Throws `hosting_off`, `hosting_unsupported`, `environment_not_found`, `forbidden`, `limit_reached`. */
   async create(caller: Caller, owner: string, name: string, { source, ...options }: CreateDeploy): Promise<DeployView> {
     const environment = await this.#environment(caller, owner, name, options);
-    if (source.kind !== 'url') await this.#assertSupported(environment, options.settings);
+    if (source.kind !== 'url') await this.#assertSupported(environment, options.settings, source.kind !== 'image');
     const author = { orgId: caller.orgId, name: await this.#authorOf(caller) };
     return this.enqueue(environment, author, { source, ...options, channel: channelOf(options) });
   }
@@ -85,7 +85,7 @@ export class DeployService {
     { body, bytes }: { body: Readable; bytes: number | null },
   ): Promise<DeployView> {
     const environment = await this.#environment(caller, owner, name, options);
-    await this.#assertSupported(environment, options.settings);
+    await this.#assertSupported(environment, options.settings, true);
     await this.#assertRoom(caller.orgId);
     const id = randomUUID();
     const sourceKey = await this.sources.store({ orgId: caller.orgId, environmentId: environment.id, deployId: id }, bytes, body);
@@ -162,11 +162,14 @@ export class DeployService {
     return this.config.limits.deploys.org;
   }
 
-  /** The job checks it again, because the engine may change until then. */
-  async #assertSupported({ hosting }: EnvironmentRecord, settings: HostingSettings | undefined): Promise<void> {
+  /** The job checks it again, because the engine may change until then. `builds`: the source is a folder. */
+  async #assertSupported({ hosting }: EnvironmentRecord, settings: HostingSettings | undefined, builds: boolean): Promise<void> {
     const wanted = settings ?? (hosting as HostingSettings | null);
-    if (wanted === null) await this.engines.choose(null);
-    else await this.engines.check(wanted);
+    const { name, capabilities } = wanted === null ? await this.engines.choose(null) : await this.engines.check(wanted);
+    if (!builds || capabilities.builds) return;
+    throw new PalestraError('hosting_unsupported', {
+      detail: `The engine "${name}" of this server builds no folders. Push an image to a registry, and deploy it with --image, or ask the operator for builds.`,
+    });
   }
 
   /** Before an upload: a client need not send what cannot be deployed. */

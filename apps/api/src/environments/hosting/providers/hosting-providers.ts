@@ -56,10 +56,7 @@ export class HostingProviders implements OnApplicationShutdown {
           harborFolder: path.join(this.config.dataDir, 'hosting', 'harbor'),
           ...(dockerHost !== null && { host: dockerHost }),
           plainHosts: sandboxHttpHosts,
-          baseImages: {
-            ...(baseImages.python !== null && { python: baseImages.python }),
-            ...(baseImages.node !== null && { node: baseImages.node }),
-          },
+          baseImages: baseImagesOf(baseImages),
         });
       case 'kubernetes':
         return kubernetes(this.config, installation);
@@ -70,7 +67,8 @@ export class HostingProviders implements OnApplicationShutdown {
 }
 
 function kubernetes({ hosting }: Config, installation: string): Provider {
-  const { kubeconfig, namespace, callers, enforcesNetworkPolicy, runtimeClasses, nodeSelector, pullSecrets } = hosting.kubernetes;
+  const { kubeconfig, namespace, callers, enforcesNetworkPolicy, runtimeClasses, nodeSelector, pullSecrets, builds } = hosting.kubernetes;
+  const { baseImages, pythonPackage } = hosting;
   return new KubernetesProvider({
     installation,
     callers,
@@ -79,8 +77,15 @@ function kubernetes({ hosting }: Config, installation: string): Provider {
     placement: { nodeSelector, pullSecrets },
     ...(kubeconfig !== null && { kubeconfig }),
     ...(namespace !== null && { namespace }),
+    ...(builds !== null && { builds: { ...builds, images: baseImagesOf(baseImages), pythonPackage } }),
   });
 }
+
+/** Those that the operator names. */
+const baseImagesOf = ({ python, node }: Config['hosting']['baseImages']) => ({
+  ...(python !== null && { python }),
+  ...(node !== null && { node }),
+});
 
 /** Servers at URLs need no engine. */
 function namesOf({ hosting: { engine }, allowCommands }: Config): ProviderName[] {
