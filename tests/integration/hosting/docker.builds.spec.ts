@@ -239,12 +239,32 @@ describe.skipIf(engineCommand === undefined)('images', () => {
       code: 'source_invalid',
       message: expect.stringContaining('exposes no port'),
     });
-    await expect(named('localhost:1/absent', 1)).rejects.toMatchObject({
+    await expect(named('localhost/palestra-test/absent', 1)).rejects.toMatchObject({
       code: 'build_failed',
-      message: expect.stringContaining('localhost:1/absent'),
+      message: expect.stringContaining('localhost/palestra-test/absent'),
     });
     const two = await build({ source: dockerfile(['EXPOSE 1 2']) });
-    await expect(named(two.artifact.digest, null)).rejects.toMatchObject({ message: expect.stringContaining('1, 2') });
+    const twoName = `localhost/palestra-test/two:${process.pid}`;
+    engine.ask('tag', two.artifact.digest, twoName);
+    await expect(named(twoName, null)).rejects.toMatchObject({ message: expect.stringContaining('1, 2') });
+    // What is not public: images of other tenants, by their name or id, and addresses.
+    const [tag] = engine.lines('images', '--no-trunc', '--format', '{{.Repository}}:{{.Tag}}', `localhost/palestra/${engine.installation}`);
+    const id = two.artifact.digest.slice(7);
+    for (const name of [tag!, two.artifact.digest, id, 'localhost:1/absent', '127.0.0.1/absent']) {
+      await expect(named(name, 1), name).rejects.toMatchObject({
+        code: 'source_invalid',
+        message: expect.stringContaining('cannot be used'),
+      });
+      const copied = build({ source: dockerfile([`COPY --from=${name} /usr /usr`]) });
+      await expect(copied, name).rejects.toMatchObject({ code: 'source_invalid', message: expect.stringContaining('cannot be used') });
+    }
+    // The beginning of an id is a name of a registry.
+    const started = folderWith(engine, { Dockerfile: `FROM ${id.slice(0, 8)}\n` });
+    const plan = { kind: 'dockerfile', dockerfile: 'Dockerfile', port: 1, variables: {} } as const;
+    await expect(build({ source: { kind: 'folder', folder: started, plan } })).rejects.toMatchObject({
+      code: 'build_failed',
+      message: expect.stringContaining(`docker.io/library/${id.slice(0, 8)}:latest is not on the engine`),
+    });
   });
 
   test('images that do not run: said when they start, or when they end', async () => {

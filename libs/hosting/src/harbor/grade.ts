@@ -1,3 +1,5 @@
+import { TOO_LARGE } from '../docker/engine/answer.ts';
+import { isStatus } from '../docker/engine/engine.ts';
 import { HostingError } from '../provider/hosting-error.ts';
 import { parseRewardJson, parseRewardText, RewardError, type Rewards } from './rewards.ts';
 import { waitUntilHealthy } from './healthcheck.ts';
@@ -51,7 +53,12 @@ export async function grade(
 ): Promise<{ rewards: Rewards; output: string }> {
   const { folder, step, variables } = options;
   if (options.endsProcesses) await container.restart(signal);
-  const changed = await container.changedPaths(signal);
+  const changed = await container.changedPaths(signal).catch((error: unknown) => {
+    if (!isStatus(error, TOO_LARGE)) throw error;
+    throw new GradeError('The container has so many changed files that they cannot be listed, so its tests cannot run.', '', {
+      cause: error,
+    });
+  });
   const replaced = PROTECTED.filter((path) => changed.has(path));
   if (replaced.length > 0) throw new GradeError(`The agent changed ${replaced.join(', ')}, with which the tests run.`);
   if (options.endsProcesses) await waitUntilHealthy(container, options.healthcheck, null, signal);

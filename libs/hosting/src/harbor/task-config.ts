@@ -1,5 +1,6 @@
 import { parse, TomlError } from 'smol-toml';
 import { z } from 'zod';
+import { publicImageName } from '../docker/build/image-name.ts';
 import { HostingError } from '../provider/hosting-error.ts';
 import { sourceInvalid } from '../source/source-limits.ts';
 
@@ -11,6 +12,13 @@ const seconds = z.number().positive().max(86_400);
 const variables = z.record(z.string().regex(/^[A-Za-z_]\w*$/, 'expected the name of a variable'), z.string());
 const user = z.union([z.string().regex(/^[\w.][\w.-]*(?::[\w.][\w.-]*)?$/, 'expected a user'), z.int().nonnegative()]).nullish();
 const absolutePath = z.string().regex(/^\//, 'expected an absolute path');
+const image = z.string().superRefine((name, context) => {
+  try {
+    publicImageName(name);
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: (error as Error).message });
+  }
+});
 const network = { network_mode: z.enum(['no-network', 'public', 'allowlist']).nullish(), allowed_hosts: z.array(z.string()).nullish() };
 
 /** `1G`, `512M` or `2048K`, of the fields `memory` and `storage` of Harbor before 0.2. */
@@ -46,7 +54,7 @@ const verifierSchema = z.looseObject({
 });
 const environmentSchema = z.looseObject({
   build_timeout_sec: seconds.default(600),
-  docker_image: z.string().nullish(),
+  docker_image: image.nullish(),
   os: z
     .string()
     .transform((name) => name.toLowerCase())

@@ -98,6 +98,11 @@ test('refuses what Harbor refuses, and what cannot be had here', async () => {
     ['[environment]\nmemory = "2 GB"', 'one/task.toml: environment.memory: expected a size'],
     ['[environment]\nallowed_hosts = ["a.b"]', 'allowed_hosts needs network_mode = "allowlist"'],
     ['[environment]\nnetwork_mode = "allowlist"\nallowed_hosts = ["https://a.b"]', 'neither a host'],
+    [
+      '[environment]\ndocker_image = "localhost/palestra/x:1"',
+      'one/task.toml: environment.docker_image: The image "localhost/palestra/x:1" ',
+    ],
+    ['[environment]\ndocker_image = "sha256:a1"', 'it is an id'],
     ['[[steps]]\nname = "../x"', 'one/task.toml: steps.0.name'],
     ['[[steps]]\nname = "a"\n[[steps]]\nname = "A"', 'two steps have the same name'],
     ['', 'There is no one/tests/test.sh.', { 'tests/test.sh': null }],

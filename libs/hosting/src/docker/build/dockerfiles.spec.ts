@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { assertNoBuildKit, assertNoHostAccess, generateDockerfile, withVariables } from './dockerfiles.ts';
-import { parseImageName } from './image-pull.ts';
 
 const images = { python: 'python:3.12-slim', node: 'node:22-slim' };
 const server = {
@@ -68,10 +67,25 @@ test('a Dockerfile cannot ask for the network or the rights of the machine', () 
     'RUN --network=host curl x',
     'run --mount=type=cache,target=/x --network=host y',
     'RUN \\\n  --network=host \\\n  y',
-    'RUN `\n  --network=host y',
     'RUN --security=insecure mount',
     'ONBUILD RUN --network=host y',
     'RUN --network="host" y',
+    'RUN \\\n# c\n--network=host id',
+    'RUN \\\n  # c\n\n--network=host id',
+    'RUN \\\n\n--network=host id',
+    'RUN --net\\\nwork=host id',
+    'RUN true #`\nRUN --network=host id',
+    'RUN --"network=host" id',
+    "RUN --'net'work=host id",
+    'RUN --\\network=host id',
+    'RUN --mount="a, b" --network=host id',
+    'RUN --mount="a\\", b" --network=host id',
+    'RUN --$WHAT=host id',
+    'RUN --mount=type=cache,$WHAT id',
+    'RUN --device=/dev/kvm id',
+    'RUN cat <<EOF\nRUN --network=host id\nEOF',
+    '\u00a0RUN --network=host id',
+    'RUN x\r\nRUN --network=host id\r',
   ]) {
     expect(() => assertNoHostAccess(`FROM a\n${text}\n`), text).toThrow(/RUN --/);
   }
@@ -81,21 +95,29 @@ test('a Dockerfile cannot ask for the network or the rights of the machine', () 
     'RUN --network=default x',
     '# RUN --network=host',
     'RUN --mount=type=cache,target=/x y',
+    'RUN echo \\\n  # c\n  --network=host',
+    'RUN -- --network=host',
+    'COPY --chown=$UID . /x',
   ]) {
     expect(() => assertNoHostAccess(`FROM a\n${text}\n`), text).not.toThrow();
   }
 });
 
-test.each([
-  ['python', 'docker.io/library/python', 'latest'],
-  ['python:3.12', 'docker.io/library/python', '3.12'],
-  ['owner/name', 'docker.io/owner/name', 'latest'],
-  ['ghcr.io/owner/name:1', 'ghcr.io/owner/name', '1'],
-  ['localhost:5000/name', 'localhost:5000/name', 'latest'],
-  ['localhost/name:2', 'localhost/name', '2'],
-  ['name@sha256:abc', 'docker.io/library/name@sha256:abc', null],
-])('%s is %s with the tag %s', (name, repository, tag) => {
-  expect(parseImageName(name)).toEqual({ repository, tag });
+test('a Dockerfile that builders read in different ways is refused', () => {
+  for (const [text, named] of [
+    ['# escape=`\nFROM a\nRUN echo \\\nRUN --network=host id', 'Line 1 of the Dockerfile cannot be used: "# escape=`"'],
+    ['# syntax=x\n#EscApe = `\nFROM a', 'Line 2'],
+    ['FROM a\nRUN true \\\n\ufeff# c\nRUN --network=host id', 'invisible'],
+    ['FROM a\n\u0085RUN --network=host id', 'invisible'],
+    ['FROM a\nRUN true \\\\\nRUN --network=host id', 'two backslashes'],
+    ['FROM a\nRUN --mount=\u00e0--network=host id', 'not ASCII'],
+    ["FROM a\nRUN cat <<'E\\'\nE\\\nRUN --network=host id", 'has a backslash'],
+  ] as const)
+    expect(() => assertNoHostAccess(text), text).toThrow(named);
+  for (const text of ['\ufeffFROM a', 'FROM a\nRUN echo "\u00e0" \\\\ x', 'FROM a\nRUN cat <<"EOF" | sh\na \\\nEOF', '# a\\\\\nFROM a'])
+    expect(() => assertNoHostAccess(text), text).not.toThrow();
+  // A quote that does not end, with characters that could be escaped or not, takes no time.
+  assertNoHostAccess(`RUN --mount='${'\\a'.repeat(50_000)}`);
 });
 
 test('ADD loads files of the folder, and nothing that the engine would download', () => {
@@ -106,6 +128,12 @@ test('ADD loads files of the folder, and nothing that the engine would download'
     '--chown=1:1 ssh://a/b.git /x',
     '$WHERE /x',
     '\\\n http://a /x',
+    '["http:\\/\\/169.254.169.254\\/x","/x"]',
+    '["http\\u003a\\u002f/169.254.169.254/x","/x"]',
+    'http:/\\/169.254.169.254/x /x',
+    'http:"//"169.254.169.254/x /x',
+    'http:\\\n//169.254.169.254/ /x',
+    '\\\n# c\nhttp://169.254.169.254/ /x',
   ])
     expect(() => assertNoHostAccess(`FROM a\nadd ${source}\n`), source).toThrow(/ADD/);
   for (const text of ['ADD files.tar.gz /x', 'ADD --chown=1:1 . /app', 'RUN curl http://a', 'COPY $A /x'])

@@ -3,6 +3,7 @@ import { HostingError } from '../../provider/hosting-error.ts';
 import { type BuildPlan, fillIn, type ServerCommand } from '../../provider/provider.port.ts';
 import { isPalestraRequirement, requirementAt } from '../../target/python-library.ts';
 import { NOBODY } from '../instance/isolation.ts';
+import { instructionsOf, plain } from './instructions.ts';
 
 /** On which folders without a Dockerfile are built. */
 export const BASE_IMAGES = { python: 'docker.io/library/python:3.12-slim', node: 'docker.io/library/node:22-slim' };
@@ -53,16 +54,10 @@ export function generateDockerfile(plan: GeneratedPlan, options: DockerfileOptio
 export const withVariables = (dockerfile: string, variables: Readonly<Record<string, string>>): string =>
   [dockerfile, ...environmentLines(variables), ''].join('\n');
 
-/** An instruction with its continued lines: a backslash at the end, or the character that "# escape=" names. */
-function instructionsOf(dockerfile: string): { name: string; flags: string[]; rest: string }[] {
-  return dockerfile
-    .replaceAll(/[\\`][ \t]*\r?\n/g, ' ')
-    .split('\n')
-    .flatMap((line) => {
-      const [, name, flags = '', rest = ''] = /^\s*(?:ONBUILD\s+)?([A-Za-z]+)((?:\s+--\S+)*)\s*(.*)$/i.exec(line) ?? [];
-      return name === undefined ? [] : [{ name: name.toUpperCase(), flags: flags.trim().split(/\s+/).filter(Boolean), rest }];
-    });
-}
+/** What a step may ask for: none of the machine's network, rights or devices. A variable could say something else. */
+const RUN_FLAG = /^--(?:mount=[^$]*|network=(?:none|default)|security=sandbox)$/i;
+/** Of COPY and ADD: a variable stands only where it cannot become another flag. */
+const COPY_FLAG = /^--(?:(?:chown|chmod)=|[^$]*$)/i;
 
 /**
  * Refuses what some builders grant to a step: the network of the engine's machine, and its rights. Then `limits.network` would mean nothing. The
@@ -70,13 +65,12 @@ function instructionsOf(dockerfile: string): { name: string; flags: string[]; re
  */
 export function assertNoHostAccess(dockerfile: string): void {
   for (const { name, flags, rest } of instructionsOf(dockerfile)) {
-    const refused = flags.find(
-      (flag) => /^--(?:network|security)=/i.test(flag) && !/^--(?:network=(?:none|default)|security=sandbox)$/i.test(flag),
-    );
-    if (name === 'RUN' && refused !== undefined) {
-      throw new HostingError('source_invalid', `The Dockerfile has "RUN ${refused}", which builds here do not grant. Remove it.`);
+    const allowed = name === 'RUN' ? RUN_FLAG : COPY_FLAG;
+    const refused = /^(?:RUN|COPY|ADD)$/.test(name) ? flags.find((flag) => !allowed.test(plain(flag))) : undefined;
+    if (refused !== undefined) {
+      throw new HostingError('source_invalid', `The Dockerfile has "${name} ${refused}", which builds here do not grant. Remove it.`);
     }
-    if (name === 'ADD' && /:\/\/|git@|\.git\b|\$/.test(rest)) {
+    if (name === 'ADD' && /:\/\/|git@|\.git\b|\$/.test(addressIn(rest))) {
       throw new HostingError(
         'source_invalid',
         `The Dockerfile has "ADD ${rest.slice(0, 100)}". Use ADD only for files of the folder, without variables, and RUN to download.`,
@@ -84,6 +78,10 @@ export function assertNoHostAccess(dockerfile: string): void {
     }
   }
 }
+
+/** The words of ADD as a builder reads them, also those of a JSON list. */
+const addressIn = (words: string): string =>
+  plain(words.replaceAll(/\\u([\da-f]{4})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16))));
 
 /** Refuses what needs BuildKit, which knows no limit of memory. Throws `source_invalid`. */
 export function assertNoBuildKit(dockerfile: string): void {

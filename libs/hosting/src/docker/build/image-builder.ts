@@ -5,13 +5,15 @@ import type { Artifact, BuildRequest, LogLine } from '../../provider/provider.po
 import { type Engine, EngineError } from '../engine/engine.ts';
 import { LABEL, names } from '../engine/names.ts';
 import { AbandonedLayers, removeLayer } from './abandoned-layers.ts';
+import { type BaseImage, ensureBases, nameImages } from './base-images.ts';
 import { buildContext, DOCKERFILE } from './build-context.ts';
 import { buildFailed, tooMuchDisk } from './build-errors.ts';
 import { BuildOutput } from './build-output.ts';
 import { type BuildSandbox, openBuildSandbox, removeOldSandboxes } from './build-sandbox.ts';
 import { assertNoBuildKit } from './dockerfiles.ts';
 import { contextFolders, dockerfileOf, type FolderSource, portOf } from './folder-source.ts';
-import { ensureImage, type ImageInspection, inspectImage, pullImage } from './image-pull.ts';
+import { publicImageName } from './image-name.ts';
+import { ensureImage, ensureTagged, type ImageInspection, inspectImage, normalId } from './image-pull.ts';
 import { readLines } from './json-lines.ts';
 
 export interface BuilderOptions {
@@ -73,9 +75,11 @@ export class ImageBuilder {
     await removeOldSandboxes(engine, this.#options.installation, signal);
     await this.#abandoned.removeOld(engine, signal);
     const images = await engine.request<{ Id: string; RepoTags?: string[] | null }[]>({ method: 'GET', path: '/images/json' }, signal);
+    const containers = { method: 'GET', path: '/containers/json', query: { all: true } } as const;
+    const used = new Set((await engine.request<{ ImageID?: string }[]>(containers, signal)).map(({ ImageID }) => normalId(ImageID ?? '')));
     for (const { Id, RepoTags } of images) {
       const tags = (RepoTags ?? []).filter((tag) => tag.startsWith(ours));
-      if (tags.length === 0 || keep.has(normalId(Id))) continue;
+      if (tags.length === 0 || keep.has(normalId(Id)) || used.has(normalId(Id))) continue;
       // What this service has pulled belongs to nobody else, whatever its other names are.
       const all = tags.some((tag) => tag.startsWith(`${ours}pulled-`)) ? [...RepoTags!, Id] : tags;
       for (const name of all) {
@@ -86,28 +90,18 @@ export class ImageBuilder {
     }
   }
 
-  async #named(image: string, port: number | null, request: BuildRequest, onLine: OnLine, signal: AbortSignal): Promise<ImageArtifact> {
+  async #named(name: string, port: number | null, request: BuildRequest, onLine: OnLine, signal: AbortSignal): Promise<ImageArtifact> {
     const { engine, installation } = this.#options;
-    let found = await inspectImage(engine, image, signal);
-    const say = (line: string) => onLine({ at: new Date(), stream: 'stdout', text: line });
-    if (!found) {
-      say(`Pulling ${image}`);
-      await pullImage(engine, image, onLine, signal);
-      found = await inspectImage(engine, image, signal);
-      if (!found) throw new HostingError('build_failed', `The engine pulled ${image} and does not have it. Deploy again.`);
-      const tag = `pulled-${normalId(found.Id).slice(7, 47)}`;
-      const query = { repo: names.images(installation), tag };
-      await engine.request({ method: 'POST', path: `/images/${normalId(found.Id)}/tag`, query }, signal);
-    }
-    say(`${image} is ${found.RepoDigests?.[0] ?? normalId(found.Id)}`);
+    const image = publicImageName(name);
+    const found = await ensureTagged(engine, installation, image, onLine, signal);
+    onLine({ at: new Date(), stream: 'stdout', text: `${image} is ${found.RepoDigests?.[0] ?? normalId(found.Id)}` });
     return artifactOf(found, port, `The image ${image}`, request);
   }
 
   async #folder(source: FolderSource, request: BuildRequest, onLine: OnLine, signal: AbortSignal): Promise<ImageArtifact> {
     const { engine, installation } = this.#options;
     const { plan } = source;
-    const dockerfile = await dockerfileOf(source, this.#options);
-    if (plan.kind === 'dockerfile' && !(await engine.info(signal)).podman) assertNoBuildKit(dockerfile);
+    const { dockerfile, images } = await this.#dockerfile(source, request.buildArguments, signal);
     const port = portOf(plan);
     // The tag is the key of the cache. A label would not do: a Dockerfile may set any.
     const key = createHash('sha256')
@@ -124,7 +118,7 @@ export class ImageBuilder {
       return artifactOf(cached, port, 'The image', request);
     }
     const context = buildContext(await contextFolders(source, this.#options), dockerfile, signal);
-    await this.#run(context, tag, request, onLine, signal);
+    await this.#run(context, images, tag, request, onLine, signal);
     const built = await inspectImage(engine, tag, signal);
     if (!built)
       throw new HostingError('build_failed', 'The builder ended without an image and without an error. See the engine’s own log.');
@@ -136,10 +130,29 @@ export class ImageBuilder {
     }
   }
 
-  async #run(context: Readable, tag: string, request: BuildRequest, onLine: OnLine, signal: AbortSignal): Promise<void> {
+  async #dockerfile(source: FolderSource, buildArguments: BuildRequest['buildArguments'], signal: AbortSignal) {
+    const written = await dockerfileOf(source, this.#options);
+    if (source.plan.kind !== 'dockerfile') return { dockerfile: written, images: [] };
+    if (!(await this.#options.engine.info(signal)).podman) assertNoBuildKit(written);
+    return nameImages(written, buildArguments);
+  }
+
+  async #run(
+    context: Readable,
+    images: readonly BaseImage[],
+    tag: string,
+    request: BuildRequest,
+    onLine: OnLine,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { engine } = this.#options;
     const { limits } = request;
     const output = new BuildOutput(onLine);
+    let pullLines = 0;
+    const onPullLine = (line: LogLine) => {
+      pullLines += 1;
+      onLine(line);
+    };
     let unreadable: Error | null = null;
     context.on('error', (error) => (unreadable = error));
     const stop = new AbortController();
@@ -148,6 +161,7 @@ export class ImageBuilder {
     try {
       sandbox = await openBuildSandbox(engine, { ...this.#options, image: await this.#nodeImage(either), limits }, either);
       void sandbox.diskFull.then(() => stop.abort(tooMuchDisk(limits)));
+      await ensureBases(engine, images, onPullLine, either);
       const stream = await this.#start(context, tag, request, sandbox, either);
       try {
         for await (const line of readLines(stream)) output.push(line);
@@ -168,7 +182,8 @@ export class ImageBuilder {
       output.end();
       await this.#leave(output, stop.signal.aborted, signal.aborted);
     }
-    if (output.failure !== null) throw buildFailed(output.failure, limits);
+    const { failure } = output;
+    if (failure !== null) throw buildFailed({ ...failure, line: failure.line === null ? null : pullLines + failure.line }, limits);
   }
 
   /** A build that did not end well leaves the images of its first steps. */
@@ -231,6 +246,3 @@ function exposedPort({ Config }: ImageInspection, what: string): number {
   const found = ports.length === 0 ? 'exposes no port' : `exposes several ports (${ports.join(', ')})`;
   throw new HostingError('source_invalid', `${what} ${found}. Say on which port the server listens: EXPOSE it, or set "port".`);
 }
-
-/** Podman leaves the algorithm out. */
-const normalId = (id: string): string => (id.startsWith('sha256:') ? id : `sha256:${id}`);

@@ -3,7 +3,11 @@ import https from 'node:https';
 import type { Duplex, Readable } from 'node:stream';
 import Docker from 'dockerode';
 import { HostingError } from '../../provider/hosting-error.ts';
+import { readAnswer } from './answer.ts';
 import { type EngineAddress, type EngineOptions, findEngine } from './engine-address.ts';
+import { EngineError } from './engine-error.ts';
+
+export { EngineError, isStatus } from './engine-error.ts';
 
 export interface EngineRequest {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -15,17 +19,6 @@ export interface EngineRequest {
   archive?: NodeJS.ReadableStream | Buffer;
   /** Time until the answer, or until its first byte for `stream`; default 30 s. */
   deadlineMs?: number;
-}
-
-/** The engine refused a request. */
-export class EngineError extends Error {
-  readonly status: number;
-
-  constructor(status: number, message: string) {
-    super(message);
-    this.name = 'EngineError';
-    this.status = status;
-  }
 }
 
 /** What the engine is. `podman`: it speaks Podman's own API too. */
@@ -53,8 +46,11 @@ interface DockerVersion {
 }
 
 const DEADLINE_MS = 30_000;
+const MAX_REASON_CHARS = 10_000;
 /** Statuses of success, also "it is so already" (304). */
-const OK = Object.fromEntries([200, 201, 202, 204, 304].map((status) => [status, true]));
+const OK = new Set([200, 201, 202, 204, 304]);
+/** docker-modem collects the answers with other statuses, without a limit. */
+const ALL = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [index + 100, true]));
 
 /** Requests to a Docker or Podman engine, each with a deadline. Connects when it is used, so that an engine may come and go. */
 export class Engine {
@@ -150,7 +146,7 @@ export class Engine {
     caller.throwIfAborted();
     try {
       const { docker } = await this.#connect();
-      return await new Promise((resolve, reject) => {
+      const answer = await new Promise<http.IncomingMessage | Duplex>((resolve, reject) => {
         docker.modem.dial(
           {
             path: `${request.path}?`,
@@ -159,15 +155,20 @@ export class Engine {
             options: { _query: defined(request.query ?? {}), _body: request.body ?? {} },
             file: request.archive,
             abortSignal,
-            isStream: kind !== 'json',
+            isStream: true,
             hijack: kind === 'duplex',
-            statusCodes: OK,
+            statusCodes: ALL,
           } as never,
-          (error: unknown, answer: unknown) => (error ? reject(error as Error) : resolve(answer)),
+          (error: unknown, found: unknown) => (error ? reject(error as Error) : resolve(found as http.IncomingMessage)),
         );
       });
+      // A connection in both directions has no status.
+      if (!('statusCode' in answer)) return answer;
+      const status = answer.statusCode!;
+      if (!OK.has(status)) throw new EngineError(status, reasonOf(status, await readAnswer(answer, abortSignal)));
+      return kind === 'json' ? await readAnswer(answer, abortSignal) : answer;
     } catch (error) {
-      throw this.failure(refusal(error), caller);
+      throw this.failure(error, caller);
     }
   }
 }
@@ -185,13 +186,8 @@ function dockerOptions(address: EngineAddress): Docker.DockerOptions {
 
 const defined = (query: object) => Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined));
 
-/** docker-modem gives an error the status and the parsed body of the answer. */
-function refusal(error: unknown): unknown {
-  const { statusCode, json, message } = error as { statusCode?: number; json?: unknown; message: string };
-  if (statusCode === undefined) return error;
-  const body = json as { message?: unknown; cause?: unknown } | null;
-  const said = typeof body?.message === 'string' ? body.message : message.replace(/^\(HTTP code \d+\) \S+ - /, '');
-  return new EngineError(statusCode, said.trim());
+/** Why the engine refused. `body`: of its answer. */
+function reasonOf(status: number, body: unknown): string {
+  const said = typeof body === 'string' ? body : (body as { message?: unknown } | null)?.message;
+  return typeof said === 'string' ? said.trim().slice(0, MAX_REASON_CHARS) : `status ${status}`;
 }
-
-export const isStatus = (error: unknown, ...statuses: number[]): boolean => error instanceof EngineError && statuses.includes(error.status);

@@ -9,7 +9,8 @@ import type {
   SandboxProvider,
   SandboxSpec,
 } from '../../sandbox/sandbox.port.ts';
-import { ensureImage, parseImageName } from '../build/image-pull.ts';
+import { publicImageName } from '../build/image-name.ts';
+import { ensureTagged } from '../build/image-pull.ts';
 import { type Engine, EngineError, isStatus } from '../engine/engine.ts';
 import { LABEL, names } from '../engine/names.ts';
 import { type ContainerSummary, createContainer, removeContainer, startContainer } from '../instance/containers.ts';
@@ -156,10 +157,11 @@ export class DockerSandboxes implements SandboxProvider {
     await settled([startServer(), startGateway()]);
   }
 
-  /** By its full name, which never means the id of another image. */
-  #image(name: string, signal: AbortSignal): Promise<string> {
-    const { repository, tag } = parseImageName(name);
-    return ensureImage(this.#options.engine, tag === null ? repository : `${repository}:${tag}`, PULL_MS, signal);
+  /** Id of an image, which is pulled when the engine does not have it. */
+  async #image(name: string, signal: AbortSignal): Promise<string> {
+    const { engine, installation } = this.#options;
+    const stop = AbortSignal.any([signal, AbortSignal.timeout(PULL_MS)]);
+    return (await ensureTagged(engine, installation, publicImageName(name), () => {}, stop)).Id;
   }
 
   async #startGateway(id: string, labels: Record<string, string>, network: SandboxNetwork, signal: AbortSignal): Promise<void> {

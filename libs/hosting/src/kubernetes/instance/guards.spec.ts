@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest';
 import { networkPolicy } from './guards.ts';
 
+const ONE = { installation: 'one', callers: { pods: null, networks: [] }, registryNetworks: [] };
+
 test('pods with an open network reach no private address and no metadata of a cloud', () => {
-  const { egress, ingress } = networkPolicy('one', 'open', { pods: null, networks: [] }).spec;
-  const [{ ipBlock: ipv4 }, { ipBlock: ipv6 }] = egress[0]!.to as unknown as [
+  const { egress, ingress } = networkPolicy('open', ONE).spec;
+  const [{ ipBlock: ipv4 }, { ipBlock: ipv6 }] = (egress[0] as { to: unknown }).to as [
     { ipBlock: { except: string[] } },
     { ipBlock: { except: string[] } },
   ];
@@ -12,5 +14,5 @@ test('pods with an open network reach no private address and no metadata of a cl
   expect(ipv6.except).toContain('fc00::/7');
   // No peer is named, so nobody connects.
   expect(ingress).toEqual([]);
-  expect(networkPolicy('one', 'none', { pods: null, networks: [] }).spec.egress).toEqual([]);
+  expect(networkPolicy('none', ONE).spec.egress).toEqual([]);
 });
