@@ -14,7 +14,6 @@ import { HostingError } from '../provider/hosting-error.ts';
 import { HarborBuilder, type HarborRequest } from '../harbor/harbor-builder.ts';
 import { HarborInstances, type HarborSpec } from '../harbor/harbor-instances.ts';
 import type { HarborRun } from '../harbor/harbor-run.ts';
-import { removeOldTaskContainers } from '../harbor/task-containers.ts';
 import { BASE_IMAGES } from './build/dockerfiles.ts';
 import { ImageBuilder, type ImageRequest } from './build/image-builder.ts';
 import { ensureImage } from './build/image-pull.ts';
@@ -162,7 +161,6 @@ export class DockerProvider implements Provider {
   prune(keep: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
     return this.#refused(async () => {
       const images = (await this.#harbor?.instances.prune(keep, signal)) ?? [];
-      await removeOldTaskContainers(this.#engine, this.#options.installation, signal);
       await this.#builder.prune(new Set([...keep, ...images]), signal);
     });
   }

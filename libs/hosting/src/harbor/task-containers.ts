@@ -130,13 +130,3 @@ export async function removeTaskContainers(engine: Engine, installation: string,
   const networks = await engine.request<{ Name: string }[]>({ method: 'GET', path: '/networks', query: { filters } }, signal);
   await settled(networks.map(({ Name }) => removeNetwork(engine, Name, signal)));
 }
-
-/** Removes containers of builds that were killed, when they have ended. */
-export async function removeOldTaskContainers(engine: Engine, installation: string, signal: AbortSignal): Promise<void> {
-  const filters = { label: [`${LABEL.installation}=${installation}`, `${LABEL.role}=build`], status: ['exited'] };
-  const ended = await engine.request<ContainerSummary[]>(
-    { method: 'GET', path: '/containers/json', query: { all: true, filters } },
-    signal,
-  );
-  await settled(ended.map(({ Id }) => removeContainer(engine, Id, signal)));
-}

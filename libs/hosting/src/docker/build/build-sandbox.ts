@@ -85,7 +85,6 @@ async function open(engine: Engine, id: string, options: SandboxOptions, signal:
     Healthcheck: { Test: ['NONE'] },
     HostConfig: {
       ...isolation(info, { cpus: 1, memoryMb: 64, pids: 32, diskMb: 1 }),
-      AutoRemove: true,
       NetworkMode: subnet ? names.network(id) : 'none',
       // Docker gives the steps the files of the container for names.
       Dns: ['127.0.0.1'],
@@ -140,7 +139,7 @@ setTimeout(() => process.exit(0), ${lifetimeMs});`;
 async function watchDisk(engine: Engine, keeper: string, limits: BuildLimits, signal: AbortSignal): Promise<void> {
   const deadlineMs = limits.seconds * 1_000 + 2 * SPARE_MS;
   const path = `/containers/${keeper}/wait`;
-  // Without a condition Podman does not know the status of a container that it has removed.
+  // The container stays until it is closed: of one that is removed, Podman may not know the status.
   const query = { condition: 'not-running' };
   const ended = await engine.request<{ StatusCode: number }>({ method: 'POST', path, query, deadlineMs }, signal).catch(() => null);
   // For another end, and when the build ends first, there is nothing to say.
@@ -153,9 +152,12 @@ async function closeSandbox(engine: Engine, id: string): Promise<void> {
   await removeNetwork(engine, names.network(id), signal);
 }
 
-/** Networks of builds whose service was killed; their containers have ended by themselves. */
+/** What builds of a service that was killed left. Their containers have ended by themselves. */
 export async function removeOldSandboxes(engine: Engine, installation: string, signal: AbortSignal): Promise<void> {
   const filters = { label: [`${LABEL.installation}=${installation}`, `${LABEL.role}=build`] };
+  const query = { all: true, filters: { ...filters, status: ['exited'] } };
+  const containers = await engine.request<{ Id: string }[]>({ method: 'GET', path: '/containers/json', query }, signal);
+  await settled(containers.map(({ Id }) => removeContainer(engine, Id, signal)));
   const networks = await engine.request<{ Name: string }[]>({ method: 'GET', path: '/networks', query: { filters } }, signal);
   for (const { Name } of networks) {
     await removeNetwork(engine, Name, signal).catch((error: unknown) => {
