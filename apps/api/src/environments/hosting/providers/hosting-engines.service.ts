@@ -81,8 +81,9 @@ export class HostingEngines {
   }
 }
 
+/** Also one that did not answer just now: a busy engine may be late, and a deploy waits for it. */
 function isAnswering(engine: StoredEngine): engine is StoredEngine & { capabilities: Capabilities } {
-  return engine.capabilities !== null && engine.detail === null && engine.silent_s < SILENT_S;
+  return engine.capabilities !== null && engine.silent_s < SILENT_S;
 }
 
 function noEngine(wanted: ProviderName | null, stored: StoredEngine[], answering: StoredEngine[]): PalestraError {
