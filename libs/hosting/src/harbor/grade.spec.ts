@@ -22,8 +22,8 @@ async function steps(given: Partial<GradeOptions> & Pick<GradeOptions, 'endsProc
     changedPaths: async () => new Set<string>(),
     kindOf: async () => 'none',
     readFile: async () => Buffer.from('{"reward": 1}'),
-    upload: async (archive: Readable) => {
-      for await (const entry of archive.pipe(tar.extract())) {
+    upload: async (pack: () => Readable) => {
+      for await (const entry of pack().pipe(tar.extract())) {
         const { name, mode, uid } = entry.header;
         if (name.startsWith('logs')) done.push(`${name} ${mode!.toString(8)} ${uid}`);
         entry.resume();

@@ -65,10 +65,10 @@ export async function grade(
   const isShared = options.endsProcesses || step.verifierUser === step.agentUser;
   const owner = isShared ? null : await verifierId(container, step, signal);
   // A program of the agent that runs on must not create files in the place of those that are removed.
-  if (owner !== null) await container.upload(packTaskFiles(folder, [], [{ name: ROOT, mode: 0o700 }], signal), signal);
+  if (owner !== null) await container.upload(() => packTaskFiles(folder, [], [{ name: ROOT, mode: 0o700 }], signal), signal);
   await clean(container, [TESTS, SOLUTION, VERIFIER], signal);
   const uploads = step.tests.map((from) => ({ from, to: TESTS }));
-  await container.upload(packTaskFiles(folder, uploads, owner === null ? LOGS : logsOf(owner), signal), signal);
+  await container.upload(() => packTaskFiles(folder, uploads, owner === null ? LOGS : logsOf(owner), signal), signal);
   const command = `(${TESTS}/test.sh) > ${VERIFIER}/test-stdout.txt 2>&1`;
   const timeoutMs = step.verifierSeconds * 1_000;
   const { code } = await container.run({ program: ['bash', '-c', command], user: step.verifierUser, variables, timeoutMs }, signal);
@@ -129,7 +129,7 @@ export const removeTests = (container: TaskContainer, signal: AbortSignal): Prom
 
 /** Creates the folders of /logs. */
 export async function prepare(container: TaskContainer, folder: string, signal: AbortSignal): Promise<void> {
-  await container.upload(packTaskFiles(folder, [], LOGS, signal), signal);
+  await container.upload(() => packTaskFiles(folder, [], LOGS, signal), signal);
 }
 
 /** Copies the files of a step to the working directory and runs their `setup.sh`. */
@@ -138,7 +138,7 @@ export async function setUpStep(container: TaskContainer, folder: string, step: 
   const { output } = await container.run({ program: ['bash', '-c', 'pwd'], user: step.agentUser, timeoutMs: CLEAN_MS }, signal);
   const workdir = output.trim();
   if (!workdir.startsWith('/')) throw new HostingError('instance_failed', 'The working directory of the container cannot be read.');
-  await container.upload(packTaskFiles(folder, [{ from: step.workdir, to: workdir }], [], signal), signal);
+  await container.upload(() => packTaskFiles(folder, [{ from: step.workdir, to: workdir }], [], signal), signal);
   const script = `[ ! -f "$1/setup.sh" ] || bash "$1/setup.sh"`;
   const run = { program: ['bash', '-c', script, 'setup', workdir], user: step.agentUser, timeoutMs: step.verifierSeconds * 1_000 };
   const { code, output: said } = await container.run(run, signal);

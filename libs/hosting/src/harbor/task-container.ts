@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import tar from 'tar-stream';
-import { type Engine, isStatus } from '../docker/engine/engine.ts';
+import { type Engine, isStatus, wasCut } from '../docker/engine/engine.ts';
 import { removeContainer } from '../docker/instance/containers.ts';
 import { exec } from '../docker/sandbox/exec.ts';
 
@@ -49,8 +49,17 @@ export class TaskContainer {
     return { code: timedOut ? null : exitCode, output: truncated ? `${text}\n[only the first ${maxBytes} bytes]\n` : text };
   }
 
-  /** Unpacks a tar stream at `/`, as root. */
-  async upload(archive: Readable, signal: AbortSignal): Promise<void> {
+  /** Unpacks a tar stream at `/`, as root. `pack` makes it, once more if the engine closed the connection too early. */
+  async upload(pack: () => Readable, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#upload(pack(), signal);
+    } catch (error) {
+      if (!wasCut(error)) throw error;
+      await this.#upload(pack(), signal);
+    }
+  }
+
+  async #upload(archive: Readable, signal: AbortSignal): Promise<void> {
     const failed = new Promise<never>((_resolve, reject) => archive.once('error', reject));
     const query = { path: '/', noOverwriteDirNonDir: 1 };
     const sent = this.#engine.request({ method: 'PUT', path: this.#path('/archive'), query, archive, deadlineMs: TRANSFER_MS }, signal);

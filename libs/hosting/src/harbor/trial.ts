@@ -82,7 +82,7 @@ export class Trial {
   /** Runs the solution of the step, as Harbor's oracle. Returns what it wrote. */
   async solve(signal: AbortSignal): Promise<{ code: number | null; output: string }> {
     const { solution, agentUser, agentSeconds } = this.step;
-    await this.#container.upload(packTaskFiles(this.#folder, [{ from: solution!, to: SOLUTION }], LOGS, signal), signal);
+    await this.#container.upload(() => packTaskFiles(this.#folder, [{ from: solution!, to: SOLUTION }], LOGS, signal), signal);
     const variables = { ...resolveVariables(this.#task.solutionVariables, this.#known).values, DEBIAN_FRONTEND: 'noninteractive' };
     const timeoutMs = agentSeconds === null ? SOLVE_MS : agentSeconds * 1_000;
     const program = ['bash', '-c', `${SOLUTION}/solve.sh`];

@@ -64,8 +64,14 @@ export class Engine {
 
   /** Rejects with an `EngineError` if the engine refuses, with `engine_unavailable` if it does not answer. */
   async request<T>(request: EngineRequest, signal: AbortSignal): Promise<T> {
-    const deadline = AbortSignal.timeout(request.deadlineMs ?? DEADLINE_MS);
-    return (await this.#dial(request, 'json', AbortSignal.any([signal, deadline]), signal)) as T;
+    const either = AbortSignal.any([signal, AbortSignal.timeout(request.deadlineMs ?? DEADLINE_MS)]);
+    try {
+      return (await this.#dial(request, 'json', either, signal)) as T;
+    } catch (error) {
+      // An archive is a stream, which only its owner can send again.
+      if (!wasCut(error) || request.archive !== undefined) throw error;
+      return (await this.#dial(request, 'json', either, signal)) as T;
+    }
   }
 
   /** The same for an answer that is read as it comes. The signal also ends the stream; `deadlineMs` does not. */
@@ -172,6 +178,10 @@ export class Engine {
     }
   }
 }
+
+/** The engine closed the connection before it had the whole request, so it did nothing. */
+export const wasCut = (error: unknown): boolean =>
+  error instanceof HostingError && (error.cause as NodeJS.ErrnoException | undefined)?.code === 'EPIPE';
 
 /** Explicit values for all that docker-modem would otherwise take from DOCKER_HOST. */
 function dockerOptions(address: EngineAddress): Docker.DockerOptions {
