@@ -134,11 +134,12 @@ export async function prepare(container: TaskContainer, folder: string, signal: 
 
 /** Copies the files of a step to the working directory and runs their `setup.sh`. */
 export async function setUpStep(container: TaskContainer, folder: string, step: TaskStep, signal: AbortSignal): Promise<void> {
-  if (step.workdir === null) return;
+  const { workdir: from } = step;
+  if (from === null) return;
   const { output } = await container.run({ program: ['bash', '-c', 'pwd'], user: step.agentUser, timeoutMs: CLEAN_MS }, signal);
   const workdir = output.trim();
   if (!workdir.startsWith('/')) throw new HostingError('instance_failed', 'The working directory of the container cannot be read.');
-  await container.upload(() => packTaskFiles(folder, [{ from: step.workdir, to: workdir }], [], signal), signal);
+  await container.upload(() => packTaskFiles(folder, [{ from, to: workdir }], [], signal), signal);
   const script = `[ ! -f "$1/setup.sh" ] || bash "$1/setup.sh"`;
   const run = { program: ['bash', '-c', script, 'setup', workdir], user: step.agentUser, timeoutMs: step.verifierSeconds * 1_000 };
   const { code, output: said } = await container.run(run, signal);
