@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { JobQueue } from '../../../jobs/job-queue.service.ts';
 import { Database } from '../../../platform/database/database.ts';
 import { LOGGER } from '../../../platform/tokens.ts';
+import { isEngineAway } from '../providers/engine-away.ts';
 import { HostingProviders } from '../providers/hosting-providers.ts';
 import { hasOpenDeploys, selectArtifactDigests } from './deploy.sql.ts';
 
@@ -30,6 +31,7 @@ export class ArtifactPruner implements OnModuleInit {
     const keep = new Set(await selectArtifactDigests(pool));
     for (const provider of await this.providers.all()) {
       await provider.prune(keep, signal).catch((error: unknown) => {
+        if (isEngineAway(error)) return;
         this.logger.warn({ err: error, provider: provider.name }, 'old artifacts were not removed; the next round repeats it');
       });
     }

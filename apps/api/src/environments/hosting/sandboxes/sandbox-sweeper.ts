@@ -1,9 +1,9 @@
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { HostingError } from '@palestra/hosting';
 import type { Logger } from 'pino';
 import { type Config, CONFIG } from '../../../platform/config.ts';
 import { Database } from '../../../platform/database/database.ts';
 import { LOGGER } from '../../../platform/tokens.ts';
+import { isEngineAway } from '../providers/engine-away.ts';
 import { HostingProviders } from '../providers/hosting-providers.ts';
 import { selectLivingSandboxes } from './sandbox.sql.ts';
 import { SESSION_SANDBOX } from './sandboxes.service.ts';
@@ -39,15 +39,11 @@ export class SandboxSweeper implements OnApplicationBootstrap, OnApplicationShut
     if (this.#stopping.signal.aborted) return;
     this.#timer = setTimeout(() => {
       this.#running = this.#sweep()
-        .catch((error: unknown) => this.#failed(error))
+        .catch((error: unknown) => {
+          if (!isEngineAway(error)) this.logger.warn({ err: error }, 'sandboxes were not swept; this is repeated');
+        })
         .finally(() => this.#schedule());
     }, SWEEP_MS);
-  }
-
-  #failed(error: unknown): void {
-    // The reconciler says so.
-    const isAway = error instanceof HostingError && error.code === 'engine_unavailable';
-    this.logger[isAway ? 'debug' : 'warn']({ err: error }, 'sandboxes were not swept; this is repeated');
   }
 
   async #sweep(): Promise<void> {
