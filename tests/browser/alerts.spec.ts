@@ -36,11 +36,11 @@ test('an alert is created from a chart with a preview, fires on the pages, and i
   const preview = dialog.getByRole('region', { name: 'Preview' });
   await preview.getByText('Would have fired once in this run.').waitFor();
   expect(await preview.innerText()).toContain('Tool errors of accuse: 50 % at step 1');
-  await dialog.getByLabel('Environment').fill('acme/never');
+  await dialog.getByRole('combobox', { name: 'Environment', exact: true }).fill('acme/never');
   await preview.getByText('The run has no environment acme/never.').waitFor();
   // The form asks the server for the preview, which refuses it.
   complaints.length = 0;
-  await dialog.getByLabel('Environment').fill('acme/whodunit');
+  await dialog.getByRole('combobox', { name: 'Environment', exact: true }).fill('acme/whodunit');
   await preview.getByText('Tool errors of accuse in acme/whodunit: 50 % at step 1').waitFor();
   await dialog.getByLabel('Webhook').selectOption('on-call');
   await dialog.getByRole('button', { name: 'Create alert' }).click();

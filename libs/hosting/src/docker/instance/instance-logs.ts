@@ -5,7 +5,6 @@ import { names } from '../engine/names.ts';
 import { inspectContainer } from './containers.ts';
 import { logLines } from './log-lines.ts';
 
-const SECOND = 1_000;
 const RECONNECT_MS = 200;
 const LAST_LINES_MS = 2_000;
 
@@ -18,8 +17,7 @@ async function* followLog(engine: Engine, id: string, since: Date | null, signal
   let last = since?.getTime() ?? 0;
   for (;;) {
     try {
-      const start = Math.floor(last / SECOND);
-      const query = { follow: true, stdout: true, stderr: true, timestamps: true, since: start };
+      const query = { follow: true, stdout: true, stderr: true, timestamps: true, since: GrowingTimes.startOf(last) };
       const stream = await engine.stream({ method: 'GET', path: `/containers/${container}/logs`, query }, signal);
       try {
         const growing = new GrowingTimes();

@@ -32,7 +32,7 @@ export async function* followLog(log: PodLog, since: Date | null, signal: AbortS
     if (isOver === null) return;
     try {
       // The API server knows whole seconds.
-      const sinceTime = last === 0 ? undefined : new Date(Math.floor(last / SECOND) * SECOND).toISOString();
+      const sinceTime = last === 0 ? undefined : new Date(GrowingTimes.startOf(last) * SECOND).toISOString();
       const query = { container, follow: !isOver, timestamps: true, sinceTime };
       const stream = await cluster.stream({ method: 'GET', path: `${path}/log`, query }, signal);
       try {
