@@ -214,6 +214,25 @@ test('deploys of one environment at once: the first and the newest become versio
   expect(await channelsOf('hurried')).toMatchObject([{ name: 'stable', version: 2, previous_version: 1 }]);
 });
 
+test('a deploy that runs after a newer one was promoted is left out', async () => {
+  world.engine.hold();
+  const first = await upload(world, `${owner}/late`, { isHeld: true, note: 'first' });
+  await expect.poll(async () => (await deployOf(world, first.id)).state, WITHIN).toBe('building');
+  const newer = await upload(world, `${owner}/late`, { note: 'newer' });
+  const older = await upload(world, `${owner}/late`, { note: 'older' });
+  // As when both arrive in one moment: the job of the newer one is the first.
+  await query(world, `UPDATE environment_deploys SET created_at = created_at - interval '1 minute' WHERE id = ANY($1)`, [
+    [first.id, older.id],
+  ]);
+  world.engine.release();
+  expect(await Promise.all([first, newer, older].map((deploy) => ended(world, deploy)))).toMatchObject([
+    { state: 'ready', version: 1 },
+    { state: 'ready', version: 2 },
+    { state: 'cancelled', error: { code: 'build_cancelled', detail: expect.stringContaining(newer.id) } },
+  ]);
+  expect(await channelsOf('late')).toMatchObject([{ name: 'stable', version: 2 }]);
+});
+
 describe('servers at URLs', () => {
   const running: RunningServer[] = [];
   const counting = async (name: string, tools: string[], tasks = 3) => {

@@ -160,11 +160,15 @@ export async function isCancelRequested(client: Client, id: string): Promise<boo
   return rows[0]?.cancelled ?? true;
 }
 
-/** The newest queued deploy that promotes the same channel after this one; null without any. */
+/**
+ * The newest deploy after this one that promotes the same channel, or did; null without any. It may have run before: jobs of deploys that arrive
+ * in the same moment are not in their order, and a deploy that is repeated waits behind later ones.
+ */
 export async function selectSuccessor(client: Client, { id, environment_id: environmentId, channel }: DeployRow): Promise<string | null> {
   const { rows } = await client.query<{ id: string }>(
     `SELECT n.id FROM environment_deploys AS n JOIN environment_deploys AS d ON d.id = $1
-     WHERE n.environment_id = $2 AND n.channel = $3 AND n.state = 'queued' AND n.created_at > d.created_at ORDER BY n.created_at DESC LIMIT 1`,
+     WHERE n.environment_id = $2 AND n.channel = $3 AND n.state IN ('queued', 'ready') AND (n.created_at, n.id) > (d.created_at, d.id)
+     ORDER BY n.created_at DESC, n.id DESC LIMIT 1`,
     [id, environmentId, channel],
   );
   return rows[0]?.id ?? null;
