@@ -29,9 +29,8 @@ describe.skipIf(engineCommand === undefined)('containers after a crash', () => {
     await expect.poll(() => read.at(-1)?.text).toBe('before 2');
     await engine.kill();
     expect(await following).toMatchObject(UNAVAILABLE);
-    for (const work of [provider.list(soon()), provider.ensure(specOf(artifact), soon()), provider.remove(instance.id, 0, soon())]) {
-      await expect(work).rejects.toMatchObject(UNAVAILABLE);
-    }
+    const attempts = [provider.list(soon()), provider.ensure(specOf(artifact), soon()), provider.remove(instance.id, 0, soon())];
+    await Promise.all(attempts.map((attempt) => expect(attempt).rejects.toMatchObject(UNAVAILABLE)));
 
     // The instance has not noticed.
     await call(instance, 'say', { text: 'meanwhile #', times: 3 });
