@@ -88,7 +88,7 @@ async function openSession({ url }, name) {
 async function untilZero(cli, name) {
   for (const deadline = Date.now() + ZERO_LIMIT_MS; Date.now() < deadline; await wait(500)) {
     const { stdout } = await cli('instances', name, '-o', 'json');
-    if (JSON.parse(stdout).every(({ stopped_at: stopped }) => stopped !== null)) return;
+    if (JSON.parse(stdout).instances.every(({ stopped_at: stopped }) => stopped !== null)) return;
   }
   throw new Error(`${name} still has instances`);
 }
