@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { createOrganisation } from '../../support/organisation.ts';
+import { requestWith, startServer, type TestServer } from '../../support/server.ts';
 import { type Receiver, startReceiver } from './alerts.world.ts';
 
 /** Alerts on hosted environments whose instances fail again and again. Rows of instances are those that the reconciler writes. */
@@ -56,7 +57,7 @@ it('fires when instances of a version keep failing, tells the webhook, and is re
   expect(event.evidence.text).toBe(
     `4 instances of ${owner}/${name} failed within 10 min. The last one: It exited with status 1: no module named torch`,
   );
-  const [listed] = (await made('GET', '/v1/alerts')).alerts;
+  const listed = (await made('GET', '/v1/alerts')).alerts.find((one: { id: string }) => one.id === alert.id);
   expect(listed.firing).toMatchObject([{ run: null, environment: `${owner}/${name}` }]);
   await expect.poll(() => webhooks.received.length, { timeout: 60_000, interval: 100 }).toBe(1);
   expect(JSON.parse(webhooks.received[0]!.body)).toMatchObject({
@@ -88,3 +89,60 @@ it('failures before the alert are no news', async () => {
   await expect.poll(subjects, { timeout: 60_000, interval: 250 }).toEqual(['news']);
   await made('DELETE', `/v1/alerts/${alert.id}`);
 });
+
+it('an organisation that hosts an environment has an alert that nobody made, once', async () => {
+  const [first, second] = [await newOrganisation(), await newOrganisation()];
+  expect((await first.get('/v1/alerts')).alerts).toEqual([]);
+  await fail(await first.host('looping'), randomUUID(), 3);
+  const news =
+    ({ get }: typeof first) =>
+    async () =>
+      (await get('/v1/alert-events')).unread;
+  await expect.poll(news(first), { timeout: 60_000, interval: 250 }).toBe(1);
+  expect((await first.get('/v1/alert-events')).events).toMatchObject([
+    {
+      kind: 'firing',
+      alert: { name: 'Hosted environment keeps crashing' },
+      environment: `${first.name}/looping`,
+      evidence: { value: 3, threshold: 3 },
+    },
+  ]);
+  const { alerts } = await first.get('/v1/alerts');
+  expect(alerts).toMatchObject([
+    {
+      condition_text: 'At least 3 failed instances of a version of a hosted environment within 10 min',
+      author: 'Palestra',
+      firing: [{ environment: `${first.name}/looping` }],
+    },
+  ]);
+
+  // Deleted, it does not return: the round in which the other organisation gets its own is a later one.
+  await first.request('DELETE', `/v1/alerts/${alerts[0].id}`);
+  await fail(await first.host('also-looping'), randomUUID(), 3);
+  await fail(await second.host('looping'), randomUUID(), 3);
+  await expect.poll(news(second), { timeout: 60_000, interval: 250 }).toBe(1);
+  expect((await first.get('/v1/alerts')).alerts).toEqual([]);
+  expect(await news(first)()).toBe(0);
+});
+
+async function newOrganisation() {
+  const { name, apiKey } = await createOrganisation(server.url, server.apiKey);
+  const request = requestWith(server.url, apiKey);
+  const org = (await query('SELECT id FROM organisations WHERE name = $1', [name])).rows[0]!.id as string;
+  return {
+    name,
+    request,
+    get: async (url: string) => {
+      const { status, body } = await request('GET', url);
+      expect({ url, status }).toEqual({ url, status: 200 });
+      return body;
+    },
+    /** An environment that is hosted, as a deploy leaves it. */
+    async host(environment: string) {
+      const { status, body } = await request('POST', '/v1/environments', { body: { name: environment } });
+      expect({ status, body: status === 200 ? null : body }).toEqual({ status: 200, body: null });
+      await query(`UPDATE environments SET hosting = '{}' WHERE id = $1`, [body.id]);
+      return { id: body.id as string, org };
+    },
+  };
+}

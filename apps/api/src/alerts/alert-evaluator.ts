@@ -67,6 +67,7 @@ export class AlertEvaluator implements OnModuleInit {
 
   /** Judges what is due in every organisation. */
   async round(signal: AbortSignal): Promise<void> {
+    await this.environments.addDefaults();
     const organisations = await selectAlertedOrganisations(this.database.pool);
     const start = this.#first % Math.max(1, organisations.length);
     for (const orgId of [...organisations.slice(start), ...organisations.slice(0, start)]) {

@@ -40,6 +40,21 @@ export async function selectCrashing(pool: Client, alert: StoredAlert, condition
   return (await pool.query<CrashingEnvironment>(CRASHING, [alert.org_id, alert.id, minutes, environment, count, alert.since])).rows;
 }
 
+/**
+ * Adds an alert on crash loops to each organisation that hosts its first environment: once, so that a member can delete it. Instances that failed
+ * just before count too. Plan: Seq Scan of organisations, environments_org_id_idx.
+ */
+export async function insertCrashAlerts(pool: Client, name: string, condition: CrashesCondition): Promise<void> {
+  await pool.query(
+    `WITH marked AS (
+       UPDATE organisations AS o SET has_crash_alert = true
+       WHERE NOT has_crash_alert AND EXISTS (SELECT FROM environments AS e WHERE e.org_id = o.id AND e.hosting IS NOT NULL) RETURNING o.id)
+     INSERT INTO alerts (org_id, name, condition, author, since)
+     SELECT id, $1, $2::jsonb, 'Palestra', now() - $3::int * interval '1 minute' FROM marked`,
+    [name, JSON.stringify(condition), condition.minutes],
+  );
+}
+
 /** Stores a change. False when the alert changed or was deleted meanwhile, or another process stored it. Plan: primary keys. */
 export async function storeEnvironmentState(
   client: Client,

@@ -7,7 +7,11 @@ import { inTransaction } from '../platform/database/transaction.ts';
 import { LOGGER } from '../platform/tokens.ts';
 import { insertEvent, type StoredAlert } from './alert.sql.ts';
 import { AlertMessages } from './alert-messages.ts';
-import { type CrashingEnvironment, selectCrashing, storeEnvironmentState } from './environment-alerts.sql.ts';
+import { type CrashingEnvironment, insertCrashAlerts, selectCrashing, storeEnvironmentState } from './environment-alerts.sql.ts';
+
+/** The alert of an organisation that hosts environments, until a member changes or deletes it. */
+const DEFAULT_NAME = 'Hosted environment keeps crashing';
+const DEFAULT_CONDITION: CrashesCondition = { kind: 'crashes', count: 3, minutes: 10, environment: null };
 
 /** Judges alerts on hosted environments: one fires while the instances of a version fail again and again. */
 @Injectable()
@@ -17,6 +21,11 @@ export class EnvironmentAlerts {
     private readonly messages: AlertMessages,
     @Inject(LOGGER) private readonly logger: Logger,
   ) {}
+
+  /** Adds this alert to organisations that host their first environment. */
+  async addDefaults(): Promise<void> {
+    await insertCrashAlerts(this.database.pool, DEFAULT_NAME, DEFAULT_CONDITION);
+  }
 
   async judge(alerts: readonly StoredAlert[], signal: AbortSignal): Promise<void> {
     for (const alert of alerts) {
