@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
@@ -196,6 +196,13 @@ describe.skipIf(engineCommand === undefined)('images', () => {
     const wheel = path.join(folderWith(engine, { 'palestra-1-py3-none-any.whl': '', 'secret.txt': 'no' }), 'palestra-1-py3-none-any.whl');
     await onBase(wheel).build(request, ({ text }) => texts.push(text), soon());
     expect(texts).toContain('pip /opt/palestra-python/palestra-1-py3-none-any.whl[serve-verifiers] palestra-1-py3-none-any.whl');
+    // Another release of the service is another image of the same source, and the same release the same one.
+    const installed = () => texts.filter((text) => text.endsWith(' palestra-1-py3-none-any.whl')).length;
+    await onBase(wheel).build(request, ({ text }) => texts.push(text), soon());
+    expect(installed()).toBe(1);
+    writeFileSync(wheel, 'of another release');
+    await onBase(wheel).build(request, ({ text }) => texts.push(text), soon());
+    expect(installed()).toBe(2);
     await expect(onBase(`${wheel}.gone`).build(request, () => {}, soon())).rejects.toMatchObject({
       code: 'hosting_unsupported',
       message: expect.stringContaining('PALESTRA_PYTHON_PACKAGE'),

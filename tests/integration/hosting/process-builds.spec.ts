@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, utimesSync } from 'node:fs';
+import { readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type BuildPlan, type LogLine, ProcessProvider } from '@palestra/hosting';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -77,6 +77,20 @@ test('a Python package is installed once, and served from its build', async () =
   await provider.remove(spec.id, 1_000, signal);
   await provider.prune(new Set(), signal);
   expect(isThere(artifact.folder)).toBe(false);
+});
+
+test('a build with the package "palestra" of one release is not that of another', async () => {
+  const files = backend(WHEEL);
+  const own = folderOf({ ...files, 'pyproject.toml': files['pyproject.toml']!.replace('my-env', 'palestra'), 'src/release.txt': '1' });
+  writeFileSync(path.join(own, 'backend.py'), files['backend.py']!.replaceAll('my_env', 'palestra').replace('my-env', 'palestra'));
+  const service = new ProcessProvider({ folder, pythonPackage: own });
+  const plan: BuildPlan = { ...PYTHON, install: [], packages: ['palestra'] };
+  const request = requestOf({ kind: 'folder', folder: folderOf({}), plan });
+  const digest = async () => (await service.build(request, () => {}, signal)).digest;
+  const first = await digest();
+  expect(await digest()).toBe(first);
+  writeFileSync(path.join(own, 'src/release.txt'), '2');
+  expect(await digest()).not.toBe(first);
 });
 
 test('npm installs what the lockfile says, and runs no scripts', async () => {

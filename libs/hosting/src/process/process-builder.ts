@@ -1,11 +1,15 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { cp, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
+import { contextDigest } from '../docker/build/context-digest.ts';
+import { needsPythonPackage } from '../docker/build/dockerfiles.ts';
+import { pythonPackageFolder } from '../docker/build/python-package.ts';
 import { HostingError } from '../provider/hosting-error.ts';
 import type { Artifact, BuildPlan, BuildRequest, LogLine } from '../provider/provider.port.ts';
 import { detectPlan } from '../source/detect-plan.ts';
 import { folderSize } from '../source/folder-size.ts';
 import { mebibytes } from '../source/source-limits.ts';
+import { palestraPackage } from '../target/python-library.ts';
 import { BuildLog } from './build-log.ts';
 import { inheritedVariables } from './build-variables.ts';
 import { installNode, installPython } from './install-steps.ts';
@@ -55,7 +59,7 @@ export class ProcessBuilder {
     const plan = await localPlan(source.folder, source.plan, log);
     const interpreter =
       plan.kind === 'python' ? await this.#interpreter(signal) : { version: process.version, path: process.execPath, hasPip: false };
-    const digest = digestOf(request.sourceDigest, plan, interpreter.version);
+    const digest = digestOf(request.sourceDigest, plan, interpreter.version, await this.#ownPackage(plan, signal));
     const folder = path.join(this.#builds, digest.replace(':', '-'));
     const artifact: Artifact = { kind: 'folder', digest, folder, server: { ...plan.server, cwd: path.posix.join('app', plan.server.cwd) } };
     if (await touch(folder)) {
@@ -97,6 +101,12 @@ export class ProcessBuilder {
       const ageMs = Date.now() - ((await stat(folder).catch(() => null))?.mtimeMs ?? Date.now());
       if (ageMs > (name.startsWith('.new-') ? ABANDONED_MS : PRUNE_AFTER_MS)) await rm(folder, { recursive: true, force: true });
     }
+  }
+
+  /** Digest of the Python package `palestra` that the build installs; null: it installs none. */
+  async #ownPackage(plan: LocalPlan, signal: AbortSignal): Promise<string | null> {
+    if (!needsPythonPackage(plan)) return null;
+    return contextDigest([pythonPackageFolder(palestraPackage(this.#options.pythonPackage), '')], signal);
   }
 
   /** The Python itself, because a program of a version manager needs the home of this user. */
@@ -183,9 +193,9 @@ function isRecentPip(version: string): boolean {
 }
 
 /** Everything that decides what the build is. */
-const digestOf = (sourceDigest: string, plan: LocalPlan, version: string): string =>
+const digestOf = (sourceDigest: string, plan: LocalPlan, version: string, ownPackage: string | null): string =>
   `sha256:${createHash('sha256')
-    .update(JSON.stringify([sourceDigest, plan, version]))
+    .update(JSON.stringify([sourceDigest, plan, version, ownPackage]))
     .digest('hex')}`;
 
 async function assertSize(folder: string, maxBytes: number, log: BuildLog): Promise<void> {

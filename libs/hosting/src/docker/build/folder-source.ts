@@ -39,7 +39,7 @@ export async function dockerfileOf({ folder, plan }: FolderSource, options: Fold
   return withVariables(dockerfile, plan.variables);
 }
 
-/** The folders of the context of that Dockerfile. */
+/** The folders of the context of that Dockerfile: the author's, then those that this service adds. */
 export async function contextFolders(
   { folder, plan }: FolderSource,
   options: Pick<FolderOptions, 'pythonPackage'>,

@@ -10,6 +10,7 @@ import { buildContext, DOCKERFILE } from './build-context.ts';
 import { buildFailed, tooMuchDisk } from './build-errors.ts';
 import { BuildOutput } from './build-output.ts';
 import { type BuildSandbox, openBuildSandbox, removeOldSandboxes } from './build-sandbox.ts';
+import { contextDigest } from './context-digest.ts';
 import { assertNoBuildKit } from './dockerfiles.ts';
 import { contextFolders, dockerfileOf, type FolderSource, portOf } from './folder-source.ts';
 import { publicImageName } from './image-name.ts';
@@ -103,9 +104,10 @@ export class ImageBuilder {
     const { plan } = source;
     const { dockerfile, images } = await this.#dockerfile(source, request.buildArguments, signal);
     const port = portOf(plan);
-    // The tag is the key of the cache. A label would not do: a Dockerfile may set any.
+    const folders = await contextFolders(source, this.#options);
+    // The tag is the key of the cache, with what this release of the service adds. A label would not do: a Dockerfile may set any.
     const key = createHash('sha256')
-      .update(JSON.stringify([request.sourceDigest, dockerfile, request.buildArguments]))
+      .update(JSON.stringify([request.sourceDigest, dockerfile, request.buildArguments, await contextDigest(folders.slice(1), signal)]))
       .digest('hex');
     const tag = `${names.images(installation)}:${key.slice(0, 40)}`;
     const cached = await inspectImage(engine, tag, signal);
@@ -117,7 +119,7 @@ export class ImageBuilder {
       });
       return artifactOf(cached, port, 'The image', request);
     }
-    const context = buildContext(await contextFolders(source, this.#options), dockerfile, signal);
+    const context = buildContext(folders, dockerfile, signal);
     await this.#run(context, images, tag, request, onLine, signal);
     const built = await inspectImage(engine, tag, signal);
     if (!built)
