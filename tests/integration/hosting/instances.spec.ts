@@ -67,6 +67,23 @@ describe('scaling', () => {
     expect((await instancesOf(world, deployed)).length).toBe(2);
   });
 
+  test('the load of tasks of Harbor is that of instances with at most 32 sessions', async () => {
+    // Without a reconciler: sessions wait.
+    const idle = await startHosting();
+    const deployed = await deploy(idle, 'tasks', { concurrency: 64 });
+    const loadOf = async () => (await idle.server.request('GET', `${pathOf(deployed)}/instances`)).body.load;
+    await query(
+      idle,
+      `INSERT INTO sessions (sid, org_id, user_id, version_id, state, version, heartbeat_timeout_ms, idle_timeout_ms, waiting_on, created_at, last_seen_at, last_request_at)
+       SELECT 'waits-' || n, 'org', 'user', $1, 'queued', 1, 60000, 60000, 'a process', now(), now(), now() FROM generate_series(1, 64) AS n`,
+      [deployed.versionId],
+    );
+    expect(await loadOf()).toBe(1);
+    await query(idle, `UPDATE environment_versions SET artifact = '{"kind":"harbor"}' WHERE id = $1`, [deployed.versionId]);
+    expect(await loadOf()).toBe(2);
+    await idle.close();
+  });
+
   test('warm instances run without sessions, and follow the settings', async () => {
     const deployed = await deploy(world, 'warm', { min_warm: 2, idle_s: 0 });
     await expect.poll(() => states(deployed)).toEqual(['ready', 'ready']);

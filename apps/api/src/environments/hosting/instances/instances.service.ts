@@ -8,6 +8,7 @@ import { inTransaction } from '../../../platform/database/transaction.ts';
 import { EnvironmentAccess } from '../../environment.access.ts';
 import { type EnvironmentRecord, sourceOf } from '../../environment.record.ts';
 import { EnvironmentRepository } from '../../environment.repository.ts';
+import { hostingOf } from '../hosting-settings.ts';
 import { HostingEngines } from '../providers/hosting-engines.service.ts';
 import { forgiveCrashes, listInstances, type ListedInstance, selectInstance, selectQueue, selectServing } from './instance-list.sql.ts';
 import { drainInstances, lockPlacement } from './instance.sql.ts';
@@ -34,7 +35,7 @@ export class InstancesService {
     const environment = await this.access.managed(caller, owner, name);
     const { pool } = this.database;
     const [instances, queue] = await Promise.all([listInstances(pool, environment.id, MOST_LISTED), selectQueue(pool, environment.id)]);
-    const { concurrency } = hostingSettingsSchema.parse(environment.hosting ?? {});
+    const { concurrency } = hostingOf(environment, { artifact: environment.versions[0]?.artifact ?? null });
     const active = instances.reduce((sum, { state, sessions }) => sum + (SERVING.has(state) ? sessions : 0), 0);
     const { waiting, queue_ms } = queue;
     return { instances: instances.map(presentInstance), waiting, load: (active + waiting) / concurrency, queue_ms };
