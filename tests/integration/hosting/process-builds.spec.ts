@@ -144,6 +144,22 @@ describe('a build fails', () => {
     expect(texts[line - 1]).toMatch(/error/i);
   });
 
+  test('for a server with an error of syntax, before its packages are installed', async () => {
+    const files = {
+      'server.py': 'import a_package\n\ndef step(:\n    pass\n',
+      'requirements.txt': './absent',
+      'types.py': 'raise ValueError("shadow")',
+    };
+    const { artifact, texts } = await build(files, { ...PYTHON, install: ['requirements.txt'], entry: 'server.py' });
+    expect(artifact).toMatchObject({
+      code: 'build_failed',
+      message: expect.stringMatching(/py_compile server\.py failed with status 1: server\.py, line 3: SyntaxError: /) as string,
+    });
+    const { line } = artifact as unknown as { line: number };
+    expect(texts[line - 1]).toMatch(/^SyntaxError: /);
+    expect(texts.some((text) => text.includes('install'))).toBe(false);
+  });
+
   test('for a file of requirements that does not exist', async () => {
     const { artifact, texts } = await build({ 'server.py': '' }, { ...PYTHON, install: ['none.txt'] });
     expect(artifact).toMatchObject({ code: 'build_failed', message: expect.stringContaining('none.txt') as string });

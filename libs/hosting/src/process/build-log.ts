@@ -2,6 +2,8 @@ import { HostingError } from '../provider/hosting-error.ts';
 import { type LogLine, MAX_LINE_CHARS } from '../provider/provider.port.ts';
 
 const KEPT = 200;
+/** In a traceback of Python, before the error. */
+const PLACE = /^\s*File "([^"]+)", line (\d+)/;
 const ERROR = /\berror\b|\bERR!|not found|No matching distribution/i;
 
 /** Numbers the lines of a build, and finds the one that says why it failed. */
@@ -37,7 +39,10 @@ export class BuildLog {
   failure(what: string): HostingError {
     const [command, ...output] = this.#step;
     const found = output.find(({ text }) => ERROR.test(text)) ?? output.findLast(({ text }) => text.trim() !== '') ?? command;
-    const reason = found === undefined ? '' : `: ${found.text.trim().slice(0, 500)}`;
+    const [, file, line] =
+      output.findLast(({ number, text }) => number < (found?.number ?? 0) && PLACE.test(text))?.text.match(PLACE) ?? [];
+    const place = file === undefined ? '' : `${file}, line ${line}: `;
+    const reason = found === undefined ? '' : `: ${place}${found.text.trim().slice(0, 500)}`;
     return new HostingError('build_failed', `${what}${reason}`, { line: found?.number });
   }
 }

@@ -7,7 +7,7 @@ import type { BuildStep } from './process-builder.ts';
 
 type PythonPlan = Extract<BuildPlan, { kind: 'python' }>;
 
-/** Installs the packages of a plan into `venv` of a build, by `uv` if this machine has it, else by `pip`. */
+/** Checks the syntax of the server, then installs the packages of a plan into `venv` of a build, by `uv` if this machine has it, else by `pip`. */
 export async function installPython(
   plan: PythonPlan,
   build: string,
@@ -17,6 +17,9 @@ export async function installPython(
   const venv = path.join(build, 'venv');
   const interpreter = path.join(venv, 'bin/python');
   const uv = await programOf('uv');
+  // Isolated: a module of the author does not take the place of one that the check imports.
+  const isolated = ['-I', '-X', `pycache_prefix=${path.join(build, 'home')}`];
+  if (plan.entry !== undefined) await step(python, [...isolated, '-m', 'py_compile', plan.entry]);
   const packages = plan.packages.map((name) => (isPalestraRequirement(name) ? requirementAt(name, palestraPackage(pythonPackage)) : name));
   // In one step, so that packages that exclude each other are an error.
   const all = [...plan.install.flatMap((name) => (name === 'pyproject.toml' ? ['.'] : ['-r', name])), ...packages];

@@ -138,6 +138,8 @@ export type BuildPlan =
       install: readonly string[];
       /** Packages beside those of the author, for example `uvicorn`. */
       packages: readonly string[];
+      /** The file that the server runs, relative: its syntax is checked before packages are installed. Undefined if it is not known. */
+      entry?: string;
       server: ServerCommand;
     }
   | { kind: 'node'; install: boolean; server: ServerCommand }

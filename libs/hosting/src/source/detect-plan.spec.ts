@@ -80,7 +80,7 @@ describe('a kit module', () => {
 describe('a Python server', () => {
   test('of OpenEnv is run by uvicorn', async () => {
     const { plan, facts } = await detect({ 'server/app.py': '', 'openenv.yaml': MANIFEST, ...pyproject('') });
-    expect(plan).toMatchObject({ kind: 'python', install: ['pyproject.toml'], packages: ['uvicorn'] });
+    expect(plan).toMatchObject({ kind: 'python', install: ['pyproject.toml'], packages: ['uvicorn'], entry: 'server/app.py' });
     const { server } = plan as Extract<typeof plan, { kind: 'python' }>;
     expect([server.command, server.cwd, server.args.slice(2)]).toEqual(['python', '.', ['server.app:app', '{host}', '{port}', 'signal']]);
     expect(server.variables).toMatchObject({ DEPTH: '3', PYTHONUNBUFFERED: '1' });
@@ -94,7 +94,8 @@ describe('a Python server', () => {
       'server/requirements.txt': 'openenv\n',
       ...pyproject(''),
     });
-    const { server, install } = plan as Extract<typeof plan, { kind: 'python' }>;
+    const { server, install, entry } = plan as Extract<typeof plan, { kind: 'python' }>;
+    expect(entry).toBe('server/app.py');
     expect(server.args.slice(2)).toEqual(['My_Env.server.app:app', '{host}', '{port}', 'signal', 'My_Env']);
     expect([server.cwd, install, facts.name]).toEqual(['.', ['server/requirements.txt', 'pyproject.toml'], 'My-Env']);
   });
@@ -109,6 +110,7 @@ describe('a Python server', () => {
 
   test('of openreward or ors is server.py', async () => {
     const { plan, facts } = await detect({ 'server.py': '', 'requirements.txt': 'openreward\n' });
+    expect(plan).toMatchObject({ entry: 'server.py' });
     const { server } = plan as Extract<typeof plan, { kind: 'python' }>;
     expect([server.args.slice(2), facts.kind]).toEqual([['server.py', '{host}', '{port}', 'signal'], 'ors']);
   });

@@ -8,7 +8,7 @@ import { ManifestError, type OpenEnvManifest } from '../target/openenv-manifest.
 import { readText } from '../target/read-text.ts';
 import { libraryRequirement, librarySpec } from '../target/python-library.ts';
 import { kitCommand, libraryCommand, openenvCommand, orsCommand, type ServeCommand } from '../target/serve-command.ts';
-import { type FolderTarget, TARGET_FILES, targetIn } from '../target/target.ts';
+import { type FolderTarget, type PythonServer, TARGET_FILES, targetIn } from '../target/target.ts';
 import { moduleOf, type PythonProject, readProject } from './python-project.ts';
 import { safeParts } from './safe-path.ts';
 import { sourceInvalid } from './source-limits.ts';
@@ -95,13 +95,21 @@ async function targetPlan(folder: string, target: FolderTarget, project: PythonP
     return { kind: 'node', install: await installsPackages(folder), server: serverOf(command, '.', target.manifest) };
   }
   if (target.kind === 'ors')
-    return pythonPlan(folder, project, ['uvicorn'], serverOf(orsCommand('server.py', ADDRESS, 'python'), '.', null));
+    return pythonPlan(folder, project, ['uvicorn'], serverOf(orsCommand('server.py', ADDRESS, 'python'), '.', null), 'server.py');
   const { manifest } = target;
   const server = target.server;
   if (server === null)
     throw sourceInvalid(`The server module ${manifest.app ?? 'server.app:app'} does not exist. Set app in openenv.yaml.`);
   const command = openenvCommand(server.cwd === folder ? server : packageServer(folder, server.app, project, manifest), ADDRESS, 'python');
-  return pythonPlan(folder, project, ['uvicorn'], serverOf(command, '.', manifest));
+  return pythonPlan(folder, project, ['uvicorn'], serverOf(command, '.', manifest), fileOfModule(folder, server));
+}
+
+/** The file of the module that uvicorn loads; undefined if it is none of the folder. */
+function fileOfModule(folder: string, { app, cwd }: PythonServer): string | undefined {
+  const [module = ''] = app.split(':');
+  const file = `${path.join(cwd, ...module.split('.'))}.py`;
+  const name = path.relative(folder, file).split(path.sep).join('/');
+  return existsSync(file) && !name.startsWith('../') ? name : undefined;
 }
 
 /** A folder that is a package itself. The name of its folder is lost in an archive, so the package is given its name. */
@@ -150,7 +158,7 @@ async function projectPlan(folder: string, project: PythonProject): Promise<{ pl
   const definesIt = found !== null && (await definesEnvironment(path.join(folder, found.file)));
   if (found !== null && (project.needs.has('verifiers') || definesIt)) {
     const library = verifiersLibrary(project.needs.get('verifiers') ?? '', definesIt);
-    return { plan: libraryPlan(folder, project, `${library}:${found.module}`), protocol: 'ors' };
+    return { plan: libraryPlan(folder, project, `${library}:${found.module}`, found.file), protocol: 'ors' };
   }
   const script = Object.entries(project.scripts).find(([name]) => /^(?:.*[-_])?(?:serve|server)$/.test(name));
   if (script !== undefined) return { plan: scriptPlan(folder, project, script[1]), protocol: null };
@@ -161,13 +169,13 @@ async function projectPlan(folder: string, project: PythonProject): Promise<{ pl
 
 const definesEnvironment = async (file: string): Promise<boolean> => /\bload_environment\b/.test((await readText(file)) ?? '');
 
-function libraryPlan(folder: string, project: PythonProject, spec: string): BuildPlan {
+function libraryPlan(folder: string, project: PythonProject, spec: string, entry?: string): BuildPlan {
   const library = librarySpec(spec)!;
   const server = serverOf(libraryCommand(library, ADDRESS, 'python'), '.', null);
   // Inspect knows the tasks of a package by its name only if it imports the installed package, not the folder.
   const isInstalled = library.library === 'inspect' && !library.id.includes('.py');
   const variables = { ...server.variables, ...(isInstalled && { PYTHONSAFEPATH: '1' }) };
-  return pythonPlan(folder, project, [libraryRequirement(library.library)], { ...server, variables });
+  return pythonPlan(folder, project, [libraryRequirement(library.library)], { ...server, variables }, entry);
 }
 
 /** Runs `module:function` as the script does. The function reads its address from `HOST` and `PORT`. */
@@ -185,10 +193,11 @@ function pythonPlan(
   project: PythonProject | null,
   packages: string[],
   server: Extract<BuildPlan, { kind: 'python' }>['server'],
+  entry?: string,
 ): BuildPlan {
   const requirements = REQUIREMENTS.find((name) => existsSync(path.join(folder, name)));
   const install = [...(requirements === undefined ? [] : [requirements]), ...(project === null ? [] : ['pyproject.toml'])];
-  return { kind: 'python', install, packages, server };
+  return { kind: 'python', install, packages, ...(entry !== undefined && { entry }), server };
 }
 
 const serverOf = ({ command, args, env }: ServeCommand, cwd: string, manifest: OpenEnvManifest | null) => ({

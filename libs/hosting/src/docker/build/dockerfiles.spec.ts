@@ -29,6 +29,21 @@ test('dependencies of Python come before the code, and the server is no root', (
   ]);
 });
 
+test('the syntax of the server is checked before packages are installed, which a change of it does not repeat', () => {
+  const plan = { kind: 'python', install: ['requirements.txt'], packages: [], entry: 'server/app.py', server } as const;
+  const lines = generateDockerfile(plan, { images, files: new Set() }).split('\n');
+  expect(lines.slice(0, 5)).toEqual([
+    'FROM python:3.12-slim AS syntax',
+    'WORKDIR /app',
+    'COPY ["source/server/app.py","/app/server/app.py"]',
+    'RUN ["python","-I","-m","py_compile","server/app.py"]',
+    'FROM python:3.12-slim',
+  ]);
+  const copied = lines.indexOf('COPY --from=syntax ["/app/server/app.py","/app/server/app.py"]');
+  expect(copied).toBe(lines.indexOf('COPY source /app') + 1);
+  expect(lines.findIndex((line) => line.includes('requirements.txt'))).toBeLessThan(copied);
+});
+
 test('the package "palestra" comes from the context, never by its name from an index', () => {
   const plan = { kind: 'python', install: [], packages: ['palestra[serve-verifiers]', 'palestra-x'], server } as const;
   const files = new Set<string>();

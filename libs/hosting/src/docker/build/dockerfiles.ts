@@ -35,6 +35,7 @@ export function generateDockerfile(plan: GeneratedPlan, options: DockerfileOptio
   const { server } = plan;
   const base = plan.kind === 'python' ? options.images.python : options.images.node;
   return [
+    ...syntaxStage(plan, base),
     `FROM ${base}`,
     'WORKDIR /app',
     ...(needsKit(plan) ? [`COPY ${KIT} ${KIT_AT}`] : []),
@@ -98,6 +99,20 @@ export function assertNoBuildKit(dockerfile: string): void {
   }
 }
 
+const SYNTAX = 'syntax';
+/** Checks the file that the server runs, in a stage of its own: a change of it does not install packages again. */
+function syntaxStage(plan: GeneratedPlan, base: string): string[] {
+  if (plan.kind !== 'python' || plan.entry === undefined) return [];
+  const { entry } = plan;
+  return [
+    `FROM ${base} AS ${SYNTAX}`,
+    'WORKDIR /app',
+    `COPY ${JSON.stringify([path.posix.join(SOURCE, entry), path.posix.join('/app', entry)])}`,
+    // Isolated: a module of the author does not take the place of one that the check imports.
+    `RUN ${JSON.stringify(['python', '-I', '-m', 'py_compile', entry])}`,
+  ];
+}
+
 function pythonSteps(plan: GeneratedPlan & { kind: 'python' }, pythonPackage: string): string[] {
   const requirements = plan.install.filter((file) => !isProject(file));
   const projects = plan.install.filter(isProject).map((file) => path.posix.join('/app', path.posix.dirname(file)));
@@ -112,6 +127,10 @@ function pythonSteps(plan: GeneratedPlan & { kind: 'python' }, pythonPackage: st
     ...(needsPythonPackage(plan) ? [`COPY ${PYTHON_PACKAGE} ${PYTHON_PACKAGE_AT}`] : []),
     ...(packages.length > 0 ? [`${install}, ${packages.map((one) => JSON.stringify(one)).join(', ')}]`] : []),
     `COPY ${SOURCE} /app`,
+    // Some builders leave out a stage of which nothing is copied.
+    ...(plan.entry === undefined
+      ? []
+      : [`COPY --from=${SYNTAX} ${JSON.stringify([path.posix.join('/app', plan.entry), path.posix.join('/app', plan.entry)])}`]),
     ...projects.map((folder) => `${install}, ${JSON.stringify(folder)}]`),
   ];
 }
