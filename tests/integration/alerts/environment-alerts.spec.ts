@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createOrganisation } from '../../support/organisation.ts';
 import { requestWith, startServer, type TestServer } from '../../support/server.ts';
-import { type Receiver, startReceiver } from './alerts.world.ts';
+import { judgeNow, type Receiver, startReceiver } from './alerts.world.ts';
 
 /** Alerts on hosted environments whose instances fail again and again. Rows of instances are those that the reconciler writes. */
 
@@ -98,6 +98,7 @@ it('an organisation that hosts an environment has an alert that nobody made, onc
     ({ get }: typeof first) =>
     async () =>
       (await get('/v1/alert-events')).unread;
+  await judgeNow(server);
   await expect.poll(news(first), { timeout: 60_000, interval: 250 }).toBe(1);
   expect((await first.get('/v1/alert-events')).events).toMatchObject([
     {
@@ -120,6 +121,7 @@ it('an organisation that hosts an environment has an alert that nobody made, onc
   await first.request('DELETE', `/v1/alerts/${alerts[0].id}`);
   await fail(await first.host('also-looping'), randomUUID(), 3);
   await fail(await second.host('looping'), randomUUID(), 3);
+  await judgeNow(server);
   await expect.poll(news(second), { timeout: 60_000, interval: 250 }).toBe(1);
   expect((await first.get('/v1/alerts')).alerts).toEqual([]);
   expect(await news(first)()).toBe(0);

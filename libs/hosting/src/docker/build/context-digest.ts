@@ -1,10 +1,9 @@
 import { createHash, type Hash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { lstat, readdir, readlink } from 'node:fs/promises';
+import { readdir, readFile, readlink } from 'node:fs/promises';
 import path from 'node:path';
 import type { ContextFolder } from './build-context.ts';
 
-/** Hexadecimal. Over the places, names and contents of files that a build gets; their times do not count. */
+/** Hexadecimal. Over the places, names and contents of files of this service that a build gets; their times do not count. */
 export async function contextDigest(folders: readonly ContextFolder[], signal: AbortSignal): Promise<string> {
   const hash = createHash('sha256');
   for (const folder of folders) {
@@ -24,8 +23,8 @@ async function add(hash: Hash, folder: ContextFolder, inside: string, signal: Ab
     if (entry.isDirectory()) await add(hash, folder, name, signal);
     else if (entry.isSymbolicLink()) hash.update(`link\0${name}\0${await readlink(file)}\0`);
     else if (entry.isFile()) {
-      hash.update(`file\0${name}\0${(await lstat(file)).size}\0`);
-      for await (const chunk of createReadStream(file, { signal })) hash.update(chunk as Buffer);
+      const content = await readFile(file);
+      hash.update(`file\0${name}\0${content.length}\0`).update(content);
     }
   }
 }
