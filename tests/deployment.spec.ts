@@ -252,6 +252,7 @@ describe('deploy/helm/palestra', () => {
 });
 
 test('the chart gives workers the rights that docs/hosting.md names, and no others', () => {
-  const rulesIn = (text: string): unknown => parse(/^rules:\n(?: .*\n)+/m.exec(text)![0]);
-  expect(rulesIn(read('deploy/helm/palestra/templates/hosting.yaml'))).toEqual(rulesIn(read('docs/hosting.md')));
+  const rulesIn = (file: string): unknown[] => [...read(file).matchAll(/^rules:\n(?: .*\n)+/gm)].map(([text]) => parse(text) as unknown);
+  const chart = 'deploy/helm/palestra/templates';
+  expect([...rulesIn(`${chart}/hosting.yaml`), ...rulesIn(`${chart}/agent-sandbox.yaml`)]).toEqual(rulesIn('docs/hosting.md'));
 });

@@ -9,8 +9,10 @@ import { engineCommand } from '../integration/hosting/docker-engine.world.ts';
 import { LIMITS, soon } from '../integration/hosting/docker-instances.world.ts';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 import { type Cluster, startCluster } from './support/cluster.ts';
+import { installAgentSandbox } from './support/agent-sandbox-crds.ts';
+import { FakeAgentSandboxController } from './support/fake-agent-sandbox-controller.ts';
 import { kubeProgram } from './support/control-plane.ts';
-import { documentedRules } from './support/documented-role.ts';
+import { agentSandboxRules } from './support/documented-role.ts';
 import { buildImage } from './support/provider.world.ts';
 
 const ENVIRONMENT = `
@@ -28,16 +30,20 @@ export default defineEnvironment({
 describe.skipIf(kubeProgram === undefined || engineCommand === undefined)('the service with instances in pods', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'palestra-k8s-'));
   let cluster: Cluster;
+  /** A FAKE: the real controller of agent-sandbox cannot be built here. */
+  let controller: FakeAgentSandboxController;
+  let images: [string, string];
   let namespace: string;
   let palestra: Palestra;
   let client: PalestraClient;
 
   beforeAll(async () => {
-    cluster = await startCluster();
+    cluster = await startCluster(installAgentSandbox);
     const { plane } = cluster;
+    controller = FakeAgentSandboxController.start(plane.api);
     namespace = await plane.namespace();
     const kubeconfig = path.join(folder, 'kubeconfig');
-    writeFileSync(kubeconfig, plane.config(await plane.account(namespace, 'palestra', documentedRules()), namespace));
+    writeFileSync(kubeconfig, plane.config(await plane.account(namespace, 'palestra', agentSandboxRules()), namespace));
     palestra = await startPalestra({
       env: {
         PALESTRA_HOSTING: 'kubernetes',
@@ -47,10 +53,12 @@ describe.skipIf(kubeProgram === undefined || engineCommand === undefined)('the s
       },
     });
     client = new PalestraClient({ url: palestra.url, apiKey: palestra.apiKey });
+    images = await imagesOf();
   });
   afterAll(async () => {
     await client?.close();
     await palestra?.stop();
+    await controller?.close();
     await cluster?.close();
     rmSync(folder, { recursive: true, force: true });
   });
@@ -82,9 +90,8 @@ describe.skipIf(kubeProgram === undefined || engineCommand === undefined)('the s
       ({ metadata }) => !metadata.deletionTimestamp,
     );
 
-  async function deploy(image: string): Promise<void> {
-    const name = `${palestra.namespace}/guess`;
-    const settings = { memory_mb: 256, idle_s: 1, egress: 'none' as const };
+  async function deploy(image: string, more: object = {}, name = `${palestra.namespace}/guess`): Promise<void> {
+    const settings = { memory_mb: 256, idle_s: 1, egress: 'none' as const, ...more };
     const { id } = await client.hosting.deploy(name, { source: { kind: 'image', image, port: 8_000 }, settings, create: true });
     await expect.poll(async () => (await client.hosting.getDeploy(id)).ended_at).not.toBeNull();
     expect(await client.hosting.getDeploy(id)).toMatchObject({ state: 'ready', error: null });
@@ -97,7 +104,6 @@ describe.skipIf(kubeProgram === undefined || engineCommand === undefined)('the s
   }
 
   test('an image is deployed, serves sessions, starts again from none, and is rolled back', async () => {
-    const images = await imagesOf();
     await deploy(images[0]);
     expect(await play()).toBe('version 1');
     await deploy(images[1]);
@@ -112,5 +118,58 @@ describe.skipIf(kubeProgram === undefined || engineCommand === undefined)('the s
     const [pod] = await pods();
     expect(pod.spec.containers[0].image).toMatch(/@sha256:[0-9a-f]{64}$/);
     expect(pod.metadata.labels).toMatchObject({ 'palestra.dev/egress': 'none', 'palestra.dev/role': 'server' });
+  }, 300_000);
+
+  test('with concurrency 1 each session has a pod of its own from the warm pool, and nothing stays of them', async () => {
+    const environment = `${palestra.namespace}/single`;
+    const started = performance.now();
+    await deploy(images[0], { concurrency: 1, min_warm: 1, max: 3 }, environment);
+    const deployMs = performance.now() - started;
+    const claimed = async () => (await pods()).filter(({ metadata }) => metadata.labels['sandbox.users.io/palestra-instance']);
+    const uids = (all: any[]) => all.map(({ metadata }) => metadata.uid);
+    const unused = async () => {
+      const all = await pods();
+      const [pod] = all;
+      const isWarm =
+        all.length === 1 && pod.status.containerStatuses?.[0].ready && !pod.metadata.labels['sandbox.users.io/palestra-instance'];
+      return isWarm ? pod : null;
+    };
+    const open = () => client.session({ environment, split: 'train', index: 0 });
+    // That of the test is gone, and one waits.
+    await expect.poll(unused).not.toBeNull();
+    const warm = await unused();
+
+    const before = performance.now();
+    const first = await open();
+    await first.call('guess', { number: 1 });
+    const warmMs = performance.now() - before;
+    expect(uids(await claimed())).toEqual([warm.metadata.uid]);
+    const [second, third] = await Promise.all([open(), open()]);
+    expect(new Set(uids(await claimed())).size).toBe(3);
+    // No more than `max`, and no session gets a used pod.
+    await first.close();
+    await expect.poll(async () => uids(await pods()).includes(warm.metadata.uid)).toBe(false);
+    await Promise.all([second.close(), third.close()]);
+    await expect.poll(unused).not.toBeNull();
+
+    // It dies in the middle of a session.
+    const session = await open();
+    const used = uids(await claimed());
+    expect(used).toHaveLength(1);
+    await palestra.kill();
+    await palestra.restart();
+    await session.close().catch(() => {});
+    await expect.poll(async () => uids(await pods()).includes(used[0])).toBe(false);
+    await expect.poll(unused).not.toBeNull();
+    console.log(`deploy ${Math.round(deployMs)} ms, first session on a warm pod ${Math.round(warmMs)} ms (fake controller)`);
+
+    const headers = { authorization: `Bearer ${palestra.apiKey}` };
+    expect((await fetch(`${palestra.url}/v1/environments/${environment}`, { method: 'DELETE', headers })).ok).toBe(true);
+    await expect.poll(pods).toEqual([]);
+    const kinds = ['sandboxclaims', 'sandboxtemplates', 'sandboxwarmpools'];
+    for (const kind of kinds) {
+      const path = `/apis/extensions.agents.x-k8s.io/v1beta1/namespaces/${namespace}/${kind}`;
+      await expect.poll(async () => (await cluster.plane.api.get<{ items: any[] }>(path)).items).toEqual([]);
+    }
   }, 300_000);
 });

@@ -48,6 +48,7 @@ export async function startHosting(overrides: Parameters<typeof startServer>[0] 
     const logger = createLogger('silent');
     const secrets = new EnvironmentSecrets(database, config, new SecretKeys('k'.repeat(40)));
     const find = (name: string) => providers.find((provider) => provider.name === name) ?? null;
+    const specs = new InstanceSpecs(database, { get: async (name) => find(name) }, secrets);
     const reconciler = new Reconciler({
       pool: database.pool,
       connectionString: database.connectionString,
@@ -55,7 +56,8 @@ export async function startHosting(overrides: Parameters<typeof startServer>[0] 
       providers: async () => providers,
       ceiling: config.limits.instances.org,
       logs: new InstanceLogs(new InstanceLogStore(database, new HostingLogs(database, logger), secrets), () => {}),
-      spec: (id) => new InstanceSpecs(database, { get: async (name) => find(name) }, secrets).load(id),
+      spec: (id) => specs.load(id),
+      poolSpec: (versionId) => specs.loadVersion(versionId),
       fetch: () => globalThis.fetch,
     });
     reconciler.start();

@@ -1,4 +1,5 @@
 import { TestEngine } from '../../integration/hosting/docker-engine.world.ts';
+import type { Api } from './api.ts';
 import { ControlPlane } from './control-plane.ts';
 import { TestKubelet } from './kubelet.ts';
 
@@ -10,9 +11,9 @@ export interface Cluster {
   close(): Promise<void>;
 }
 
-/** Starts a cluster with one node that runs pods; it takes five seconds. */
-export async function startCluster(): Promise<Cluster> {
-  const [plane, engine] = await Promise.all([ControlPlane.start(), TestEngine.start()]);
+/** Starts a cluster with one node that runs pods; it takes five seconds. `prepare` runs before its controllers start. */
+export async function startCluster(prepare?: (api: Api) => Promise<void>): Promise<Cluster> {
+  const [plane, engine] = await Promise.all([ControlPlane.start(prepare), TestEngine.start()]);
   const kubelet = await TestKubelet.start({ plane, engine });
   return {
     plane,

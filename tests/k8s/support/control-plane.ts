@@ -38,7 +38,8 @@ export class ControlPlane {
     this.#ports = ports;
   }
 
-  static async start(): Promise<ControlPlane> {
+  /** `prepare` runs before the controllers start: those look for new kinds of objects only now and then. */
+  static async start(prepare?: (api: Api) => Promise<void>): Promise<ControlPlane> {
     const plane = new ControlPlane({
       etcd: await freePort(),
       peers: await freePort(),
@@ -47,7 +48,7 @@ export class ControlPlane {
       scheduler: await freePort(),
     });
     try {
-      await plane.#start();
+      await plane.#start(prepare);
     } catch (error) {
       await plane.stop();
       throw error;
@@ -158,7 +159,7 @@ export class ControlPlane {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  async #start(): Promise<void> {
+  async #start(prepare?: (api: Api) => Promise<void>): Promise<void> {
     const { etcd, peers, controllers, scheduler } = this.#ports;
     mkdirSync(path.join(this.folder, 'pki'));
     const { publicKey, privateKey } = generateKeyPairSync('rsa', {
@@ -187,6 +188,7 @@ export class ControlPlane {
       );
     });
     await this.startServer();
+    await prepare?.(this.api);
     this.#write('kubeconfig', this.config());
     const common = [`--kubeconfig=${this.kubeconfig}`, '--leader-elect=false', '--bind-address=127.0.0.1'];
     this.#run('controller-manager', [

@@ -6,6 +6,7 @@ import { newUuid } from '@palestra/kit';
 import { expect } from 'vitest';
 import { call, SERVER, soon, specOf } from '../../integration/hosting/docker-instances.world.ts';
 import type { TestEngine } from '../../integration/hosting/docker-engine.world.ts';
+import type { Api } from './api.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 import { documentedRules } from './documented-role.ts';
 
@@ -24,8 +25,8 @@ export function buildImage(engine: TestEngine, name: string, dockerfile: string,
 }
 
 /** A cluster, and a provider that may do what docs/hosting.md gives it and nothing else. */
-export async function startProviderWorld() {
-  const cluster = await startCluster();
+export async function startProviderWorld(prepare?: (api: Api) => Promise<void>, rules: () => object[] = documentedRules) {
+  const cluster = await startCluster(prepare);
   const { plane, engine } = cluster;
   const image = buildImage(engine, 'actions', `FROM ${engine.image}\nCOPY server.mjs /app/server.mjs\nCMD ["node", "/app/server.mjs"]\n`, {
     'server.mjs': SERVER,
@@ -35,7 +36,7 @@ export async function startProviderWorld() {
   /** A namespace with an account of its own. */
   async function space({ plane: { api }, engine: { installation } }: Cluster) {
     const namespace = await plane.namespace();
-    const token = await plane.account(namespace, 'palestra', documentedRules());
+    const token = await plane.account(namespace, 'palestra', rules());
     const path = `/api/v1/namespaces/${namespace}`;
     return {
       namespace,

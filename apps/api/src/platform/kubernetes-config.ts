@@ -11,6 +11,8 @@ export interface KubernetesConfig {
   runtimeClasses: { sandbox?: string; vm?: string };
   nodeSelector: Record<string, string>;
   pullSecrets: string[];
+  /** Warm pools and pods per session of agent-sandbox are used where the cluster has them. */
+  agentSandbox: boolean;
   /** Where folders are built; null: there is no registry. */
   builds: { registry: string; registrySecret: string | null; registryNetworks: string[]; builderImage: string | null } | null;
 }
@@ -51,6 +53,7 @@ export const kubernetesSchema = {
   PALESTRA_KUBERNETES_RUNTIME_CLASS_VM: name.optional(),
   PALESTRA_KUBERNETES_NODE_SELECTOR: labels.default({}),
   PALESTRA_KUBERNETES_PULL_SECRETS: list.pipe(z.array(name)).default([]),
+  PALESTRA_KUBERNETES_AGENT_SANDBOX: z.enum(['0', '1']).default('1'),
   PALESTRA_KUBERNETES_REGISTRY: z
     .string()
     .regex(REPOSITORY, 'must be a registry and a prefix of repositories, as in registry.example/palestra')
@@ -83,6 +86,7 @@ export function readKubernetes(value: Values): KubernetesConfig {
     runtimeClasses: { ...(sandbox !== undefined && { sandbox }), ...(vm !== undefined && { vm }) },
     nodeSelector: value.PALESTRA_KUBERNETES_NODE_SELECTOR,
     pullSecrets: value.PALESTRA_KUBERNETES_PULL_SECRETS,
+    agentSandbox: value.PALESTRA_KUBERNETES_AGENT_SANDBOX === '1',
     builds: readBuilds(value),
   };
 }

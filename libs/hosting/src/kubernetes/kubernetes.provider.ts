@@ -8,6 +8,7 @@ import type {
   LogLine,
   Provider,
   RunningInstance,
+  WarmPools,
 } from '../provider/provider.port.ts';
 import { BASE_IMAGES } from '../docker/build/dockerfiles.ts';
 import { HostingError } from '../provider/hosting-error.ts';
@@ -16,10 +17,13 @@ import type { FolderBuilds } from './build/folder-builder.ts';
 import { Cluster, ClusterRefusal, type ClusterOptions, isRefusal } from './cluster/cluster.ts';
 import { names } from './cluster/names.ts';
 import { type Callers, Guards } from './instance/guards.ts';
-import type { ImageSpec, Placement } from './instance/instance-pod.ts';
+import { imageSpec, type Placement } from './instance/instance-pod.ts';
 import { Instances } from './instance/instances.ts';
 import { followLog } from './instance/pod-logs.ts';
 import { quantity, readStats } from './instance/pod-stats.ts';
+import { AgentSandbox } from './warm/agent-sandbox.ts';
+import { Claims } from './warm/claims.ts';
+import { VersionPools } from './warm/warm-pools.ts';
 
 export interface KubernetesProviderOptions extends ClusterOptions {
   /** Names this service in the cluster. Keep it over restarts: what has another one is not ours. Letters, digits and hyphens. */
@@ -33,6 +37,8 @@ export interface KubernetesProviderOptions extends ClusterOptions {
   placement?: Partial<Placement>;
   /** Where folders are built; without it they are refused. */
   builds?: KubernetesBuilds;
+  /** False: agent-sandbox is not used, although the cluster serves it. */
+  agentSandbox?: boolean;
 }
 
 interface KubernetesBuilds extends Pick<FolderBuilds, 'registry' | 'registrySecret' | 'pythonPackage'> {
@@ -57,6 +63,9 @@ export class KubernetesProvider implements Provider {
   readonly #options: KubernetesProviderOptions;
   readonly #instances: Instances;
   readonly #builder: Builder;
+  readonly #agentSandbox: AgentSandbox;
+  readonly #claims: Claims;
+  readonly #pools: VersionPools;
 
   constructor(options: KubernetesProviderOptions) {
     const { installation, callers, builds } = options;
@@ -74,6 +83,10 @@ export class KubernetesProvider implements Provider {
     this.#options = options;
     this.#cluster = cluster;
     this.#instances = new Instances({ cluster, guards, installation, placement });
+    const agentSandbox = new AgentSandbox(cluster, options.agentSandbox ?? true);
+    this.#agentSandbox = agentSandbox;
+    this.#claims = new Claims({ cluster, agentSandbox, installation });
+    this.#pools = new VersionPools({ cluster, guards, agentSandbox, installation, placement });
     this.#builder = new Builder({ cluster, guards, installation, placement, folders });
   }
 
@@ -91,6 +104,7 @@ export class KubernetesProvider implements Provider {
       unlimited: ['pids'],
       maxMemoryMb: memory.length === 0 ? null : Math.floor(Math.max(...memory) / 2 ** 20),
       builds: this.#options.builds !== undefined,
+      perSession: await this.#agentSandbox.isServed(signal),
     };
   }
 
@@ -100,34 +114,60 @@ export class KubernetesProvider implements Provider {
 
   ensure(spec: InstanceSpec, signal: AbortSignal): Promise<RunningInstance> {
     return this.#refused(async () => {
-      const { artifact, egress, isolation } = spec;
-      if (artifact.kind !== 'image') {
-        throw new HostingError('hosting_unsupported', `A pod runs images, not an artifact of the kind "${artifact.kind}".`);
-      }
-      if (egress.kind === 'hosts') {
-        throw new HostingError(
-          'hosting_unsupported',
-          'Network policies of Kubernetes know no names of hosts. Use egress "none" or "open".',
-        );
-      }
-      return this.#instances.ensure({ ...spec, artifact, egress } as ImageSpec, this.#runtimeClass(isolation), signal);
+      const image = imageSpec(spec);
+      const runtimeClass = this.#runtimeClass(spec.isolation);
+      const bare = () => this.#instances.ensure(image, runtimeClass, signal);
+      if (spec.single !== true) return bare();
+      const claimed = async () => {
+        await this.#pools.provide(image, runtimeClass, signal);
+        return this.#claims.ensure(spec.id, spec.versionId, signal);
+      };
+      return this.#agentSandbox.use(claimed, bare, signal);
     });
   }
 
   list(signal: AbortSignal): Promise<RunningInstance[]> {
-    return this.#refused(() => this.#instances.list(signal));
+    return this.#refused(async () => {
+      const bare = await this.#instances.list(signal);
+      const none = () => Promise.resolve([]);
+      return [...bare, ...(await this.#agentSandbox.use(() => this.#claims.list(signal), none, signal))];
+    });
   }
 
   remove(id: string, graceMs: number, signal: AbortSignal): Promise<void> {
-    return this.#refused(() => this.#instances.remove(id, graceMs, signal));
+    return this.#refused(async () => {
+      await this.#agentSandbox.use(() => this.#claims.remove(id, signal), nothing, signal);
+      await this.#instances.remove(id, graceMs, signal);
+    });
   }
 
-  logs(id: string, since: Date | null, signal: AbortSignal): AsyncIterable<LogLine> {
-    return followLog({ cluster: this.#cluster, pod: names.server(id), container: 'server' }, since, signal);
+  async *logs(id: string, since: Date | null, signal: AbortSignal): AsyncIterable<LogLine> {
+    const pod = await this.#podName(id, signal);
+    yield* followLog({ cluster: this.#cluster, pod, container: 'server' }, since, signal);
   }
 
   stats(id: string, signal: AbortSignal): Promise<InstanceStats | null> {
-    return this.#refused(() => readStats(this.#cluster, id, signal));
+    return this.#refused(async () => readStats(this.#cluster, await this.#podName(id, signal), signal));
+  }
+
+  get warmPools(): WarmPools {
+    return {
+      list: (signal) =>
+        this.#refused(() =>
+          this.#agentSandbox.use(
+            () => this.#pools.list(signal),
+            () => Promise.resolve([]),
+            signal,
+          ),
+        ),
+      keep: (spec, replicas, signal) =>
+        this.#refused(() => {
+          const runtimeClass = this.#runtimeClass(spec.isolation);
+          return this.#agentSandbox.use(() => this.#pools.keep(imageSpec(spec), runtimeClass, replicas, signal), nothing, signal);
+        }),
+      remove: (versionId, signal) =>
+        this.#refused(() => this.#agentSandbox.use(() => this.#pools.remove(versionId, signal), nothing, signal)),
+    };
   }
 
   prune(_keep: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
@@ -136,6 +176,12 @@ export class KubernetesProvider implements Provider {
 
   async close(): Promise<void> {
     // Every request has its own connection, and instances outlive this service.
+  }
+
+  async #podName(id: string, signal: AbortSignal): Promise<string> {
+    const none = () => Promise.resolve(null);
+    const claimed = await this.#agentSandbox.use(() => this.#claims.podName(id, signal), none, signal);
+    return claimed ?? names.server(id);
   }
 
   #runtimeClass(isolation: Isolation): string | null {
@@ -169,3 +215,5 @@ export class KubernetesProvider implements Provider {
     }
   }
 }
+
+const nothing = (): Promise<void> => Promise.resolve();

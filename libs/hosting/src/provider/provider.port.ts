@@ -23,6 +23,8 @@ export interface Capabilities {
   maxMemoryMb: number | null;
   /** It builds folders. Images by name need no build. */
   builds: boolean;
+  /** It has `warmPools` now: sessions of a version whose `concurrency` is 1 each get an instance that serves no other. */
+  perSession?: boolean;
 }
 
 /** Limits of one instance. `diskMb`: of its writable temporary files. */
@@ -67,6 +69,21 @@ export interface InstanceSpec {
   variables: Readonly<Record<string, string>>;
   /** Mounted as files, never as variables. */
   secrets: Readonly<Record<string, string>>;
+  /** It serves one session. Where the engine has warm pools it comes from that of its version. */
+  single?: boolean;
+}
+
+/** What the instances of a warm pool have in common. */
+export type PoolSpec = Omit<InstanceSpec, 'id' | 'single'>;
+
+/** Unused instances that an engine keeps started and replaces when one is taken. At most one pool of a version; every method is safe to repeat. */
+export interface WarmPools {
+  /** Ids of the versions that have one. */
+  list(signal: AbortSignal): Promise<string[]>;
+  /** Makes the pool of a version like this. With 0 replicas nothing is kept started, and instances of the version start when they are taken. */
+  keep(spec: PoolSpec, replicas: number, signal: AbortSignal): Promise<void>;
+  /** Removes the pool of a version with its unused instances. Instances that were taken from it go on. */
+  remove(versionId: string, signal: AbortSignal): Promise<void>;
 }
 
 /** `running`: its process runs, and may not listen yet. */
@@ -154,6 +171,8 @@ export interface Provider {
   readonly name: ProviderName;
   /** Absent where containers for commands cannot run. */
   readonly sandboxes?: SandboxProvider;
+  /** Usable where `Capabilities.perSession` says so; absent where the engine never has them. */
+  readonly warmPools?: WarmPools;
   capabilities(signal: AbortSignal): Promise<Capabilities>;
   /** Builds, or finds the equal artifact of an earlier build. `onLine` gets the log as it is written. Rejects with `build_failed`. */
   build(request: BuildRequest, onLine: (line: LogLine) => void, signal: AbortSignal): Promise<Artifact>;

@@ -1,8 +1,21 @@
 import type { V1Pod, V1PodSpec } from '@kubernetes/client-node';
-import type { InstanceSpec, Resources } from '../../provider/provider.port.ts';
+import { HostingError } from '../../provider/hosting-error.ts';
+import type { InstanceSpec, PoolSpec, Resources } from '../../provider/provider.port.ts';
 import { ANNOTATION, type EgressKind, LABEL, names, type PolicyKind, type Role } from '../cluster/names.ts';
 
 export type ImageSpec = InstanceSpec & { artifact: { kind: 'image' }; egress: { kind: EgressKind } };
+
+/** Throws `hosting_unsupported` for what a pod cannot be. */
+export function imageSpec<T extends PoolSpec>(spec: T): T & Pick<ImageSpec, 'artifact' | 'egress'> {
+  const { artifact, egress } = spec;
+  if (artifact.kind !== 'image') {
+    throw new HostingError('hosting_unsupported', `A pod runs images, not an artifact of the kind "${artifact.kind}".`);
+  }
+  if (egress.kind === 'hosts') {
+    throw new HostingError('hosting_unsupported', 'Network policies of Kubernetes know no names of hosts. Use egress "none" or "open".');
+  }
+  return { ...spec, artifact, egress } as T & Pick<ImageSpec, 'artifact' | 'egress'>;
+}
 
 /** How all pods of this service are scheduled. */
 export interface Placement {
@@ -54,8 +67,32 @@ export const isolatedContainer = {
   capabilities: { drop: ['ALL'] },
 };
 
+/** Says that the pod must not be moved: its sessions would be lost. */
+export const NOT_MOVED = { 'cluster-autoscaler.kubernetes.io/safe-to-evict': 'false' };
+
 /** The pod of an instance. `runtimeClass`: null for the cluster's default. */
 export function instancePod(spec: ImageSpec, options: { installation: string; placement: Placement; runtimeClass: string | null }): V1Pod {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: names.server(spec.id),
+      labels: {
+        ...labelsOf(options.installation, 'server', spec.egress.kind),
+        [LABEL.instance]: spec.id,
+        [LABEL.version]: spec.versionId,
+      },
+      annotations: { [ANNOTATION.environment]: spec.environment, ...NOT_MOVED },
+    },
+    spec: serverPod(spec, { ...options, secret: names.server(spec.id) }),
+  };
+}
+
+/** What a pod with the server of a version runs. `secret`: has the secrets of the version, if it has some. */
+export function serverPod(
+  spec: Omit<ImageSpec, 'id'>,
+  options: { placement: Placement; runtimeClass: string | null; secret: string },
+): V1PodSpec {
   const { artifact, resources, egress } = spec;
   const hasSecrets = Object.keys(spec.secrets).length > 0;
   const variables = {
@@ -66,50 +103,33 @@ export function instancePod(spec: ImageSpec, options: { installation: string; pl
     ...(hasSecrets && { PALESTRA_SECRETS_DIR: SECRETS_FOLDER }),
   };
   return {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: {
-      name: names.server(spec.id),
-      labels: {
-        ...labelsOf(options.installation, 'server', egress.kind),
-        [LABEL.instance]: spec.id,
-        [LABEL.version]: spec.versionId,
+    ...isolatedPod(options.placement),
+    terminationGracePeriodSeconds: 10,
+    ...(options.runtimeClass !== null && { runtimeClassName: options.runtimeClass }),
+    // No name server answers there. With that of the cluster, names would be a way out.
+    ...(egress.kind === 'none' && { dnsPolicy: 'None', dnsConfig: { nameservers: ['127.0.0.1'] } }),
+    containers: [
+      {
+        name: 'server',
+        image: artifact.image,
+        imagePullPolicy: 'IfNotPresent',
+        ...(artifact.command && { command: artifact.command.map(literal) }),
+        env: Object.entries(variables).map(([name, value]) => ({ name, value: literal(value) })),
+        ports: [{ containerPort: artifact.port }],
+        resources: resourcesOf(resources),
+        securityContext: isolatedContainer,
+        volumeMounts: [
+          { name: 'tmp', mountPath: '/tmp' },
+          { name: 'var-tmp', mountPath: '/var/tmp' },
+          ...(hasSecrets ? [{ name: 'secrets', mountPath: SECRETS_FOLDER, readOnly: true }] : []),
+        ],
       },
-      annotations: {
-        [ANNOTATION.environment]: spec.environment,
-        // Its sessions would be lost.
-        'cluster-autoscaler.kubernetes.io/safe-to-evict': 'false',
-      },
-    },
-    spec: {
-      ...isolatedPod(options.placement),
-      terminationGracePeriodSeconds: 10,
-      ...(options.runtimeClass !== null && { runtimeClassName: options.runtimeClass }),
-      // No name server answers there. With that of the cluster, names would be a way out.
-      ...(egress.kind === 'none' && { dnsPolicy: 'None', dnsConfig: { nameservers: ['127.0.0.1'] } }),
-      containers: [
-        {
-          name: 'server',
-          image: artifact.image,
-          imagePullPolicy: 'IfNotPresent',
-          ...(artifact.command && { command: artifact.command.map(literal) }),
-          env: Object.entries(variables).map(([name, value]) => ({ name, value: literal(value) })),
-          ports: [{ containerPort: artifact.port }],
-          resources: resourcesOf(resources),
-          securityContext: isolatedContainer,
-          volumeMounts: [
-            { name: 'tmp', mountPath: '/tmp' },
-            { name: 'var-tmp', mountPath: '/var/tmp' },
-            ...(hasSecrets ? [{ name: 'secrets', mountPath: SECRETS_FOLDER, readOnly: true }] : []),
-          ],
-        },
-      ],
-      volumes: [
-        { name: 'tmp', emptyDir: { sizeLimit: `${Math.max(1, Math.round(resources.diskMb))}Mi` } },
-        { name: 'var-tmp', emptyDir: { sizeLimit: `${SMALL_MB}Mi` } },
-        ...(hasSecrets ? [{ name: 'secrets', secret: { secretName: names.server(spec.id), defaultMode: 0o444 } }] : []),
-      ],
-    },
+    ],
+    volumes: [
+      { name: 'tmp', emptyDir: { sizeLimit: `${Math.max(1, Math.round(resources.diskMb))}Mi` } },
+      { name: 'var-tmp', emptyDir: { sizeLimit: `${SMALL_MB}Mi` } },
+      ...(hasSecrets ? [{ name: 'secrets', secret: { secretName: options.secret, defaultMode: 0o444 } }] : []),
+    ],
   };
 }
 

@@ -2,8 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { V1Secret } from '@kubernetes/client-node';
 import { HostingError } from '../../provider/hosting-error.ts';
 import type { RunningInstance } from '../../provider/provider.port.ts';
-import { type Cluster, ClusterRefusal, isRefusal } from '../cluster/cluster.ts';
+import { type Cluster, isRefusal } from '../cluster/cluster.ts';
 import { LABEL, names, selector } from '../cluster/names.ts';
+import { createForInstance, ownedSecret } from './create.ts';
 import type { Guards } from './guards.ts';
 import { type ImageSpec, instancePod, type Placement } from './instance-pod.ts';
 import type { Pod } from './pod.ts';
@@ -39,12 +40,17 @@ export class Instances {
     const { cluster, guards, installation, placement } = this.#options;
     // Before the first pod, which would otherwise have the network of the cluster.
     await guards.apply(signal);
-    const created = await this.#create<Pod>(this.#pods(), instancePod(spec, { installation, placement, runtimeClass }), signal);
+    const created = await createForInstance<Pod>(
+      cluster,
+      this.#pods(),
+      instancePod(spec, { installation, placement, runtimeClass }),
+      signal,
+    );
     const pod = created ?? (await this.#find(spec.id, signal));
     if (pod === null) throw new HostingError('instance_failed', 'The instance was removed while it started.');
     // The node waits for the Secret that the pod names.
     if (Object.keys(spec.secrets).length > 0 && !pod.metadata.deletionTimestamp) {
-      await this.#create(`/api/v1/namespaces/${cluster.namespace}/secrets`, secretOf(spec, pod), signal);
+      await createForInstance(cluster, `/api/v1/namespaces/${cluster.namespace}/secrets`, secretOf(spec, pod), signal);
     }
     return viewOf(pod);
   }
@@ -76,34 +82,7 @@ export class Instances {
     const pod = await this.#options.cluster.find<Pod>(this.#pod(id), signal);
     return pod?.metadata.labels?.[LABEL.installation] === this.#options.installation ? pod : null;
   }
-
-  /** Null if it exists. What the cluster refuses, such as more than a quota, ends the instance. */
-  async #create<T>(path: string, body: object, signal: AbortSignal): Promise<T | null> {
-    try {
-      return await this.#options.cluster.request<T>({ method: 'POST', path, body }, signal);
-    } catch (error) {
-      if (isRefusal(error, 409)) return null;
-      if (error instanceof ClusterRefusal) throw refused(error);
-      throw error;
-    }
-  }
 }
 
-function refused(error: ClusterRefusal): HostingError {
-  if (/exceeded quota/.test(error.message)) {
-    const advice = 'Raise the ResourceQuota of the namespace, or lower the limits of the environment (palestra env scale).';
-    return new HostingError('instance_failed', `The cluster has no room for the instance: ${error.message}. ${advice}`, { cause: error });
-  }
-  return new HostingError('instance_failed', `The cluster refused the instance (${error.status}): ${error.message}`, { cause: error });
-}
-
-function secretOf({ id, secrets }: ImageSpec, pod: Pod): V1Secret {
-  const { labels = {}, name, uid } = pod.metadata;
-  return {
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: { name: names.server(id), labels, ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name, uid }] },
-    immutable: true,
-    data: Object.fromEntries(Object.entries(secrets).map(([key, value]) => [key, Buffer.from(value).toString('base64')])),
-  };
-}
+const secretOf = ({ id, secrets }: ImageSpec, { metadata: { labels = {}, name, uid } }: Pod): V1Secret =>
+  ownedSecret({ name: names.server(id), labels, secrets, owner: { apiVersion: 'v1', kind: 'Pod', name, uid } });

@@ -1,6 +1,5 @@
 import type { InstanceStats } from '../../provider/provider.port.ts';
 import { type Cluster, isRefusal } from '../cluster/cluster.ts';
-import { names } from '../cluster/names.ts';
 import { HostingError } from '../../provider/hosting-error.ts';
 
 /** Answer of metrics.k8s.io, which not every cluster has. */
@@ -23,9 +22,9 @@ const UNITS: Record<string, number> = {
   Ti: 2 ** 40,
 };
 
-/** Null if the instance does not run, and if the cluster does not measure pods or does not let this service see it. */
-export async function readStats(cluster: Cluster, id: string, signal: AbortSignal): Promise<InstanceStats | null> {
-  const path = `/apis/metrics.k8s.io/v1beta1/namespaces/${cluster.namespace}/pods/${names.server(id)}`;
+/** `pod`: its name. Null if it does not run, and if the cluster does not measure pods or does not let this service see it. */
+export async function readStats(cluster: Cluster, pod: string, signal: AbortSignal): Promise<InstanceStats | null> {
+  const path = `/apis/metrics.k8s.io/v1beta1/namespaces/${cluster.namespace}/pods/${pod}`;
   try {
     const metrics = await cluster.request<PodMetrics>({ method: 'GET', path }, signal);
     return statsOf(metrics);

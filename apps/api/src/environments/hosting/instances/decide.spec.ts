@@ -14,6 +14,7 @@ const version = (facts: Partial<VersionDemand> = {}): VersionDemand => ({
   startTimeoutMs: 30_000,
   waiting: 0,
   keep: false,
+  pool: null,
   crashes: { moments: 0, unready: 0, lastAt: null },
   ...facts,
 });
@@ -26,6 +27,7 @@ const instance = (id: string, facts: Partial<InstanceFacts> = {}): InstanceFacts
   createdAt: NOW - 600_000,
   startedAt: null,
   drainingAt: null,
+  sessionsLeft: null,
   idleSince: (facts.sessions ?? 0) > 0 ? null : NOW,
   restarts: 0,
   engine: 'running',
@@ -275,4 +277,27 @@ test('decides on 10 000 instances of 2 000 versions in linear time', () => {
   const { start } = decide(versions, counted, 1_000, NOW);
   expect(start).toEqual([]);
   expect(visits).toBeLessThan(50 * instances.length);
+});
+
+describe('one session per instance', () => {
+  const single = version({ concurrency: 1, pool: 2 });
+
+  test('an instance ends with its session, unless a deploy tests it', () => {
+    const spent = instance('a', { sessionsLeft: 0 });
+    const busy = instance('b', { sessionsLeft: 0, sessions: 1 });
+    const fresh = instance('c', { sessionsLeft: 1 });
+    expect(decide([single], [spent, busy, fresh], 100, NOW)).toEqual({
+      ...nothing,
+      remove: [{ id: 'a', state: 'stopped', reason: 'Its session ended.' }],
+    });
+    expect(decide([{ ...single, keep: true }], [spent], 100, NOW)).toEqual(nothing);
+    // It takes no other session meanwhile.
+    expect(starts([{ ...single, keep: true, waiting: 1 }], [spent])).toEqual(['v1']);
+  });
+
+  test('instances that sessions shared until now drain', () => {
+    const shared = instance('a', { sessions: 3 });
+    expect(decide([single], [shared], 100, NOW).drain).toEqual([{ id: 'a', reason: 'Each session now gets an instance of its own.' }]);
+    expect(decide([single], [{ ...shared, state: 'starting' }], 100, NOW).drain).toEqual([]);
+  });
 });

@@ -15,6 +15,8 @@ export interface VersionDemand {
   waiting: number;
   /** A deploy tests it: one instance stays although it has no sessions. */
   keep: boolean;
+  /** Unused instances that its engine should keep started, for sessions that each get one; null: sessions share instances. */
+  pool: number | null;
   crashes: Crashes;
 }
 
@@ -39,6 +41,8 @@ export interface InstanceFacts {
   /** Since when its engine runs it; null: not yet, or unknown. */
   startedAt: number | null;
   drainingAt: number | null;
+  /** Sessions that it may still get; null: any number. */
+  sessionsLeft: number | null;
   /** Since when it has no sessions; null while it has some. */
   idleSince: number | null;
   /** How often it was started again instead of an earlier one. */
@@ -92,7 +96,8 @@ export function decide(versions: readonly VersionDemand[], instances: readonly I
       continue;
     }
     used.set(instance.orgId, (used.get(instance.orgId) ?? 0) + 1);
-    if (instance.state === 'draining') continue;
+    // What a deploy tests takes no sessions.
+    if (instance.state === 'draining' || isSpent(instance)) continue;
     const reason = reasonToDrain(instance, version);
     if (reason !== null) decision.drain.push({ id: instance.id, reason });
     else {
@@ -133,6 +138,7 @@ function endOf(instance: InstanceFacts, version: VersionDemand | null, now: numb
       : { state: 'stopped', reason: `Its sessions did not end within ${drainMs / 1_000} s.` };
   }
   if (isOver) return { state: 'failed', reason: exit ?? 'It disappeared from its engine.' };
+  if (isSpent(instance) && version?.keep !== true) return { state: 'stopped', reason: 'Its session ended.' };
   if (state !== 'starting') return null;
   if (version === null) return { state: 'stopped', reason: 'Its version was deleted.' };
   if (engine === 'absent')
@@ -145,8 +151,12 @@ function endOf(instance: InstanceFacts, version: VersionDemand | null, now: numb
     : { state: 'failed', reason: `It did not answer within ${startMs / 1_000} s.${waiting === null ? '' : ` ${waiting}`}` };
 }
 
-function reasonToDrain({ silent }: InstanceFacts, version: VersionDemand | null): string | null {
+/** It has had its session. */
+const isSpent = ({ state, sessions, sessionsLeft }: InstanceFacts): boolean => state === 'ready' && sessions === 0 && sessionsLeft === 0;
+
+function reasonToDrain({ silent, state, sessionsLeft }: InstanceFacts, version: VersionDemand | null): string | null {
   if (version === null) return 'Its version was deleted.';
+  if (state === 'ready' && sessionsLeft === null && version.pool !== null) return 'Each session now gets an instance of its own.';
   return silent ? 'It stopped answering.' : null;
 }
 

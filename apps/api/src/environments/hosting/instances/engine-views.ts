@@ -34,6 +34,11 @@ export class EngineViews {
     return this.#known.get(name)?.view ?? null;
   }
 
+  /** Null until it has answered. */
+  capabilities(name: string): Capabilities | null {
+    return this.#known.get(name)?.capabilities ?? null;
+  }
+
   /** Asks the engines that have instances, and the others now and then. */
   async refresh(providers: readonly Provider[], inUse: ReadonlySet<string>, now: number): Promise<void> {
     await Promise.all(

@@ -21,7 +21,7 @@ export class InstanceStarter {
 
   /**
    * Starts one more instance of a version and waits for its first answer, at most for the environment's `start_timeout_s`. It stays as the
-   * version's first instance. Rejects with `HostingError` `instance_failed`, with the last lines of its log, and with `limit_reached`.
+   * version's first instance, unless instances serve one session. Rejects with `HostingError` `instance_failed`, with the last lines of its log, and with `limit_reached`.
    */
   async start(versionId: string, signal: AbortSignal): Promise<{ id: string; endpoint: string }> {
     const id = await this.#add(versionId, false);

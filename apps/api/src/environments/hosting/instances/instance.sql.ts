@@ -25,6 +25,8 @@ export interface StoredInstance {
   ready_at: number | null;
   draining_at: number | null;
   sessions: number;
+  /** Sessions that it may still get; null: any number. */
+  sessions_left: number | null;
 }
 
 const MS = (column: string) => `(extract(epoch FROM ${column}) * 1000)::float8 AS ${column}`;
@@ -34,7 +36,7 @@ const MS = (column: string) => `(extract(epoch FROM ${column}) * 1000)::float8 A
  * have only what lives.
  */
 const LIVING = `
-  SELECT i.id, i.environment_id, i.version_id, i.org_id, i.provider, i.state, i.endpoint, i.detail, i.restarts,
+  SELECT i.id, i.environment_id, i.version_id, i.org_id, i.provider, i.state, i.endpoint, i.detail, i.restarts, i.sessions_left,
     ${MS('created_at')}, ${MS('ready_at')}, ${MS('draining_at')}, coalesce(s.count, 0)::int AS sessions
   FROM environment_instances AS i
   LEFT JOIN (

@@ -13,19 +13,25 @@ export interface Place {
 /**
  * Gives each session of `$2` a place, in their order. Sessions are spread over the oldest instances that together have room for all, so that
  * the others become idle; at least over `$4` instances, which run anyway. Without room a session is stored as waiting. The rows of sessions
- * are the count, so a session that ends frees its place by that alone. The placement lock makes the count exact. Plans:
+ * are the count, so a session that ends frees its place by that alone, except on instances that take a number of sessions and no more. The
+ * placement lock makes the count exact. Plans:
  * environment_instances_version_id_idx, sessions_instance_id_idx, sessions_pkey.
  */
 const PLACE = `
   WITH ready AS MATERIALIZED (
-    SELECT i.id, i.endpoint, i.created_at,
+    SELECT i.id, i.endpoint, i.created_at, i.sessions_left,
       (SELECT count(*) FROM sessions AS s WHERE s.instance_id = i.id AND s.ended_at IS NULL AND NOT s.sid = ANY($2::text[]))::int AS used
-    FROM environment_instances AS i WHERE i.version_id = $1 AND i.state = 'ready' AND i.stopped_at IS NULL AND i.endpoint IS NOT NULL),
+    FROM environment_instances AS i WHERE i.version_id = $1 AND i.state = 'ready' AND i.stopped_at IS NULL AND i.endpoint IS NOT NULL
+      AND i.sessions_left IS DISTINCT FROM 0),
   ranked AS (SELECT *, row_number() OVER (ORDER BY created_at, id) AS age, sum(used) OVER () AS total FROM ready),
   chosen AS (SELECT * FROM ranked WHERE age <= greatest($4::int, ceil((total + cardinality($2::text[]))::numeric / $3::int))),
   places AS (
     SELECT c.id, c.endpoint, row_number() OVER (ORDER BY c.used + k, c.age) AS ord
-    FROM chosen AS c CROSS JOIN LATERAL generate_series(1, least($3::int - c.used, cardinality($2::text[]))) AS k)
+    FROM chosen AS c CROSS JOIN LATERAL generate_series(1, least($3::int - c.used, c.sessions_left, cardinality($2::text[]))) AS k),
+  taken AS (
+    UPDATE environment_instances AS i SET sessions_left = i.sessions_left - p.count
+    FROM (SELECT id, count(*)::int AS count FROM places WHERE ord <= cardinality($2::text[]) GROUP BY id) AS p
+    WHERE i.id = p.id AND i.sessions_left IS NOT NULL)
   UPDATE sessions AS s SET instance_id = coalesce(p.id, '${WAITING}'::uuid)
   FROM unnest($2::text[]) WITH ORDINALITY AS a(sid, ord) LEFT JOIN places AS p ON p.ord = a.ord
   WHERE s.sid = a.sid AND s.ended_at IS NULL

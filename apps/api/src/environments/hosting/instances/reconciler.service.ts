@@ -44,6 +44,7 @@ export class ReconcilerService implements OnApplicationBootstrap, OnApplicationS
       ceiling: config.limits.instances.org,
       logs: new InstanceLogs(store, (error, instance) => logger.warn({ err: error, instance }, 'the log of an instance was not stored')),
       spec: (id) => specs.load(id),
+      poolSpec: (versionId) => specs.loadVersion(versionId),
       fetch: (provider) => outboundFetch(provider === 'remote' ? remote : own),
       ...metrics.hooks,
     });

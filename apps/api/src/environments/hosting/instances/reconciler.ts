@@ -1,4 +1,4 @@
-import type { Provider } from '@palestra/hosting';
+import type { PoolSpec, Provider } from '@palestra/hosting';
 import { newUuid } from '@palestra/kit';
 import { inTransaction } from '../../../platform/database/transaction.ts';
 import { notifyInstances } from '../hosting-events.ts';
@@ -20,6 +20,7 @@ import {
 } from './instance.sql.ts';
 import { ReconcilerLease } from './reconciler-lease.ts';
 import { crashesByVersion, demandOf, factsOf } from './snapshot.ts';
+import { wantedPools, WarmPoolWork } from './warm-pool-work.ts';
 
 export interface ReconcilerOptions extends Omit<WorkOptions, 'onChange' | 'provider' | 'onReady'> {
   connectionString: string;
@@ -27,6 +28,8 @@ export interface ReconcilerOptions extends Omit<WorkOptions, 'onChange' | 'provi
   providers: () => Promise<readonly Provider[]>;
   /** Most instances of one organisation. */
   ceiling: number;
+  /** What the instances of a version have in common; null when it was deleted. Throws `HostingError`. */
+  poolSpec: (versionId: string) => Promise<PoolSpec | null>;
   onReady?: (coldStartMs: number) => void;
   onEnd?: (state: 'stopped' | 'failed') => void;
   onPass?: (seconds: number) => void;
@@ -97,6 +100,7 @@ class ReconcilerPass {
   readonly #work: InstanceWork;
   readonly #health: InstanceHealth;
   readonly #stats: InstanceStatsReader;
+  readonly #pools: WarmPoolWork;
   readonly #idleSince = new Map<string, number>();
   #providers: ReadonlyMap<string, Provider> = new Map();
   #inUse: ReadonlySet<string> = new Set();
@@ -108,6 +112,7 @@ class ReconcilerPass {
     this.#work = new InstanceWork({ ...options, provider, onChange, onReady: (ms) => options.onReady?.(ms) });
     this.#health = new InstanceHealth((row, endpoint, ms) => this.#work.answers(row, endpoint, ms));
     this.#stats = new InstanceStatsReader(options.pool, options.logger);
+    this.#pools = new WarmPoolWork(options);
   }
 
   /** Whether nothing runs and nothing is wanted. */
@@ -119,7 +124,7 @@ class ReconcilerPass {
     const [rows, crashes, demand] = await Promise.all([selectLiving(pool), selectCrashes(pool, CRASH_WINDOW_MS), selectDemand(pool)]);
     const now = Date.now();
     const crashed = crashesByVersion(crashes, rows);
-    const versions = demand.map((row) => demandOf(row, crashed.get(row.id)));
+    const versions = demand.map((row) => demandOf(row, crashed.get(row.id), this.#engines.capabilities(row.provider ?? '')));
     const going = rows.filter(({ state }) => state !== 'failed' && state !== 'stopped');
     this.#noteIdle(going, now);
     const facts = going.map((row) => factsOf(row, this.#engines.view(row.provider), this.#seen(row)));
@@ -130,11 +135,20 @@ class ReconcilerPass {
     this.#inUse = new Set([...rows, ...started].map(({ provider }) => provider));
     this.#carryOut(rows, ended, decision);
     for (const row of started) this.#work.ensure(row);
+    this.#keepPools(demand, wantedPools(versions, facts, ceiling), now);
     return rows.length === 0 && demand.length === 0;
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.#work.stop(), this.#stats.stop()]);
+    await Promise.all([this.#work.stop(), this.#stats.stop(), this.#pools.stop()]);
+  }
+
+  #keepPools(demand: readonly StoredDemand[], replicas: ReadonlyMap<string, number>, now: number): void {
+    for (const provider of this.#providers.values()) {
+      if (this.#engines.capabilities(provider.name)?.perSession !== true) continue;
+      const own = demand.filter((row) => row.provider === provider.name && replicas.has(row.id));
+      this.#pools.keep(provider, new Map(own.map(({ id }) => [id, replicas.get(id)!])), now);
+    }
   }
 
   #seen({ id }: StoredInstance): { idleSince: number | null; silent: boolean } {
@@ -182,6 +196,7 @@ class ReconcilerPass {
       ready_at: null,
       draining_at: null,
       sessions: 0,
+      sessions_left: null,
     }));
   }
 

@@ -17,6 +17,7 @@ const row: StoredInstance = {
   ready_at: 2_000,
   draining_at: null,
   sessions: 0,
+  sessions_left: null,
 };
 const crash = (ended_at: number, ready_at: number | null = null): StoredCrash => ({
   version_id: 'v',
@@ -62,15 +63,37 @@ const demand: StoredDemand = {
 };
 
 test('servers at URLs have an instance each while their version is in use', () => {
-  expect(demandOf(demand, undefined)).toMatchObject({ minWarm: 3, max: 3 });
-  expect(demandOf({ ...demand, served: false }, undefined)).toMatchObject({ minWarm: 0, max: 3 });
-  expect(demandOf({ ...demand, served: false, waiting: 1 }, undefined)).toMatchObject({ minWarm: 3 });
-  expect(demandOf({ ...demand, urls: null, served: false }, undefined)).toMatchObject({ minWarm: 0, max: 4, idleMs: 300_000 });
+  expect(demandOf(demand, undefined, null)).toMatchObject({ minWarm: 3, max: 3 });
+  expect(demandOf({ ...demand, served: false }, undefined, null)).toMatchObject({ minWarm: 0, max: 3 });
+  expect(demandOf({ ...demand, served: false, waiting: 1 }, undefined, null)).toMatchObject({ minWarm: 3 });
+  expect(demandOf({ ...demand, urls: null, served: false }, undefined, null)).toMatchObject({ minWarm: 0, max: 4, idleMs: 300_000 });
 });
 
 test('an instance of Harbor tasks has at most 32 sessions, wherever they are counted', () => {
-  const concurrency = (kind: string) => demandOf({ ...demand, kind, urls: null }, undefined).concurrency;
+  const concurrency = (kind: string) => demandOf({ ...demand, kind, urls: null }, undefined, null).concurrency;
   expect([concurrency('harbor'), concurrency('image')]).toEqual([32, 64]);
   const placed = (hosting: object, kind: string) => hostingOf({ hosting }, { artifact: { kind } }).concurrency;
   expect([placed({}, 'harbor'), placed({ concurrency: 4 }, 'harbor'), placed({}, 'image')]).toEqual([32, 4, 64]);
+});
+
+test('sessions share no instance where the engine can give each its own, and the engine keeps the warm ones', () => {
+  const engine = { isolation: [], egress: [], gpus: false, limits: true, maxMemoryMb: null, builds: false, perSession: true };
+  const settings = { min_warm: 2, max: 4, concurrency: 1, idle_s: 0, drain_s: 0, start_timeout_s: 1 };
+  const demand = {
+    id: 'v',
+    environment_id: 'e',
+    org_id: 'o',
+    provider: 'kubernetes',
+    kind: 'image',
+    urls: null,
+    settings,
+    served: true,
+    tested: false,
+    waiting: 0,
+  };
+  expect(demandOf(demand, undefined, engine)).toMatchObject({ minWarm: 0, max: 4, pool: 2 });
+  expect(demandOf({ ...demand, served: false }, undefined, engine)).toMatchObject({ minWarm: 0, pool: 0 });
+  expect(demandOf(demand, undefined, { ...engine, perSession: false })).toMatchObject({ minWarm: 2, pool: null });
+  expect(demandOf(demand, undefined, null)).toMatchObject({ minWarm: 2, pool: null });
+  expect(demandOf({ ...demand, settings: { ...settings, concurrency: 2 } }, undefined, engine)).toMatchObject({ minWarm: 2, pool: null });
 });

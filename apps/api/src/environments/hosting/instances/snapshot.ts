@@ -1,4 +1,4 @@
-import type { RunningInstance } from '@palestra/hosting';
+import type { Capabilities, RunningInstance } from '@palestra/hosting';
 import { hostingSettingsSchema } from '@palestra/protocol/schemas';
 import { sessionsOf } from '../hosting-settings.ts';
 import type { Crashes, InstanceFacts, VersionDemand } from './decide.ts';
@@ -28,6 +28,7 @@ export function factsOf(row: StoredInstance, view: EngineView, seen: { idleSince
     // Not before its row, also if the clock of the engine is wrong.
     startedAt: running?.state === 'running' && running.startedAt !== null ? Math.max(row.created_at, running.startedAt.getTime()) : null,
     drainingAt: row.draining_at,
+    sessionsLeft: row.sessions_left,
     restarts: row.restarts,
     engine,
     exit: exitText(running),
@@ -44,15 +45,21 @@ function exitText(running: RunningInstance | null): string | null {
   return `It ended: ${reason}.${guess}`.replace('..', '.');
 }
 
-export function demandOf(row: StoredDemand, crashes: Crashes | undefined): VersionDemand {
+/** Whether each session gets an instance that serves no other. `kind`: of the artifact. */
+export const isPerSession = (capabilities: Capabilities | null, concurrency: number, kind: string | null): boolean =>
+  capabilities?.perSession === true && concurrency === 1 && kind === 'image';
+
+/** `capabilities`: of its engine, if they are known. */
+export function demandOf(row: StoredDemand, crashes: Crashes | undefined, capabilities: Capabilities | null): VersionDemand {
   const settings = row.settings ?? DEFAULTS;
+  const perSession = isPerSession(capabilities, settings.concurrency, row.kind);
   // Servers at URLs run anyway: each has an instance while the version is in use.
   const warm = row.urls === null ? settings.min_warm : row.urls;
   const isUsed = row.served || (row.urls !== null && (row.waiting > 0 || row.tested));
   return {
     id: row.id,
     orgId: row.org_id,
-    minWarm: isUsed ? warm : 0,
+    minWarm: isUsed && !perSession ? warm : 0,
     max: row.urls ?? Math.max(settings.max, isUsed ? settings.min_warm : 0),
     concurrency: sessionsOf(settings.concurrency, row.kind),
     idleMs: Math.max(settings.idle_s * 1_000, LEAST_IDLE_MS),
@@ -60,6 +67,7 @@ export function demandOf(row: StoredDemand, crashes: Crashes | undefined): Versi
     startTimeoutMs: settings.start_timeout_s * 1_000,
     waiting: row.waiting,
     keep: row.tested,
+    pool: perSession ? (isUsed ? warm : 0) : null,
     crashes: crashes ?? NO_CRASHES,
   };
 }

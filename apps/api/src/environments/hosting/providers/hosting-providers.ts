@@ -67,13 +67,15 @@ export class HostingProviders implements OnApplicationShutdown {
 }
 
 function kubernetes({ hosting }: Config, installation: string): Provider {
-  const { kubeconfig, namespace, callers, enforcesNetworkPolicy, runtimeClasses, nodeSelector, pullSecrets, builds } = hosting.kubernetes;
+  const { kubeconfig, namespace, callers, enforcesNetworkPolicy, runtimeClasses, nodeSelector, pullSecrets, agentSandbox, builds } =
+    hosting.kubernetes;
   const { baseImages, pythonPackage } = hosting;
   return new KubernetesProvider({
     installation,
     callers,
     enforcesNetworkPolicy,
     runtimeClasses,
+    agentSandbox,
     placement: { nodeSelector, pullSecrets },
     ...(kubeconfig !== null && { kubeconfig }),
     ...(namespace !== null && { namespace }),
