@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { CreatedShare, NewShare, ReviewQueueDetail, SessionView } from '@palestra/protocol';
 import type { Browser, Page } from 'playwright-core';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callMessages, randomOf, rolloutEvents, sendEvents } from '../support/fixtures/events.mjs';
 import { SMALL_RUN, smallRun } from '../support/fixtures/rollouts.mjs';
 import { type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
@@ -18,10 +18,12 @@ import {
   visit,
   type Watched,
 } from './browser.ts';
+import { startDeployed } from './hosting.data.ts';
 
 /** WCAG 2.2 AA as far as a machine sees it: every page and dialog at four widths in both themes, zoom, reduced motion, tables for charts. */
 let palestra: SharedPalestra;
 let browser: Browser;
+let deployed: Awaited<ReturnType<typeof startDeployed>>;
 const light: View = { width: 1280, theme: 'light' };
 const small = smallRun();
 const OTHER_RUN = 'another run still alive';
@@ -71,7 +73,9 @@ beforeAll(async () => {
   ids.task = groups[0]!.task.id;
   ids.queue = (await post<ReviewQueueDetail>('/v1/review-queues', { run: SMALL_RUN, name: 'what the judges say', sample: 4 })).id;
   ids.session = await playOnce();
+  deployed = await startDeployed(palestra);
 });
+afterAll(() => deployed?.close());
 
 interface Place {
   name: string;
@@ -175,6 +179,16 @@ const places: Place[] = [
     text: 'whodunit',
   })),
   { name: 'environment', path: () => '/environments/palestra/whodunit', text: 'interview' },
+  { name: 'environment without a version', path: () => deployed.undeployed, text: 'undeployed' },
+  ...[
+    ['versions', 'Version 1'],
+    ['deploys', '127.0.0.1'],
+    ['instances', 'Sessions per instance'],
+    ['logs', 'Follow'],
+    ['settings', 'Repository URL'],
+  ].map(([tab, text]): Place => ({ name: `deployed environment, ${tab}`, path: () => deployed.page(`tab=${tab}`), text: text! })),
+  { name: 'build log', path: () => deployed.page(`tab=deploys&deploy=${deployed.deploy}`), text: 'is ready' },
+  { name: 'deploy', path: () => deployed.page('tab=deploys'), text: '127.0.0.1', open: click('Deploy') },
   { name: 'playground', path: () => '/environments/palestra/whodunit/play', text: 'whodunit' },
   { name: 'keys', path: () => '/keys', text: 'Create key' },
   ...['organisation', 'members', 'shares', 'browsers', 'audit', 'appearance', 'keyboard'].map((tab): Place => ({

@@ -141,3 +141,20 @@ test('libraries of Python are ready to add: the commands, then the environment t
   await dialog.getByText('A name has letters').waitFor();
   await close();
 });
+
+test('an environment without a version offers no Play', async () => {
+  const headers = { 'x-api-key': palestra.apiKey, 'content-type': 'application/json' };
+  const created = await fetch(`${palestra.url}/v1/environments`, { method: 'POST', headers, body: JSON.stringify({ name: 'bare' }) });
+  expect(created.status).toBe(200);
+  const { page, close } = await openPage(browser, palestra, light);
+  const play = page.locator('header').getByRole('link', { name: 'Play', exact: true });
+  await visit(page, `${palestra.url}/environments/palestra/whodunit?tab=tasks`, 'whodunit');
+  await play.waitFor();
+  const address = `${palestra.url}/environments/${palestra.namespace}/bare?tab=tasks`;
+  await visit(page, address, 'This environment has no version yet.');
+  expect(await play.count()).toBe(0);
+  await page.keyboard.press('p');
+  await page.keyboard.press(']');
+  await page.waitForURL(/tab=tools/);
+  await close();
+});

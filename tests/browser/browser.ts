@@ -40,7 +40,7 @@ const views: readonly View[] = [
 ];
 const sizeOf = ({ width }: View) => ({ width, height: width === 1280 ? 800 : 1000 });
 
-/** Number of pending requests of a page, without event streams, which never end. */
+/** Number of pending requests of a page, without event streams and followed logs, which never end. */
 const pending = new WeakMap<Page, Set<Request>>();
 
 function watchRequests(page: Page): void {
@@ -49,7 +49,8 @@ function watchRequests(page: Page): void {
   page.on('request', (request) => {
     // A navigation ends the requests of the previous page, and Playwright does not report every such end.
     if (request.isNavigationRequest() && request.frame() === page.mainFrame()) open.clear();
-    if (!/\/(stream|events)\b/.test(new URL(request.url()).pathname)) open.add(request);
+    const { pathname, searchParams } = new URL(request.url());
+    if (!/\/(stream|events)\b/.test(pathname) && searchParams.get('follow') !== 'true') open.add(request);
   });
   page.on('requestfinished', (request) => open.delete(request));
   page.on('requestfailed', (request) => open.delete(request));

@@ -147,7 +147,12 @@ test('a shared rollout opens at its message, and nothing else opens, until the l
   await visit(page, `${palestra.url}/rollout/${sibling}`, 'Sign in');
   await page.getByRole('link', { name: 'another page' }).click();
   await page.getByText('Who put out the lamp?').first().waitFor();
-  for (const path of ['/keys', `/${palestra.namespace}/runs`, `/${palestra.namespace}/runs/${encodeURIComponent(RUNS[0])}`])
+  for (const path of [
+    '/keys',
+    `/${palestra.namespace}/runs`,
+    `/${palestra.namespace}/runs/${encodeURIComponent(RUNS[0])}`,
+    ...['deploys', 'instances', 'logs', 'settings'].map((tab) => `/environments/palestra/whodunit?tab=${tab}`),
+  ])
     await visit(page, palestra.url + path, 'Sign in');
 
   const owner = await openPage(browser, palestra, light);

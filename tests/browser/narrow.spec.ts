@@ -5,6 +5,7 @@ import type { SessionView } from '@palestra/protocol';
 import { z } from 'zod';
 import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { expectSound, launch, openPage, shoot, type View, visit } from './browser.ts';
+import { startDeployed } from './hosting.data.ts';
 import { type UploadedMessage, uploadRollout } from './upload.ts';
 
 /** What must be read is not cut: figures in a window of 1280 px, controls in one as narrow as a phone. */
@@ -14,6 +15,7 @@ let palestra: SharedPalestra;
 let browser: Browser;
 let running: Awaited<ReturnType<typeof serve>>;
 let rollout: string;
+let deployed: Awaited<ReturnType<typeof startDeployed>>;
 const light: View = { width: 1280, theme: 'light' };
 
 const garden = defineEnvironment({
@@ -48,8 +50,10 @@ beforeAll(async () => {
       messages: [{ type: 'assistant_message', content: 'hello', reward: -0.37 * step, isFinished: true }],
     });
   await playOnce();
+  deployed = await startDeployed(palestra);
 });
 afterAll(async () => {
+  await deployed?.close();
   await running?.close();
 });
 
@@ -103,6 +107,9 @@ test('a window as narrow as a phone keeps every control in reach', async () => {
     ['explorer', `${run}/rollouts`, 'of 20 rollouts'],
     ['rollout', `/rollout/${rollout}`, 'hello'],
     ['sessions', '/sessions?tab=ended', 'garden'],
+    ['channels', deployed.page('tab=versions'), 'stable'],
+    ['log', deployed.page('tab=logs'), 'Follow'],
+    ['settings', deployed.page('tab=settings'), 'Repository URL'],
   ] as const) {
     await visit(page, palestra.url + path, text);
     await expect.poll(() => page.locator('[aria-busy=true]').count()).toBe(0);
@@ -122,6 +129,7 @@ test('the tables of a phone have the columns that fit, and do not scroll sideway
   for (const path of [
     '/environments',
     ...['tasks', 'versions'].map((tab) => `${environment}?tab=${tab}`),
+    ...['deploys', 'instances'].map((tab) => deployed.page(`tab=${tab}`)),
     '/sessions?tab=ended',
     '/keys',
     `/${palestra.namespace}/runs`,

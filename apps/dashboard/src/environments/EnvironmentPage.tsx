@@ -121,6 +121,7 @@ export function EnvironmentPage() {
   useDiscoveryRefresh(environment.data);
   const tabs = tabsOf(environment.data);
   const tab = tabs.find((one) => one === search.tab) ?? 'card';
+  const isPlayable = environment.data !== undefined && environment.data.source.kind !== 'none';
   const step = (by: number) => {
     const next = tabs[(tabs.indexOf(tab) + by + tabs.length) % tabs.length]!;
     void navigate({ search: (before) => ({ variant: before.variant, split: before.split, tab: next === 'card' ? undefined : next }) });
@@ -128,7 +129,9 @@ export function EnvironmentPage() {
   useKeys({
     '[': () => step(-1),
     ']': () => step(1),
-    p: () => void navigate({ to: '/environments/$owner/$name/play', search: { variant: search.variant, split: search.split } }),
+    p: () => {
+      if (isPlayable) void navigate({ to: '/environments/$owner/$name/play', search: { variant: search.variant, split: search.split } });
+    },
   });
   const bar = (
     <TopBar
@@ -148,16 +151,18 @@ export function EnvironmentPage() {
       {environment.data && (
         <>
           <EnvironmentStatus environment={environment.data} />
-          <Link
-            to="/environments/$owner/$name/play"
-            params={{ owner, name }}
-            search={{ variant: search.variant, split: search.split }}
-            className="button primary"
-            aria-keyshortcuts="p"
-            title="Play a task by hand (p)"
-          >
-            Play
-          </Link>
+          {isPlayable && (
+            <Link
+              to="/environments/$owner/$name/play"
+              params={{ owner, name }}
+              search={{ variant: search.variant, split: search.split }}
+              className="button primary"
+              aria-keyshortcuts="p"
+              title="Play a task by hand (p)"
+            >
+              Play
+            </Link>
+          )}
         </>
       )}
     </TopBar>
