@@ -297,7 +297,7 @@ describe('one session per instance', () => {
 
   test('instances that sessions shared until now drain', () => {
     const shared = instance('a', { sessions: 3 });
-    expect(decide([single], [shared], 100, NOW).drain).toEqual([{ id: 'a', reason: 'Each session now gets an instance of its own.' }]);
+    expect(decide([single], [shared], 100, NOW).drain).toEqual([{ id: 'a', reason: 'Each session now gets its own instance.' }]);
     expect(decide([single], [{ ...shared, state: 'starting' }], 100, NOW).drain).toEqual([]);
   });
 });

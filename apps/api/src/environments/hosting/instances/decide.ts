@@ -156,7 +156,7 @@ const isSpent = ({ state, sessions, sessionsLeft }: InstanceFacts): boolean => s
 
 function reasonToDrain({ silent, state, sessionsLeft }: InstanceFacts, version: VersionDemand | null): string | null {
   if (version === null) return 'Its version was deleted.';
-  if (state === 'ready' && sessionsLeft === null && version.pool !== null) return 'Each session now gets an instance of its own.';
+  if (state === 'ready' && sessionsLeft === null && version.pool !== null) return 'Each session now gets its own instance.';
   return silent ? 'It stopped answering.' : null;
 }
 
