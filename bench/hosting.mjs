@@ -2,6 +2,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { dockerfileFolder, logDelays, pythonFolder } from './support/build-log.mjs';
 import { wait } from './support/client.mjs';
 import { findEngine, startEngine } from './support/container-engine.mjs';
 import { atMost, median, shown } from './support/figures.mjs';
@@ -27,17 +28,36 @@ export async function benchHosting() {
   const engine = await startEngine(command);
   const folder = mkdtempSync(path.join(tmpdir(), 'palestra-bench-hosting-'));
   const palestra = await startPalestra({ env: { ...engine.environment, PALESTRA_ALLOW_PRIVATE_UPSTREAMS: '1' } });
-  const cli = (...args) =>
-    time(process.execPath, [path.join(root, 'apps/cli/bin/palestra.cjs'), 'env', ...args], {
-      PALESTRA_URL: palestra.url,
-      PALESTRA_API_KEY: apiKey,
-    });
+  const cli = cliOf(palestra);
   try {
-    return [...(await waits(palestra, cli, folder)), ...(await throughput(palestra, cli, folder))];
+    return [
+      ...(await waits(palestra, cli, folder)),
+      ...(await throughput(palestra, cli, folder)),
+      ...(await logDelays(palestra, cli, dockerfileFolder(folder, engine.image), 'docker')),
+      ...(await logDelaysOfProcesses(folder)),
+    ];
   } finally {
     await discard(palestra);
     await engine.stop();
     rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const cliOf =
+  ({ url }) =>
+  (...args) =>
+    time(process.execPath, [path.join(root, 'apps/cli/bin/palestra.cjs'), 'env', ...args], {
+      PALESTRA_URL: url,
+      PALESTRA_API_KEY: apiKey,
+    });
+
+async function logDelaysOfProcesses(folder) {
+  const { source, path: PATH } = pythonFolder(folder);
+  const palestra = await startPalestra({ env: { PALESTRA_HOSTING: 'process', PALESTRA_ALLOW_COMMANDS: '1', PATH } });
+  try {
+    return await logDelays(palestra, cliOf(palestra), source, 'process');
+  } finally {
+    await discard(palestra);
   }
 }
 
