@@ -25,7 +25,7 @@ export function foreground(args: string[], { cwd, env }: { cwd: string; env: Rec
     child,
     output: () => output,
     async said(pattern) {
-      for (const deadline = Date.now() + 120_000; Date.now() < deadline;) {
+      for (const deadline = Date.now() + 240_000; Date.now() < deadline;) {
         const found = pattern.exec(output);
         if (found !== null) return found;
         if (child.exitCode !== null) break;
