@@ -12,7 +12,7 @@ import { createGateway, proxyVariables } from '../docker/instance/gateway.ts';
 import { isolation } from '../docker/instance/isolation.ts';
 import { ensureFrontNetwork, ensureInstanceNetwork, removeNetwork } from '../docker/instance/networks.ts';
 import { settled } from '../docker/instance/settled.ts';
-import { CAPABILITIES } from '../docker/sandbox/sandbox-container.ts';
+import { CAPABILITIES } from '../sandbox/sandbox-program.ts';
 import { HostingError } from '../provider/hosting-error.ts';
 import type { Egress, Resources } from '../provider/provider.port.ts';
 import { TaskContainer } from './task-container.ts';

@@ -13,10 +13,11 @@ import net from 'node:net';
 /**
  * `hosts`: null for all. `refused`: addresses that are not reached although they are public. `reachable`: CIDRs that are reached although they
  * are not. `policy`: rules of a sandbox, in the place of `hosts`. `plain`: hosts that are reached at any address, but only by plain HTTP.
+ * `host`: where the proxy listens; null: at all addresses.
  * @type {{
  *   relay: null | { listen: number, target: { host: string, port: number }, token: string },
  *   proxy: null | {
- *     host: string, port: number, hosts: null | string[], refused: string[], reachable: string[],
+ *     host: null | string, port: number, hosts: null | string[], refused: string[], reachable: string[],
  *     policy: null | { rules: object[], enforce: boolean }, plain: string[],
  *   },
  *   lifetimeMs: null | number,
@@ -275,7 +276,7 @@ function openProxy(proxy) {
     socket.on('close', () => clients.delete(socket));
   });
   server.maxConnections = MOST_CONNECTIONS;
-  server.listen(proxy.port, proxy.host, () => openControl(proxy, clients));
+  server.listen({ port: proxy.port, host: proxy.host ?? undefined }, () => openControl(proxy, clients));
 }
 
 /** Takes other rules from a process in this container: JSON with `hosts` and `policy`. Answers when no connection of the old ones is open. */

@@ -10,7 +10,7 @@ import type { Subnet } from './subnets.ts';
 
 /** Where a gateway listens for this service. */
 export const RELAY_PORT = 8_080;
-const PROXY_PORT = 3_128;
+export const PROXY_PORT = 3_128;
 const TOKEN_BYTES = 24;
 const RESOURCES = { cpus: 1, memoryMb: 192, pids: 64, diskMb: 1 };
 
@@ -43,7 +43,7 @@ export interface GatewayOptions {
 }
 
 /** What a gateway can be told while it runs. */
-const egressRules = (egress: SandboxNetwork) => ({
+export const egressRules = (egress: SandboxNetwork) => ({
   hosts: egress.kind === 'hosts' ? egress.hosts : egress.kind === 'none' ? [] : null,
   policy: egress.kind === 'policy' ? { rules: egress.rules, enforce: egress.enforce } : null,
 });
@@ -51,13 +51,14 @@ const egressRules = (egress: SandboxNetwork) => ({
 /** A program for the container of a gateway that gives it other rules. It ends with 0 when they are in force, also while the gateway starts. */
 export const applyRules = (egress: SandboxNetwork): { command: readonly string[]; stdin: Buffer } => ({
   command: ['node', '--max-old-space-size=32', '-e', APPLY],
-  stdin: Buffer.from(JSON.stringify(egressRules(egress))),
+  // One line, because not every engine can tell a command the end of its input.
+  stdin: Buffer.from(`${JSON.stringify(egressRules(egress))}\n`),
 });
 
 const APPLY = `
 const net = require('node:net');
-const rules = require('node:fs').readFileSync(0);
 const until = Date.now() + 15000;
+let rules = '';
 const apply = () => {
   let answer = '';
   const control = net.connect('/tmp/control.sock', () => control.end(rules));
@@ -66,7 +67,10 @@ const apply = () => {
     setTimeout(apply, 20);
   }).on('end', () => process.exit(answer === 'applied' ? 0 : 1));
 };
-apply();`;
+process.stdin.setEncoding('utf8').on('data', (piece) => {
+  rules += piece;
+  if (piece.endsWith('\\n')) apply();
+});`;
 
 /** Creates the container that joins an instance's network with the outside, unless it exists. */
 export async function createGateway(engine: Engine, options: GatewayOptions, signal: AbortSignal): Promise<void> {

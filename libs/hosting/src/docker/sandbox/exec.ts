@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HostingError } from '../../provider/hosting-error.ts';
+import { BoundedBuffer } from '../../sandbox/bounded-buffer.ts';
 import type { ExecRequest, ExecResult } from '../../sandbox/sandbox.port.ts';
+import { killCommand, TIMEOUT_STATUS } from '../../sandbox/sandbox-program.ts';
 import { type Engine, EngineError, isStatus } from '../engine/engine.ts';
 import { frames } from '../instance/log-lines.ts';
-import { BoundedBuffer } from './bounded-buffer.ts';
 
-const TIMEOUT_STATUS = 124;
 const NOT_FOUND_STATUS = 127;
 /** How long the output of a killed command, or of one that has ended and left a process behind, may still come. */
 const DRAIN_MS = 500;
@@ -112,8 +112,7 @@ async function inspect(engine: Engine, id: string, signal: AbortSignal): Promise
 /** Ends a command and what it began in its process group. */
 async function kill(engine: Engine, container: string, processId: number | null, signal: AbortSignal): Promise<void> {
   if (processId === null) return;
-  const script = `kill -s KILL -- -${processId} 2>/dev/null || kill -s KILL ${processId}`;
-  const body = { AttachStdout: true, AttachStderr: true, Cmd: ['/bin/sh', '-c', script], User: '0' };
+  const body = { AttachStdout: true, AttachStderr: true, Cmd: killCommand(processId), User: '0' };
   try {
     const { Id } = await engine.request<{ Id: string }>({ method: 'POST', path: `/containers/${container}/exec`, body }, signal);
     await engine.request({ method: 'POST', path: `/exec/${Id}/start`, body: { Detach: true, Tty: false } }, signal);

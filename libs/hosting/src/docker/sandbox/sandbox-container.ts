@@ -1,18 +1,10 @@
 import type { SandboxSidecar, SandboxSpec } from '../../sandbox/sandbox.port.ts';
+import { CAPABILITIES, HOLD } from '../../sandbox/sandbox-program.ts';
 import type { EngineInfo } from '../engine/engine.ts';
 import { LABEL, names } from '../engine/names.ts';
 import { proxyVariables } from '../instance/gateway.ts';
 import { isolation } from '../instance/isolation.ts';
 import type { Subnet } from '../instance/subnets.ts';
-
-/** Runs for ever, and takes the end of orphaned processes. */
-const HOLD = 'trap "exit 0" TERM INT; while :; do sleep 3600 & wait $!; done';
-
-/**
- * What root needs to install packages and to hand files to other users. Not among them: raw sockets, devices, mounts, and everything that
- * reaches beyond the container.
- */
-export const CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'SETGID', 'SETUID'];
 
 interface ContainerOptions {
   labels: Record<string, string>;
@@ -26,7 +18,7 @@ export function sandboxContainer(info: EngineInfo, spec: SandboxSpec, { labels, 
   const network = names.network(spec.id);
   return {
     Image: image,
-    Entrypoint: ['/bin/sh', '-c', HOLD],
+    Entrypoint: HOLD,
     Cmd: [],
     Env: variablesOf(spec, spec.variables, subnet),
     Labels: { ...labels, [LABEL.role]: 'server' },

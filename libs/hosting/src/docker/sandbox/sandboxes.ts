@@ -9,6 +9,7 @@ import type {
   SandboxProvider,
   SandboxSpec,
 } from '../../sandbox/sandbox.port.ts';
+import { readFile, statFile, writeFile } from '../../sandbox/sandbox-files.ts';
 import { publicImageName } from '../build/image-name.ts';
 import { ensureTagged } from '../build/image-pull.ts';
 import { type Engine, EngineError, isStatus } from '../engine/engine.ts';
@@ -19,7 +20,6 @@ import { ensureFrontNetwork, ensureInstanceNetwork, removeNetwork } from '../ins
 import { settled } from '../instance/settled.ts';
 import { exec } from './exec.ts';
 import { sandboxContainer, sidecarContainer } from './sandbox-container.ts';
-import { MISSING_STATUS, readCommand, readStat, statCommand, writeCommand } from './sandbox-files.ts';
 
 export interface SandboxesOptions {
   engine: Engine;
@@ -65,22 +65,16 @@ export class DockerSandboxes implements SandboxProvider {
     return this.#explained(() => exec(this.#options.engine, names.server(id), request, signal));
   }
 
-  async stat(id: string, path: string, signal: AbortSignal): Promise<SandboxFile | null> {
-    const { exitCode, output } = await this.exec(id, statCommand(path), signal);
-    if (exitCode === MISSING_STATUS) return null;
-    if (exitCode !== 0) throw new HostingError('instance_failed', `The size of ${path} cannot be read in the sandbox.`);
-    return readStat(output);
+  stat(id: string, path: string, signal: AbortSignal): Promise<SandboxFile | null> {
+    return statFile((request) => this.exec(id, request, signal), path);
   }
 
-  async read(id: string, path: string, range: { offset: number; length: number }, signal: AbortSignal): Promise<Buffer> {
-    const { exitCode, output } = await this.exec(id, readCommand(path, range.offset, range.length), signal);
-    if (exitCode !== 0) throw new HostingError('instance_failed', `${path} cannot be read in the sandbox.`);
-    return output;
+  read(id: string, path: string, range: { offset: number; length: number }, signal: AbortSignal): Promise<Buffer> {
+    return readFile((request) => this.exec(id, request, signal), path, range);
   }
 
-  async write(id: string, path: string, content: Buffer, signal: AbortSignal): Promise<void> {
-    const { exitCode, output } = await this.exec(id, writeCommand(path, content), signal);
-    if (exitCode !== 0) throw new HostingError('instance_failed', `${path} cannot be written in the sandbox: ${output.toString().trim()}`);
+  write(id: string, path: string, content: Buffer, signal: AbortSignal): Promise<void> {
+    return writeFile((request) => this.exec(id, request, signal), path, content);
   }
 
   async upload(id: string, folder: string, archive: Readable | Buffer, signal: AbortSignal): Promise<void> {
