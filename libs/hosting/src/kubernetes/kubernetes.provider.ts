@@ -24,6 +24,7 @@ import { quantity, readStats } from './instance/pod-stats.ts';
 import { AgentSandbox } from './warm/agent-sandbox.ts';
 import { Claims } from './warm/claims.ts';
 import { VersionPools } from './warm/warm-pools.ts';
+import { KubernetesSandboxes } from './sandbox/sandboxes.ts';
 
 export interface KubernetesProviderOptions extends ClusterOptions {
   /** Names this service in the cluster. Keep it over restarts: what has another one is not ours. Letters, digits and hyphens. */
@@ -39,6 +40,13 @@ export interface KubernetesProviderOptions extends ClusterOptions {
   builds?: KubernetesBuilds;
   /** False: agent-sandbox is not used, although the cluster serves it. */
   agentSandbox?: boolean;
+  /** Of sandboxes. */
+  sandboxes?: {
+    /** Has Node.js; default: the base image of folders. */
+    gatewayImage?: string;
+    /** Hosts that sandboxes reach at any address, but only by plain HTTP; default: none. */
+    plainHosts?: readonly string[];
+  };
 }
 
 interface KubernetesBuilds extends Pick<FolderBuilds, 'registry' | 'registrySecret' | 'pythonPackage'> {
@@ -59,6 +67,7 @@ interface Node {
 /** Runs instances as pods of a Kubernetes cluster: docs/adr/0043-kubernetes.md. */
 export class KubernetesProvider implements Provider {
   readonly name = 'kubernetes';
+  readonly sandboxes: KubernetesSandboxes;
   readonly #cluster: Cluster;
   readonly #options: KubernetesProviderOptions;
   readonly #instances: Instances;
@@ -68,7 +77,8 @@ export class KubernetesProvider implements Provider {
   readonly #pools: VersionPools;
 
   constructor(options: KubernetesProviderOptions) {
-    const { installation, callers, builds } = options;
+    const { installation, callers, builds, enforcesNetworkPolicy = false } = options;
+    const { gatewayImage = BASE_IMAGES.node, plainHosts: plain = [] } = options.sandboxes ?? {};
     const given = { nodeSelector: {}, pullSecrets: [], ...options.placement };
     const registrySecret = builds?.registrySecret ?? null;
     // Nodes pull what builds have pushed.
@@ -79,7 +89,7 @@ export class KubernetesProvider implements Provider {
       ? { ...builds, builderImage: builds.builderImage ?? BUILDER_IMAGE, images: { ...BASE_IMAGES, ...builds.images } }
       : null;
     const cluster = new Cluster(options);
-    const guards = new Guards({ cluster, installation, callers, registryNetworks });
+    const guards = new Guards({ cluster, installation, callers, registryNetworks, gatewaysReachAll: plain.length > 0 });
     this.#options = options;
     this.#cluster = cluster;
     this.#instances = new Instances({ cluster, guards, installation, placement });
@@ -88,6 +98,18 @@ export class KubernetesProvider implements Provider {
     this.#claims = new Claims({ cluster, agentSandbox, installation });
     this.#pools = new VersionPools({ cluster, guards, agentSandbox, installation, placement });
     this.#builder = new Builder({ cluster, guards, installation, placement, folders });
+    this.sandboxes = new KubernetesSandboxes({
+      cluster,
+      guards,
+      installation,
+      // Without the secret of the registry, whose images are those of environments.
+      placement: given,
+      runtimeClass: options.runtimeClasses?.sandbox ?? null,
+      enforcesNetworkPolicy,
+      gatewayImage,
+      plain,
+      registry: builds?.registry ?? null,
+    });
   }
 
   async capabilities(signal: AbortSignal): Promise<Capabilities> {

@@ -185,7 +185,8 @@ async function textOf(answer: http.IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-async function refusal(answer: http.IncomingMessage): Promise<ClusterRefusal> {
+/** Of an answer with a status that is no success. */
+export async function refusal(answer: http.IncomingMessage): Promise<ClusterRefusal> {
   const text = await textOf(answer);
   let said: { reason?: string; message?: string } = {};
   try {

@@ -1,4 +1,5 @@
 import type { V1PodDisruptionBudget } from '@kubernetes/client-node';
+import { PROXY_PORT } from '../../docker/instance/gateway.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import { LABEL, names, type PolicyKind } from '../cluster/names.ts';
 
@@ -14,6 +15,8 @@ interface GuardsOptions {
   callers: Callers;
   /** Of the registry, where it has no public address (CIDRs). */
   registryNetworks: readonly string[];
+  /** Gateways of sandboxes connect to private addresses too: their program knows which. Default: false. */
+  gatewaysReachAll?: boolean;
 }
 
 /**
@@ -24,13 +27,13 @@ const PRIVATE_V4 =
   '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24' +
   ' 168.63.129.16/32 192.168.0.0/16 198.18.0.0/15 224.0.0.0/4 240.0.0.0/4';
 const PRIVATE_V6 = ['::/96', '64:ff9b::/96', '64:ff9b:1::/48', 'fc00::/7', 'fe80::/10', 'ff00::/8'];
-const KINDS: readonly PolicyKind[] = ['none', 'open', 'build'];
+const KINDS: readonly PolicyKind[] = ['none', 'open', 'build', 'gateway'];
 /** Somebody may delete them. */
 const FRESH_MS = 60_000;
 
 /**
  * Objects of the whole installation that exist before its first pod: a network policy for each kind of egress, and a disruption budget that
- * lets nobody evict an instance, because its sessions would be lost.
+ * lets nobody evict an instance or a sandbox, because its sessions would be lost.
  */
 export class Guards {
   readonly #options: GuardsOptions;
@@ -57,11 +60,11 @@ export class Guards {
 
 /**
  * The object as JSON, because the client library's class has other names for some fields. Instances get connections from this service alone,
- * builds get none. `open`: they reach public addresses and the name server of the cluster. `build`: the registry too.
+ * builds get none, gateways those of sandboxes. `open`: they reach public addresses and the name server of the cluster. `build`: the registry too.
  */
 export function networkPolicy(
   kind: PolicyKind,
-  { installation, callers: { pods, networks }, registryNetworks }: Omit<GuardsOptions, 'cluster'>,
+  { installation, callers: { pods, networks }, registryNetworks, gatewaysReachAll = false }: Omit<GuardsOptions, 'cluster'>,
 ) {
   const labels = { [LABEL.installation]: installation, [LABEL.egress]: kind };
   const from: object[] = networks.map((cidr) => ({ ipBlock: { cidr } }));
@@ -76,7 +79,13 @@ export function networkPolicy(
   ];
   const registry = registryNetworks.map((cidr) => ({ ipBlock: { cidr } }));
   // An empty list of peers would mean everybody.
-  const egress = { none: [], open, build: registry.length === 0 ? open : [...open, { to: registry }] }[kind];
+  const build = registry.length === 0 ? open : [...open, { to: registry }];
+  const egress = { none: [], open, build, gateway: gatewaysReachAll ? [{}] : open }[kind];
+  const fromSandboxes = {
+    from: [{ podSelector: { matchLabels: { [LABEL.installation]: installation, [LABEL.role]: 'sandbox' } } }],
+    ports: [{ protocol: 'TCP', port: PROXY_PORT }],
+  };
+  const fromCallers = from.length === 0 ? [] : [{ from }];
   return {
     apiVersion: 'networking.k8s.io/v1',
     kind: 'NetworkPolicy',
@@ -84,7 +93,7 @@ export function networkPolicy(
     spec: {
       podSelector: { matchLabels: labels },
       policyTypes: ['Ingress', 'Egress'],
-      ingress: from.length === 0 || kind === 'build' ? [] : [{ from: from }],
+      ingress: { none: fromCallers, open: fromCallers, build: [], gateway: [fromSandboxes] }[kind],
       egress,
     },
   };
@@ -99,7 +108,7 @@ function disruptionBudget(installation: string): V1PodDisruptionBudget {
     kind: 'PodDisruptionBudget',
     metadata: { name: names.policy(installation, 'instances'), labels },
     spec: {
-      selector: { matchLabels: { ...labels, [LABEL.role]: 'server' } },
+      selector: { matchLabels: labels, matchExpressions: [{ key: LABEL.role, operator: 'In', values: ['server', 'sandbox', 'gateway'] }] },
       maxUnavailable: 0,
       unhealthyPodEvictionPolicy: 'AlwaysAllow',
     },

@@ -3,7 +3,7 @@ import { LABEL } from '../cluster/names.ts';
 import type { ContainerStatus, Pod } from './pod.ts';
 
 /** Reasons for which a kubelet has given up, or tries again in vain. `ErrImagePull` is the first attempt, which may be repeated. */
-const FAILED = new Set([
+export const FAILED_STARTS = new Set([
   'ImagePullBackOff',
   'ErrImageNeverPull',
   'InvalidImageName',
@@ -37,7 +37,7 @@ export function viewOf(pod: Pod): RunningInstance {
   return waiting === null ? view : { ...view, waiting };
 }
 
-const hostOf = (address: string): string => (address.includes(':') ? `[${address}]` : address);
+export const hostOf = (address: string): string => (address.includes(':') ? `[${address}]` : address);
 
 /** Null as long as the pod runs or may still run. */
 function exitOf(pod: Pod, container: ContainerStatus | undefined): RunningInstance['exit'] {
@@ -51,7 +51,7 @@ function exitOf(pod: Pod, container: ContainerStatus | undefined): RunningInstan
   if (metadata.deletionTimestamp) {
     return { code: null, reason: 'The cluster removes the pod: it was deleted, or its node is being drained.' };
   }
-  if (waiting?.reason && FAILED.has(waiting.reason)) return { code: null, reason: startFailure(waiting.reason, waiting.message) };
+  if (waiting?.reason && FAILED_STARTS.has(waiting.reason)) return { code: null, reason: startFailure(waiting.reason, waiting.message) };
   return null;
 }
 
@@ -85,7 +85,7 @@ function startFailure(reason: string, message = ''): string {
 }
 
 /** Why a pod does not run yet; null when nothing is unusual. */
-function waitingFor({ status = {} }: Pod, container: ContainerStatus | undefined): string | null {
+export function waitingFor({ status = {} }: Pod, container: ContainerStatus | undefined): string | null {
   const scheduled = status.conditions?.find(({ type }) => type === 'PodScheduled');
   if (scheduled?.status === 'False' && scheduled.reason === 'Unschedulable')
     return `No node has room for it: ${scheduled.message ?? 'unknown'}`;

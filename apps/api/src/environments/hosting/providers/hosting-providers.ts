@@ -6,7 +6,7 @@ import { Database } from '../../../platform/database/database.ts';
 import { installationId } from './engine.sql.ts';
 import { RemoteProvider } from './remote-provider.ts';
 
-/** The engines of this process, made when they are first needed. Only processes that run jobs need them. */
+/** The engines of this process, made when they are first needed: where jobs run, and for sandboxes. */
 @Injectable()
 export class HostingProviders implements OnApplicationShutdown {
   readonly #made = new Map<ProviderName, Provider>();
@@ -69,7 +69,8 @@ export class HostingProviders implements OnApplicationShutdown {
 function kubernetes({ hosting }: Config, installation: string): Provider {
   const { kubeconfig, namespace, callers, enforcesNetworkPolicy, runtimeClasses, nodeSelector, pullSecrets, agentSandbox, builds } =
     hosting.kubernetes;
-  const { baseImages, pythonPackage } = hosting;
+  const { baseImages, pythonPackage, sandboxHttpHosts } = hosting;
+  const { node: gatewayImage } = baseImagesOf(baseImages);
   return new KubernetesProvider({
     installation,
     callers,
@@ -79,6 +80,7 @@ function kubernetes({ hosting }: Config, installation: string): Provider {
     placement: { nodeSelector, pullSecrets },
     ...(kubeconfig !== null && { kubeconfig }),
     ...(namespace !== null && { namespace }),
+    sandboxes: { plainHosts: sandboxHttpHosts, ...(gatewayImage !== undefined && { gatewayImage }) },
     ...(builds !== null && { builds: { ...builds, images: baseImagesOf(baseImages), pythonPackage } }),
   });
 }

@@ -80,7 +80,7 @@ export class Sandboxes {
     const found = (await this.providers.all()).find(({ sandboxes }) => sandboxes !== undefined)?.sandboxes;
     if (found !== undefined) return found;
     throw new PalestraError('hosting_unsupported', {
-      detail: 'This server runs no sandboxes: they need Docker or Podman. Its operator can allow them with PALESTRA_HOSTING.',
+      detail: 'This server runs no sandboxes: they need Docker, Podman or Kubernetes. Its operator can allow them with PALESTRA_HOSTING.',
     });
   }
 }
