@@ -7,7 +7,8 @@ import { machineAddress, startEcho } from '../integration/sandboxes/sandboxes.wo
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 import { makeShellImage } from '../support/shell-image.ts';
 import { clientEnv } from './support/client-env.ts';
-import { recording, runScript } from './support/python.ts';
+import { recording } from './support/python.ts';
+import { expectSandboxTour } from './support/sandbox-tour.ts';
 
 /** Sandboxes with the unmodified client of openreward 0.1.167, on a real engine. */
 describe.skipIf(engineCommand === undefined)('the sandbox client', () => {
@@ -73,40 +74,7 @@ describe.skipIf(engineCommand === undefined)('the sandbox client', () => {
   }
 
   test('runs commands, moves files, keeps its network rules, and leaves nothing behind', async () => {
-    const seen = (await runScript('v167', 'sandbox_tour.py', [deployment, image, echo.url], clientEnv(palestra))) as Record<
-      string,
-      unknown
-    >;
-    expect(seen).toMatchObject({
-      run: ['hello there sk-of-the-author', 3],
-      timeout: [124, true],
-      own_124: [124, false],
-      cut: ['abcd', true],
-      files: {
-        downloads: [true, true, true, true],
-        digests: [true, true, true, 9_000_000],
-        stat: true,
-        refusals: [
-          expect.stringContaining('not a regular file'),
-          expect.stringContaining('no such file'),
-          expect.stringContaining('symlink'),
-        ],
-      },
-      bucket: 'of the bucket\ntask.txt',
-      sidecar: 'db',
-      network: [
-        '200 GET /simple/numpy/',
-        expect.stringContaining('403 Palestra: blocked by sandbox network policy'),
-        expect.stringContaining('403'),
-      ],
-      replaced: '200 GET /other',
-      no_policy: expect.stringContaining('without network='),
-      blocked: '--',
-      unenforceable: expect.stringContaining('HTTPS hides'),
-      missing_image: expect.stringContaining('localhost/palestra-test/none:1'),
-      unknown: expect.stringMatching(/404.*idontexist.*GeneralReasoning/),
-      gpu: expect.stringContaining('GPU'),
-    });
+    await expectSandboxTour([deployment, image, echo.url], clientEnv(palestra));
     expect(leftovers()).toEqual([]);
   });
 

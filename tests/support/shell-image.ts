@@ -5,7 +5,7 @@ import path from 'node:path';
 
 /** Programs that every usual image has. */
 const COMMANDS =
-  'base64 cat chmod chown cp dd dirname env false head id ln ls mkdir mkfifo mv nohup readlink rm sha256sum sleep stat tail timeout touch true uname wc whoami';
+  'base64 cat chmod chown cp dd dirname env false head id ln ls mkdir mkfifo mv nohup readlink rm sha256sum sleep stat tail tar timeout touch true uname wc whoami';
 
 /** Builds an image with bash, the usual commands and this Node.js from local files. Returns its name. */
 export function makeShellImage(engine: string, name = `localhost/palestra-test/shell:${process.pid}`): string {

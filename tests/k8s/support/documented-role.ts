@@ -8,6 +8,9 @@ export const documentedRules = (): object[] => rulesOf('palestra-instances');
 /** With those for agent-sandbox. */
 export const agentSandboxRules = (): object[] => [...documentedRules(), ...rulesOf('palestra-agent-sandbox')];
 
+/** Of API processes, for sandboxes alone. */
+export const sandboxRules = (): object[] => rulesOf('palestra-sandboxes');
+
 function rulesOf(name: string): object[] {
   const text = readFileSync(path.resolve(import.meta.dirname, '../../../docs/hosting.md'), 'utf8');
   const role = [...text.matchAll(/```yaml\n([\s\S]*?)```/g)]

@@ -1,5 +1,4 @@
 import http from 'node:http';
-import type https from 'node:https';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { ControlPlane } from './control-plane.ts';
@@ -8,20 +7,18 @@ import { containerName } from './pod-container.ts';
 const STDIN = 0;
 const STATUS = 3;
 
-/** Connects streams of the API server with the standard input of containers in Podman. */
-export function serveAttach(server: https.Server, plane: ControlPlane, socketPath: string): void {
-  const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => 'v4.channel.k8s.io' });
-  server.on('upgrade', (request, socket, head) => {
-    const [, kind, namespace, name, container] = new URL(request.url!, 'https://kubelet').pathname.split('/');
-    if (kind !== 'attach') return void socket.destroy();
-    sockets.handleUpgrade(request, socket, head, (client) => {
-      // Nothing is lost while the container is found.
-      client.pause();
-      connect(plane, socketPath, `/api/v1/namespaces/${namespace}/pods/${name}`, container!).then(
-        (input) => join(client, input),
-        () => client.close(1011),
-      );
-    });
+const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => 'v4.channel.k8s.io' });
+
+/** Connects a stream of the API server with the standard input of a container in Podman. */
+export function serveAttach(plane: ControlPlane, socketPath: string, request: http.IncomingMessage, socket: Duplex, head: Buffer): void {
+  const [, , namespace, name, container] = new URL(request.url!, 'https://kubelet').pathname.split('/');
+  sockets.handleUpgrade(request, socket, head, (client) => {
+    // Nothing is lost while the container is found.
+    client.pause();
+    connect(plane, socketPath, `/api/v1/namespaces/${namespace}/pods/${name}`, container!).then(
+      (input) => join(client, input),
+      () => client.close(1011),
+    );
   });
 }
 

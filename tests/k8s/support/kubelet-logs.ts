@@ -8,11 +8,12 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ControlPlane } from './control-plane.ts';
 import { serveAttach } from './kubelet-attach.ts';
+import { serveExec } from './kubelet-exec.ts';
 import { logFile } from './pod-container.ts';
 
 const POLL_MS = 50;
 
-/** What the API server asks a kubelet for: logs and standard inputs of containers. `folderOf`: the folder of a pod, by its uid. */
+/** What the API server asks a kubelet for: logs and standard inputs of containers, and programs in them. `folderOf`: the folder of a pod, by its uid. */
 export async function serveLogs(
   plane: ControlPlane,
   socketPath: string | null,
@@ -29,7 +30,12 @@ export async function serveLogs(
       },
     );
   });
-  if (socketPath !== null) serveAttach(server, plane, socketPath);
+  server.on('upgrade', (request, socket, head) => {
+    const kind = request.url!.split('/')[1];
+    if (socketPath !== null && kind === 'attach') serveAttach(plane, socketPath, request, socket, head);
+    else if (socketPath !== null && kind === 'exec') serveExec(plane, request, socket, head);
+    else socket.destroy();
+  });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {

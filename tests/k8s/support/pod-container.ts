@@ -58,6 +58,7 @@ export async function createContainer(podman: Api, spec: PodContainer, options: 
       ],
       ReadonlyRootfs: security.readOnlyRootFilesystem ?? false,
       CapDrop: security.capabilities?.drop ?? [],
+      CapAdd: security.capabilities?.add ?? [],
       SecurityOpt: security.allowPrivilegeEscalation === false ? ['no-new-privileges'] : [],
       ...(limits['memory'] && { Memory: quantity(limits['memory']), MemorySwap: quantity(limits['memory']) }),
       ...(limits['cpu'] && { NanoCpus: Math.round(quantity(limits['cpu']) * 1e9) }),

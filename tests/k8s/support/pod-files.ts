@@ -64,7 +64,11 @@ async function filesOf(place: PodPlace, source: FileSource): Promise<File[]> {
   const kind = source.secret ? 'secrets' : 'configmaps';
   const wanted = source.secret ?? source.configMap;
   if (wanted === undefined) throw new NotStarted('FailedMount', 'the test kubelet does not know this kind of volume');
-  const data = await dataOf(api, pod.metadata.namespace, kind, 'secretName' in wanted ? wanted.secretName! : wanted.name!, wanted.optional);
+  const from = 'secretName' in wanted ? wanted.secretName! : wanted.name!;
+  // A node waits for it, and does not call it an error of the container.
+  const data = await dataOf(api, pod.metadata.namespace, kind, from, wanted.optional).catch((error: unknown) => {
+    throw error instanceof NotStarted ? new NotStarted('ContainerCreating', '') : error;
+  });
   if (wanted.items === undefined) return Object.entries(data).map(([name, content]) => ({ name, content }));
   return wanted.items.map(({ key, path: name, mode }) => {
     if (data[key] === undefined) throw new NotStarted('FailedMount', `references non-existent key ${key}`);
