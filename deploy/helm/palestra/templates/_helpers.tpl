@@ -35,6 +35,11 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
 {{- end }}
 
+{{/* "true" if replicas run sandboxes as pods. */}}
+{{- define "palestra.hasSandboxes" -}}
+{{- if and .Values.hosting.kubernetes.enabled .Values.hosting.kubernetes.sandboxes -}}true{{- end -}}
+{{- end }}
+
 {{- define "palestra.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 1000
