@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { engineCommand } from '../integration/hosting/docker-engine.world.ts';
+import type { ApiRefusal } from './support/api.ts';
 import { type Cluster, startCluster } from './support/cluster.ts';
 import { kubeProgram } from './support/control-plane.ts';
 import { TestKubelet } from './support/kubelet.ts';
@@ -9,6 +10,18 @@ const http = require('node:http');
 console.log('hello from ' + process.env.WHO + ' ' + process.env.TEXT + ' ' + require('node:fs').readFileSync('/etc/config/key', 'utf8'));
 http.createServer((_, response) => response.end(process.env.WHO)).listen(8080);
 process.on('SIGTERM', () => { console.log('ending'); process.exit(0); });
+`;
+
+/** What a client library does in a pod. */
+const CLIENT = `
+const fs = require('node:fs');
+const read = (name) => fs.readFileSync('/var/run/secrets/kubernetes.io/serviceaccount/' + name, 'utf8');
+const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env;
+const ask = (kind) => new Promise((resolve, reject) => {
+  const options = { host, port, path: '/api/v1/namespaces/' + read('namespace') + '/' + kind, ca: read('ca.crt'), headers: { authorization: 'Bearer ' + read('token') } };
+  require('node:https').get(options, (answer) => { answer.resume(); resolve(kind + ' ' + answer.statusCode); }).on('error', reject);
+});
+ask('pods').then(console.log).then(() => ask('secrets')).then(console.log).then(() => console.log(read('token')));
 `;
 
 /** The cluster that the other files test with: it must behave as a real one where they rely on it. */
@@ -62,6 +75,31 @@ describe.skipIf(kubeProgram === undefined || engineCommand === undefined)('the c
     }
     await api.merge(deployment, { spec: { replicas: 0 } });
     await expect.poll(async () => (await pods()).items).toEqual([]);
+  });
+
+  test('a pod reaches the API server as its own service account, until it is gone', async () => {
+    const { plane, engine } = cluster;
+    await plane.account(namespace, 'reader', [{ apiGroups: [''], resources: ['pods'], verbs: ['list'] }]);
+    const spec = {
+      serviceAccountName: 'reader',
+      restartPolicy: 'Never',
+      containers: [{ name: 'main', image: engine.image, command: ['node', '-e', CLIENT] }],
+    };
+    await plane.api.post(`/api/v1/namespaces/${namespace}/pods`, { metadata: { name: 'reader' }, spec });
+    const at = `/api/v1/namespaces/${namespace}/pods/reader`;
+    await expect.poll(async () => (await plane.api.get(at)).status.phase).toBe('Succeeded');
+    const [pods, secrets, token] = (await plane.api.get<string>(`${at}/log`)).trim().split('\n');
+    expect([pods, secrets]).toEqual(['pods 200', 'secrets 403']);
+    await plane.api.delete(at);
+    const list = () => plane.as(token!).get(`/api/v1/namespaces/${namespace}/pods`);
+    await expect
+      .poll(() =>
+        list().then(
+          () => null,
+          ({ status }: ApiRefusal) => status,
+        ),
+      )
+      .toBe(401);
   });
 
   test('an image that is missing, a program that fails, and memory that is too little are in the status', async () => {

@@ -1,31 +1,16 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { PalestraClient } from '@palestra/client';
-import { type BuildRequest, detectPlan } from '@palestra/hosting';
-import { newUuid } from '@palestra/kit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { engineCommand } from '../integration/hosting/docker-engine.world.ts';
-import { LIMITS, soon } from '../integration/hosting/docker-instances.world.ts';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
 import { type Cluster, startCluster } from './support/cluster.ts';
 import { installAgentSandbox } from './support/agent-sandbox-crds.ts';
 import { FakeAgentSandboxController } from './support/fake-agent-sandbox-controller.ts';
 import { kubeProgram } from './support/control-plane.ts';
 import { agentSandboxRules } from './support/documented-role.ts';
-import { buildImage } from './support/provider.world.ts';
-
-const ENVIRONMENT = `
-import { defineEnvironment, tool, z } from '@palestra/environment-kit';
-console.log('version VERSION starts');
-export default defineEnvironment({
-  name: 'guess',
-  splits: ['train'],
-  tasks: () => [{ secret: 7 }],
-  prompt: () => 'Guess.',
-  tools: { guess: tool({ description: 'Guess.', input: z.object({ number: z.int() }), run: () => ({ content: 'version VERSION', reward: 1 }) }) },
-});
-`;
+import { buildGuessImages } from './support/guess-images.ts';
 
 describe.skipIf(kubeProgram === undefined || engineCommand === undefined)('the service with instances in pods', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'palestra-k8s-'));
@@ -53,7 +38,7 @@ describe.skipIf(kubeProgram === undefined || engineCommand === undefined)('the s
       },
     });
     client = new PalestraClient({ url: palestra.url, apiKey: palestra.apiKey });
-    images = await imagesOf();
+    images = await buildGuessImages(cluster.engine);
   });
   afterAll(async () => {
     await client?.close();
@@ -62,28 +47,6 @@ describe.skipIf(kubeProgram === undefined || engineCommand === undefined)('the s
     await cluster?.close();
     rmSync(folder, { recursive: true, force: true });
   });
-
-  /** Images in which the kit serves two versions of the environment. */
-  async function imagesOf(): Promise<[string, string]> {
-    const source = path.join(folder, 'guess');
-    mkdirSync(source);
-    writeFileSync(path.join(source, 'environment.ts'), ENVIRONMENT.replaceAll('VERSION', '1'));
-    const { plan } = await detectPlan(source);
-    const request: BuildRequest = {
-      deployId: newUuid(),
-      sourceDigest: `sha256:${newUuid()}`,
-      source: { kind: 'folder', folder: source, plan },
-      buildArguments: {},
-      limits: LIMITS,
-    };
-    const artifact = await cluster.engine.provider().build(request, () => {}, soon());
-    const first = `localhost/palestra-test/guess-${process.pid}:1`;
-    cluster.engine.ask('tag', (artifact as { image: string }).image.replace('sha256:', ''), first);
-    const second = buildImage(cluster.engine, 'guess-2', `FROM ${first}\nCOPY environment.ts /app/environment.ts\n`, {
-      'environment.ts': ENVIRONMENT.replaceAll('VERSION', '2'),
-    });
-    return [first, second];
-  }
 
   const pods = async () =>
     (await cluster.plane.api.get<{ items: any[] }>(`/api/v1/namespaces/${namespace}/pods`)).items.filter(

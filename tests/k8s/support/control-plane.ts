@@ -8,6 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '@palestra/hosting';
 import { newUuid } from '@palestra/kit';
 import { Api } from './api.ts';
+import { BRIDGE_ADDRESS } from './api-server-for-pods.ts';
+import { auditOptions } from './audit.ts';
 
 /** The program of tests/k8s/control-plane: `.ci/run` names it. Under CI there must be one. */
 export const kubeProgram = process.env['PALESTRA_TEST_KUBE'];
@@ -129,7 +131,10 @@ export class ControlPlane {
       `--etcd-servers=http://127.0.0.1:${etcd}`,
       '--bind-address=127.0.0.1',
       `--secure-port=${server}`,
+      // Only for the certificate: pods see the server at this address.
+      `--advertise-address=${BRIDGE_ADDRESS}`,
       '--cert-dir=pki',
+      ...auditOptions(this.folder),
       '--service-cluster-ip-range=10.96.0.0/16',
       '--service-account-issuer=https://kubernetes.default.svc',
       '--service-account-key-file=pki/sa.pub',

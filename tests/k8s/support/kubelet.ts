@@ -4,6 +4,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestEngine } from '../../integration/hosting/docker-engine.world.ts';
 import { Api, isStatus } from './api.ts';
+import { type ApiServerForPods, serveApiServer } from './api-server-for-pods.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { serveLogs } from './kubelet-logs.ts';
 import type { Pod } from './pod.ts';
@@ -39,6 +40,7 @@ export class TestKubelet {
   readonly #podman: Api | null;
   readonly #pods = new Map<string, { run: Running; written: string; busy: boolean }>();
   readonly #closers: (() => Promise<void>)[] = [];
+  #apiServer: ApiServerForPods | null = null;
   #isClosed = false;
   #loop: Promise<void> = Promise.resolve();
 
@@ -53,6 +55,11 @@ export class TestKubelet {
     const kubelet = new TestKubelet(options);
     const { port, close } = await serveLogs(options.plane, options.engine?.socket ?? null, (uid) => path.join(kubelet.#folder, uid));
     kubelet.#closers.push(close);
+    if (options.engine !== null) {
+      const apiServer = await serveApiServer(options.plane);
+      kubelet.#apiServer = apiServer;
+      kubelet.#closers.push(() => apiServer.close());
+    }
     await kubelet.#register(port);
     kubelet.#loop = kubelet.#run();
     return kubelet;
@@ -166,7 +173,7 @@ export class TestKubelet {
     if (this.#podman === null) return fakeRun(pod, podIP, this.#options.fakeStatus);
     const folder = path.join(this.#folder, pod.metadata.uid);
     mkdirSync(folder, { recursive: true });
-    const place = { pod, api: this.#options.plane.api, folder, podIP, node: this.#name };
+    const place = { pod, api: this.#options.plane.api, folder, podIP, node: this.#name, apiServer: this.#apiServer! };
     return new PodRun(this.#podman, place, { 'palestra.dev/installation': this.#options.engine!.installation });
   }
 }

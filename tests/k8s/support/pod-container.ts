@@ -105,9 +105,12 @@ function userOf(security: NonNullable<PodContainer['securityContext']>, { Config
 }
 
 async function variablesOf(spec: PodContainer, options: ContainerOptions): Promise<Map<string, string>> {
-  const { pod, api, podIP, node } = options;
+  const { pod, api, podIP, node, apiServer } = options;
   const { namespace } = pod.metadata;
-  const variables = new Map<string, string>();
+  const variables = new Map([
+    ['KUBERNETES_SERVICE_HOST', apiServer.host],
+    ['KUBERNETES_SERVICE_PORT', String(apiServer.port)],
+  ]);
   for (const { prefix = '', configMapRef, secretRef } of spec.envFrom ?? []) {
     const from = secretRef ?? configMapRef!;
     const data = await dataOf(api, namespace, secretRef ? 'secrets' : 'configmaps', from.name!, from.optional);

@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Api } from './api.ts';
 import { fieldOf, type FileSource, NotStarted, type Pod, type Volume } from './pod.ts';
+import { tokenOf } from './pod-token.ts';
 
 export interface PodPlace {
   pod: Pod;
@@ -10,6 +11,7 @@ export interface PodPlace {
   folder: string;
   podIP: string;
   node: string;
+  apiServer: { host: string; port: number };
 }
 
 /** Folders of the volumes of a pod, by name; containers mount them. */
@@ -48,12 +50,7 @@ interface File {
 async function filesOf(place: PodPlace, source: FileSource): Promise<File[]> {
   const { pod, api, podIP, node } = place;
   if (source.serviceAccountToken) {
-    const { path: name, audience, expirationSeconds = 3_600 } = source.serviceAccountToken;
-    const account = pod.spec.serviceAccountName ?? 'default';
-    const spec = { expirationSeconds, ...(audience !== undefined && { audiences: [audience] }) };
-    const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec };
-    const answer = await api.post(`/api/v1/namespaces/${pod.metadata.namespace}/serviceaccounts/${account}/token`, request);
-    return [{ name, content: answer.status.token }];
+    return [{ name: source.serviceAccountToken.path, content: await tokenOf(api, pod, source.serviceAccountToken) }];
   }
   if (source.downwardAPI) {
     return source.downwardAPI.items.map(({ path: name, fieldRef }) => ({
