@@ -10,13 +10,23 @@ packages+=(podman runc netavark aardvark-dns iptables busybox-static bubblewrap)
 # Shells whose completion is tested.
 packages+=(zsh fish)
 
+# A reverse proxy, which a test starts: a service of this machine is not wanted.
+packages+=(nginx)
+
 install_packages() {
   local package missing=()
   for package in "${packages[@]}"; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
   done
   [ ${#missing[@]} -eq 0 ] && return 0
-  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
+  apt-get update -q || return 1
+  # Packages start their services unless this file says no.
+  local policy=/usr/sbin/policy-rc.d made= status
+  [ -e "$policy" ] || { made=1 && printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy"; }
+  DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
+  status=$?
+  [ -z "$made" ] || rm "$policy"
+  return "$status"
 }
 
 # A real S3 server, built from the Go module proxy: about three minutes on a machine that has never built it.
