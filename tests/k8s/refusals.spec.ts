@@ -58,6 +58,7 @@ describe.skipIf(kubeProgram === undefined)('a cluster that says no', () => {
       unlimited: ['pids'],
       maxMemoryMb: null,
       builds: false,
+      perSession: false,
     });
     const options = { enforcesNetworkPolicy: false, runtimeClasses: { sandbox: 'gvisor' } };
     const admin = providerOf(plane.config(undefined, namespace), { installation: INSTALLATION, ...options });

@@ -91,7 +91,8 @@ describe.skipIf(kubeProgram === undefined || engineCommand === undefined)('the s
     const claimed = async () => (await pods()).filter(({ metadata }) => metadata.labels['sandbox.users.io/palestra-instance']);
     const uids = (all: any[]) => all.map(({ metadata }) => metadata.uid);
     const unused = async () => {
-      const all = await pods();
+      // Not those of the test before.
+      const all = (await pods()).filter(({ metadata }) => metadata.labels['palestra.dev/role'] === 'warm');
       const [pod] = all;
       const isWarm =
         all.length === 1 && pod.status.containerStatuses?.[0].ready && !pod.metadata.labels['sandbox.users.io/palestra-instance'];
