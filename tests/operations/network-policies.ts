@@ -31,10 +31,12 @@ export async function policiesOf(api: Api, namespace: string): Promise<Policies>
   };
 }
 
-const matches = (selector: any, labels: Record<string, string>): boolean => {
-  if (selector.matchExpressions) throw new Error('the test knows no matchExpressions');
-  return Object.entries(selector.matchLabels ?? {}).every(([name, value]) => labels[name] === value);
-};
+const matches = ({ matchLabels = {}, matchExpressions = [] }: any, labels: Record<string, string>): boolean =>
+  Object.entries(matchLabels).every(([name, value]) => labels[name] === value) &&
+  matchExpressions.every(({ key, operator, values }: any) => {
+    if (operator !== 'In') throw new Error(`the test does not know the operator ${operator}`);
+    return values.includes(labels[key]);
+  });
 
 const numberOf = (port: number | string, receiver: any): number | undefined =>
   typeof port === 'number'
