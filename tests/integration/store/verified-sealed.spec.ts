@@ -58,8 +58,11 @@ async function uploadSealed(): Promise<string> {
     message(4, 'tool_result', { callId: 'b', content: 'noted', reward: 1, isFinished: true }),
   ]);
   await world.settled();
-  expect(await world.services().sealing.seal()).toMatchObject({ sealed: 1, messages: 5 });
-  expect(await world.rowsOf(id)).toBe(0);
+  // A round leaves out rollouts that something else works on at that moment.
+  await eventually(async () => {
+    await world.services().sealing.seal();
+    return (await world.rowsOf(id)) === 0 || null;
+  });
   return id;
 }
 

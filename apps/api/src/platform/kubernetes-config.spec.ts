@@ -16,6 +16,7 @@ test('pods of a release, or networks outside of the cluster, may connect to inst
     nodeSelector: {},
     pullSecrets: [],
     builds: null,
+    agentSandbox: true,
   });
 });
 
