@@ -48,6 +48,10 @@ const ELSEWHERE: [document: string, what: string, test: string][] = [
   ['docs/trainers/skyrl.md', 'python -m skyrl', 'tests/conformance/trainers/skyrl.torch.spec.ts'],
   ['docs/trainers/openrlhf.md', 'python', 'tests/conformance/trainers/openrlhf.torch.spec.ts'],
   ['docs/trainers/openrlhf.md', '--train.agent_func_path', 'tests/conformance/trainers/openrlhf.torch.spec.ts'],
+  ['docs/hosting.md', 'palestra env init guess', 'tests/integration/hosting/cli.spec.ts'],
+  ['docs/hosting.md', 'palestra env deploy --no-promote', 'tests/integration/hosting/cli.spec.ts'],
+  ['docs/operations.md', 'aws --endpoint-url', 'tests/operations/backup.spec.ts'],
+  ['docs/operations.md', 'psql "$DATABASE_MIGRATION_URL"', 'tests/operations/backup.spec.ts'],
   ['docs/operations.md', 'sql', 'tests/conformance/documents.spec.ts'],
   ['docs/operations.md', 'cat > /tmp/sql.cjs', 'tests/conformance/documents.spec.ts'],
 ];
