@@ -104,7 +104,7 @@ async function targetPlan(folder: string, target: FolderTarget, project: PythonP
   return pythonPlan(folder, project, ['uvicorn'], serverOf(command, '.', manifest), fileOfModule(folder, server));
 }
 
-/** The file of the module that uvicorn loads; undefined if it is none of the folder. */
+/** The file of the module that uvicorn loads; undefined if the folder does not have it. */
 function fileOfModule(folder: string, { app, cwd }: PythonServer): string | undefined {
   const [module = ''] = app.split(':');
   const file = `${path.join(cwd, ...module.split('.'))}.py`;

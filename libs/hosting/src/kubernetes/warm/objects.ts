@@ -106,7 +106,7 @@ export const claimOf = (id: string, versionId: string, installation: string): ob
   },
 });
 
-/** Lets nobody evict a claimed pod. A number of pods, because the controller of such pods does not tell how many there should be. */
+/** Lets nobody evict a claimed pod. It asks for a number of pods, because nothing tells the cluster how many there should be. */
 export const claimsBudget = (installation: string) => ({
   apiVersion: 'policy/v1',
   kind: 'PodDisruptionBudget',
