@@ -7,6 +7,9 @@ packages=(chromium fonts-liberation python3-venv python3-dev git curl ca-certifi
 # A container engine, and the shell of the images that tests build: no image registry is needed.
 packages+=(podman runc netavark aardvark-dns iptables busybox-static bubblewrap)
 
+# For the image of BuildKit, which maps the users of its namespace.
+packages+=(uidmap libcap2-bin)
+
 # Shells whose completion is tested.
 packages+=(zsh fish)
 
@@ -50,6 +53,18 @@ install_control_plane() {
   (cd "$control_plane_folder" && CGO_ENABLED=0 GOFLAGS=-p=2 nice -n 10 go build -trimpath -gcflags='all=-N -l' -o "$kube_program.new" \
     -ldflags "-s -w -X $flags.gitVersion=$version -X $flags.gitMajor=1 -X $flags.gitMinor=$(cut -d. -f2 <<<"$version")" .) \
     && mv "$kube_program.new" "$kube_program"
+}
+
+# BuildKit in rootless mode, and the registry to which it pushes: two minutes on a machine that has never built them.
+buildkit_folder=$root/tests/k8s/buildkit
+buildkit=$cache/buildkit/buildkit-$(sha256sum <"$buildkit_folder/go.sum" | cut -c1-16)
+install_buildkit() {
+  [ -d "$buildkit" ] && return 0
+  local new=$buildkit.new script=examples/buildctl-daemonless/buildctl-daemonless.sh
+  rm -rf "$new" && mkdir -p "$new"
+  CGO_ENABLED=0 GOFLAGS=-p=2 nice -n 10 go -C "$buildkit_folder" build -trimpath -gcflags='all=-N -l' -ldflags '-s -w' -o "$new/" tool \
+    && install "$(go -C "$buildkit_folder" list -m -f '{{.Dir}}' github.com/moby/buildkit)/$script" "$new" \
+    && mv "$new" "$buildkit"
 }
 
 # What checks and installs the chart: a minute and a half on a machine that has never built them.

@@ -1,22 +1,30 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { PalestraClient } from '@palestra/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { CLI } from '../conformance/support/foreground.ts';
 import { engineCommand } from '../integration/hosting/docker-engine.world.ts';
 import { type Palestra, startPalestra } from '../support/palestra.ts';
+import { buildkitPrograms, makeBuilderImage } from './support/buildkit-image.ts';
 import { type Cluster, startCluster } from './support/cluster.ts';
 import { installAgentSandbox } from './support/agent-sandbox-crds.ts';
 import { FakeAgentSandboxController } from './support/fake-agent-sandbox-controller.ts';
 import { kubeProgram } from './support/control-plane.ts';
 import { agentSandboxRules } from './support/documented-role.ts';
 import { buildGuessImages } from './support/guess-images.ts';
+import { TestRegistry } from './support/registry.ts';
 
-describe.skipIf(kubeProgram === undefined || engineCommand === undefined)('the service with instances in pods', () => {
+const isComplete = kubeProgram !== undefined && engineCommand !== undefined && buildkitPrograms !== undefined;
+
+describe.skipIf(!isComplete)('the service with instances in pods', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'palestra-k8s-'));
   let cluster: Cluster;
   /** A FAKE: the real controller of agent-sandbox cannot be built here. */
   let controller: FakeAgentSandboxController;
+  let registry: TestRegistry;
   let images: [string, string];
   let namespace: string;
   let palestra: Palestra;
@@ -24,26 +32,33 @@ describe.skipIf(kubeProgram === undefined || engineCommand === undefined)('the s
 
   beforeAll(async () => {
     cluster = await startCluster(installAgentSandbox);
-    const { plane } = cluster;
+    const { plane, engine } = cluster;
+    registry = await TestRegistry.start(engine);
     controller = FakeAgentSandboxController.start(plane.api);
     namespace = await plane.namespace();
     const kubeconfig = path.join(folder, 'kubeconfig');
     writeFileSync(kubeconfig, plane.config(await plane.account(namespace, 'palestra', agentSandboxRules()), namespace));
+    await plane.api.post(`/api/v1/namespaces/${namespace}/secrets`, registry.secret('push'));
     palestra = await startPalestra({
       env: {
         PALESTRA_HOSTING: 'kubernetes',
         KUBECONFIG: kubeconfig,
         PALESTRA_KUBERNETES_CALLER_NETWORKS: '10.88.0.1',
         PALESTRA_KUBERNETES_NETWORK_POLICY: '1',
+        PALESTRA_KUBERNETES_REGISTRY: `${registry.host}/acme`,
+        PALESTRA_KUBERNETES_REGISTRY_SECRET: 'push',
+        PALESTRA_KUBERNETES_BUILDER_IMAGE: makeBuilderImage(engine, registry.host),
+        PALESTRA_BASE_IMAGE_NODE: registry.push(engine.image, 'base/node:1'),
       },
     });
     client = new PalestraClient({ url: palestra.url, apiKey: palestra.apiKey });
-    images = await buildGuessImages(cluster.engine);
+    images = await buildGuessImages(engine);
   });
   afterAll(async () => {
     await client?.close();
     await palestra?.stop();
     await controller?.close();
+    await registry?.stop();
     await cluster?.close();
     rmSync(folder, { recursive: true, force: true });
   });
@@ -81,6 +96,32 @@ describe.skipIf(kubeProgram === undefined || engineCommand === undefined)('the s
     const [pod] = await pods();
     expect(pod.spec.containers[0].image).toMatch(/@sha256:[0-9a-f]{64}$/);
     expect(pod.metadata.labels).toMatchObject({ 'palestra.dev/egress': 'none', 'palestra.dev/role': 'server' });
+  }, 300_000);
+
+  test("an author's folder is built in the cluster, and its next version faster", async () => {
+    const env = { ...process.env, PALESTRA_URL: palestra.url, PALESTRA_API_KEY: palestra.apiKey, NO_COLOR: '1' };
+    const run = (...args: string[]) => promisify(execFile)(process.execPath, [CLI, 'env', ...args], { cwd: folder, env });
+    const say = async (environment: string) => {
+      await using session = await client.session({ environment, split: 'test', index: 1 });
+      const { blocks } = await session.call('guess', { number: 999 });
+      return blocks.map((block) => ('text' in block ? block.text : '')).join('');
+    };
+    const environment = `${palestra.namespace}/scaffold`;
+    await run('init', 'scaffold');
+    const started = performance.now();
+    const first = await run('deploy', 'scaffold', '--idle', '1');
+    expect(first.stdout).toBe(`${environment}@1\n`);
+    expect(await say(environment)).toBe('Lower. 9 guesses left.');
+    console.log(`deploy of the scaffold until its first call ${Math.round(performance.now() - started)} ms (BuildKit)`);
+    const module = path.join(folder, 'scaffold', 'environment.ts');
+    writeFileSync(module, readFileSync(module, 'utf8').replaceAll('guesses left', 'tries left'));
+    const second = await run('deploy', 'scaffold');
+    expect(second.stdout).toBe(`${environment}@2\n`);
+    expect(second.stderr).toContain('CACHED');
+    expect(await say(environment)).toBe('Lower. 9 tries left.');
+    await client.hosting.rollback(environment, 'stable');
+    expect(await say(environment)).toBe('Lower. 9 guesses left.');
+    await expect.poll(pods).toEqual([]);
   }, 300_000);
 
   test('with concurrency 1 each session has a pod of its own from the warm pool, and nothing stays of them', async () => {

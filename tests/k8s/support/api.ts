@@ -49,12 +49,12 @@ export class Api {
   }
 
   /** Resolves with the parsed answer. A connection that was closed between two requests is opened again. */
-  async request<T = any>(method: string, path: string, body?: unknown, type = 'application/json'): Promise<T> {
+  async request<T = any>(method: string, path: string, body?: unknown, type?: string, headers?: Record<string, string>): Promise<T> {
     try {
-      return await this.#send<T>(method, path, body, type);
+      return await this.#send<T>(method, path, body, type, headers);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error;
-      return this.#send<T>(method, path, body, type);
+      return this.#send<T>(method, path, body, type, headers);
     }
   }
 
@@ -62,7 +62,7 @@ export class Api {
     this.#agent.destroy();
   }
 
-  #send<T>(method: string, path: string, body: unknown, type: string): Promise<T> {
+  #send<T>(method: string, path: string, body: unknown, type = 'application/json', headers: Record<string, string> = {}): Promise<T> {
     const { at, prefix = '' } = this.#target;
     const sent = body === undefined ? null : JSON.stringify(body);
     const options: https.RequestOptions = {
@@ -70,6 +70,7 @@ export class Api {
       agent: this.#agent,
       signal: AbortSignal.timeout(DEADLINE_MS),
       headers: {
+        ...headers,
         ...(sent !== null && { 'content-type': type, 'content-length': Buffer.byteLength(sent) }),
         ...('url' in at && { authorization: `Bearer ${at.token}` }),
       },

@@ -14,8 +14,9 @@ export interface Pod {
     volumes?: Volume[];
     restartPolicy?: 'Always' | 'OnFailure' | 'Never';
     serviceAccountName?: string;
+    imagePullSecrets?: { name: string }[];
     hostAliases?: { ip: string; hostnames: string[] }[];
-    securityContext?: { runAsUser?: number; runAsGroup?: number; runAsNonRoot?: boolean };
+    securityContext?: { runAsUser?: number; runAsGroup?: number; runAsNonRoot?: boolean; seccompProfile?: { type: string } };
   };
   status?: { phase?: string; startTime?: string };
 }
@@ -55,6 +56,7 @@ export interface PodContainer {
     readOnlyRootFilesystem?: boolean;
     allowPrivilegeEscalation?: boolean;
     capabilities?: { drop?: string[]; add?: string[] };
+    seccompProfile?: { type: string };
   };
 }
 

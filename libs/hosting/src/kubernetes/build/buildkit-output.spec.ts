@@ -73,3 +73,14 @@ test('a step that was killed, an error before all steps, and no error at all', (
   });
   expect(read(['could not connect to buildkitd']).failure).toMatchObject({ message: expect.stringContaining('last lines'), line: null });
 });
+
+test('a builder that does not start says why', () => {
+  const { failure, texts } = read([
+    'could not connect to unix:///run/user/1000/buildkit/buildkitd.sock after 50 trials',
+    '========== log ==========',
+    '[rootlesskit:parent] error: failed to setup UID/GID map: newuidmap 18 [0 1000 1 1 100000 65536] failed: Operation not permitted',
+    '[rootlesskit:parent] error: child exited: exit status 1',
+  ]);
+  expect(failure.message).toMatch(/^BuildKit did not start \(failed to setup UID\/GID map: .*not permitted\)\. The operator/);
+  expect(texts[failure.line! - 1]).toContain('failed to setup UID/GID map');
+});

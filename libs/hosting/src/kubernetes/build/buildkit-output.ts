@@ -14,6 +14,9 @@ const PROGRESS = /^(?:extracting )?sha256:[0-9a-f]{64}(?: |$)/;
 const CACHE = /^(?:importing cache manifest|exporting cache)/;
 const KILLED = /exit code: 137\b|signal: killed/;
 const FAILED = /^error: (?:failed to solve: )?(.+)$/;
+/** The script of the image gives up, and then prints the log of BuildKit, in which the first of such lines says why it ended. */
+const NOT_STARTED = /^could not connect to unix:\S+ after \d+ trials$/;
+const WHY_NOT = /^(?:buildkitd: |\[rootlesskit:\w+ *\] error: )(.+)$/;
 
 interface Part {
   name: string;
@@ -29,6 +32,7 @@ export class BuildKitOutput {
   #failed: Part | null = null;
   #message: string | null = null;
   #line: number | null = null;
+  #isUnstarted = false;
 
   constructor(onLine: (line: LogLine) => void) {
     this.#log = new BoundedLog(onLine);
@@ -70,11 +74,17 @@ export class BuildKitOutput {
 
   /** After its parts a build repeats what failed, and says why in its last line. */
   #outside(line: LogLine): void {
-    const error = FAILED.exec(line.text)?.[1];
+    this.#isUnstarted ||= NOT_STARTED.test(line.text);
+    const error = this.#isUnstarted ? this.#whyNot(line.text) : FAILED.exec(line.text)?.[1];
     this.#log.add(error === undefined ? line : { ...line, stream: 'stderr' });
     if (error === undefined) return;
     this.#message = error;
     this.#line ??= this.#log.lines;
+  }
+
+  #whyNot(text: string): string | undefined {
+    const why = this.#message === null ? WHY_NOT.exec(text)?.[1] : undefined;
+    return why && `BuildKit did not start (${why}). The operator lets the nodes of builds make user namespaces: see docs/hosting.md.`;
   }
 }
 
