@@ -237,6 +237,17 @@ describe.skipIf(engineCommand === undefined)('images', () => {
     }
   });
 
+  test('a base image whose ONBUILD would run as steps is refused', async () => {
+    const image = `localhost/palestra-test/onbuild:${process.pid}`;
+    const label = `palestra.dev/installation=${engine.installation}`;
+    const onbuild = folderWith(engine, { Dockerfile: `FROM ${engine.image}\nONBUILD ADD http://10.88.0.1/x /x\n` });
+    engine.ask('build', '-q', '--format', 'docker', '--label', label, '-t', image, onbuild);
+    const source = dockerfile([]);
+    writeFileSync(path.join((source as { folder: string }).folder, 'Dockerfile'), `FROM ${image}\n`);
+    for (let turn = 0; turn < 2; turn += 1)
+      await expect(build({ source })).rejects.toMatchObject({ code: 'source_invalid', message: expect.stringContaining('has ONBUILD') });
+  });
+
   test('an image by name: its port and digest, or why not', async () => {
     const named = (image: string, port: number | null) => build({ source: { kind: 'image', image, port } });
     const { artifact, lines } = await named(engine.image, 9_000);

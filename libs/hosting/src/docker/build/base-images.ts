@@ -4,6 +4,7 @@ import type { Engine } from '../engine/engine.ts';
 import { publicImageName } from './image-name.ts';
 import { ensureInspected, type ImageInspection } from './image-pull.ts';
 import { type Instruction, instructionsOf, linesOf, plain } from './instructions.ts';
+import type { PodmanTriggers } from './podman-triggers.ts';
 
 export interface BaseImage {
   /** Full. */
@@ -42,16 +43,21 @@ export function nameImages(
 export async function ensureBases(
   engine: Engine,
   images: readonly BaseImage[],
+  triggers: PodmanTriggers,
   onLine: (line: LogLine) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const image of images) assertBase(image, (await ensureInspected(engine, image.name, onLine, signal)).image);
+  const { podman } = await engine.info(signal);
+  for (const one of images) {
+    const { image } = await ensureInspected(engine, one.name, onLine, signal);
+    assertBase(one, image);
+    if (podman && (await triggers.has(engine, image.Id, signal))) throw hasTriggers(one.name);
+  }
 }
 
-/** Throws `source_invalid` for an image that a build must not use. Podman does not say which ONBUILD an image has. */
+/** Throws `source_invalid` for an image that a build must not use. */
 export function assertBase({ name, platform }: BaseImage, { Os, Architecture, Config }: ImageInspection): void {
-  if ((Config?.OnBuild?.length ?? 0) > 0)
-    throw invalid(`The image ${name} has ONBUILD instructions, which builds here do not run. Use another image.`);
+  if ((Config?.OnBuild?.length ?? 0) > 0) throw hasTriggers(name);
   const own = `${Os}/${Architecture}`;
   if (platform !== null && Os !== undefined && Architecture !== undefined && platform !== own && !platform.startsWith(`${own}/`))
     throw invalid(`The Dockerfile wants ${name} for ${platform}; the engine has it for ${own}. Remove --platform.`);
@@ -136,5 +142,8 @@ function withChanges(dockerfile: string, changed: ReadonlyMap<number, { text: st
   }
   return written.join('\n');
 }
+
+const hasTriggers = (name: string) =>
+  invalid(`The image ${name} has ONBUILD instructions, which builds here do not run. Use another image.`);
 
 const invalid = (detail: string) => new HostingError('source_invalid', detail);

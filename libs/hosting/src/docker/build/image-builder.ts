@@ -16,6 +16,7 @@ import { contextFolders, dockerfileOf, type FolderSource, portOf } from './folde
 import { publicImageName } from './image-name.ts';
 import { ensureImage, ensureTagged, type ImageInspection, inspectImage, normalId } from './image-pull.ts';
 import { readLines } from './json-lines.ts';
+import { PodmanTriggers } from './podman-triggers.ts';
 
 export interface BuilderOptions {
   engine: Engine;
@@ -43,6 +44,7 @@ const REMOVE_MS = 60_000;
 export class ImageBuilder {
   readonly #options: BuilderOptions;
   readonly #abandoned = new AbandonedLayers();
+  readonly #triggers = new PodmanTriggers();
 
   constructor(options: BuilderOptions) {
     this.#options = options;
@@ -163,7 +165,7 @@ export class ImageBuilder {
     try {
       sandbox = await openBuildSandbox(engine, { ...this.#options, image: await this.#nodeImage(either), limits }, either);
       void sandbox.diskFull.then(() => stop.abort(tooMuchDisk(limits)));
-      await ensureBases(engine, images, onPullLine, either);
+      await ensureBases(engine, images, this.#triggers, onPullLine, either);
       const stream = await this.#start(context, tag, request, sandbox, either);
       try {
         for await (const line of readLines(stream)) output.push(line);
