@@ -5,7 +5,7 @@ test('instructions of ONBUILD are found as Go reads them', () => {
   for (const config of [
     '{"config":{"OnBuild":["RUN x"]}}',
     '{"config":{"onbuild" :\n[ "RUN x"]}}',
-    // The last one does not count alone.
+    // All of the same name count, not only the last one.
     '{"config":{"OnBuild":["RUN x"],"config":{}}}',
     '{"config":{"OnBuild":["RUN x"]},"config":{"Env":[]}}',
     String.raw`{"config":{"\u004fnBuild":["RUN x"]}}`,

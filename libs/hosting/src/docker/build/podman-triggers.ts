@@ -1,4 +1,6 @@
+import { text } from 'node:stream/consumers';
 import tar from 'tar-stream';
+import { HostingError } from '../../provider/hosting-error.ts';
 import type { Engine } from '../engine/engine.ts';
 
 /** Podman writes the archive to its disk before it answers. */
@@ -13,38 +15,34 @@ export class PodmanTriggers {
 
   async has(engine: Engine, id: string, signal: AbortSignal): Promise<boolean> {
     if (this.#without.has(id)) return false;
-    const config = await configOf(engine, id, signal);
-    if (config === null || isTriggering(config)) return true;
+    if (isTriggering(await configOf(engine, id, signal))) return true;
     if (this.#without.size >= MOST_KNOWN) this.#without.clear();
     this.#without.add(id);
     return false;
   }
 }
 
-/** As its registry gave it; null: it is too large to be read. */
-async function configOf(engine: Engine, id: string, signal: AbortSignal): Promise<string | null> {
+/** As its registry gave it. Throws `source_invalid` if it is too large to be read. */
+async function configOf(engine: Engine, id: string, signal: AbortSignal): Promise<string> {
   const archive = await engine.stream({ method: 'GET', path: `/images/${id}/get`, deadlineMs: ARCHIVE_MS }, signal);
   const extract = archive.pipe(tar.extract());
   archive.on('error', (error) => extract.destroy(error));
   try {
     for await (const entry of extract) {
       // The layers are `.tar`, and all other names that end like this are in folders.
-      if (!/^[0-9a-f]{64}\.json$/.test(entry.header.name)) {
-        entry.resume();
-        continue;
-      }
-      if ((entry.header.size ?? 0) > MOST_CONFIG_BYTES) return null;
-      const chunks: Buffer[] = [];
-      for await (const chunk of entry) chunks.push(chunk as Buffer);
-      return Buffer.concat(chunks).toString();
+      if (!/^[0-9a-f]{64}\.json$/.test(entry.header.name)) entry.resume();
+      else if ((entry.header.size ?? 0) <= MOST_CONFIG_BYTES) return await text(entry);
+      else throw invalid(`The configuration of the image ${id} has more than 4 MB. Use another base image.`);
     }
-    return null;
+    throw invalid(`Podman does not tell the configuration of the image ${id}. Use another base image.`);
   } catch (error) {
     throw engine.failure(error, signal);
   } finally {
     archive.destroy();
   }
 }
+
+const invalid = (detail: string) => new HostingError('source_invalid', detail);
 
 /**
  * Not by JSON.parse: of names that are given twice, or in other letters, it would take another one than Podman, whose language takes all of them.
