@@ -12,7 +12,7 @@ function read(file: string): string {
   }
 }
 
-const childrenOf = (pid: number): number[] =>
+export const childrenOf = (pid: number): number[] =>
   read(`/proc/${pid}/task/${pid}/children`)
     .split(' ')
     .filter((text) => text.trim() !== '')
@@ -20,6 +20,9 @@ const childrenOf = (pid: number): number[] =>
 
 /** The process and all that it started, and that those started. */
 export const treeOf = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(treeOf)];
+
+/** Without those that have ended and whose parent has not asked for their status yet. */
+export const livingOf = (pids: readonly number[]): number[] => pids.filter((pid) => /\) [^Z]/.test(read(`/proc/${pid}/stat`)));
 
 export const commandOf = (pid: number): string => read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ');
 

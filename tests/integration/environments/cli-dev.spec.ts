@@ -6,6 +6,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { PalestraClient } from '@palestra/client';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { childrenOf, livingOf } from '../../support/process-tree.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 
 /** `palestra env dev` as it is built. tests/conformance has it for Python. */
@@ -119,30 +120,19 @@ test('starts a service of its own without any, and ends it', async () => {
   expect(await fetch(`${own}/health`).catch(() => null)).toBeNull();
 });
 
-/** Processes that run: not those that have ended and whose parent has not asked for their status yet. */
-async function runningOf(pids: readonly number[]): Promise<number[]> {
-  const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=,stat=', '-p', pids.join()]).catch(() => ({ stdout: '' }));
-  return stdout
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/))
-    .filter(([pid, state]) => pid && !state!.startsWith('Z'))
-    .map(([pid]) => Number(pid));
-}
-
 test('a kill ends its service, database and environment server, and the next one starts at once', async () => {
   const first = dev(withoutService());
   await first.said(/once\):\n {2}(\S+)\n/);
-  const { stdout: children } = await promisify(execFile)('pgrep', ['-P', String(first.child.pid)]);
   const postmaster = await readFile(path.join(folder, 'dev-guess/.palestra/postgres/data/postmaster.pid'), 'utf8');
-  const pids = [...children.trim().split('\n'), postmaster.split('\n')[0]].map(Number);
+  const pids = [...childrenOf(first.child.pid!), Number(postmaster.split('\n')[0])];
   expect(pids).toHaveLength(3);
-  expect(await runningOf(pids)).toHaveLength(3);
+  expect(livingOf(pids)).toHaveLength(3);
   first.child.kill('SIGKILL');
   const next = dev(withoutService());
   const [, link] = await next.said(/once\):\n {2}(\S+)\n/);
   expect(next.output()).toMatch(/shown by a new service/);
   expect((await signIn(link!)).status).toBe(303);
-  await expect.poll(() => runningOf(pids), { timeout: 30_000 }).toEqual([]);
+  await expect.poll(() => livingOf(pids), { timeout: 30_000 }).toEqual([]);
   await end(next.child);
 });
 

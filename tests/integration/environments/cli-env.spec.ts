@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { PalestraClient } from '@palestra/client';
 import type { EnvironmentReport } from '@palestra/protocol';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { childrenOf } from '../../support/process-tree.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 
 /** `palestra env init | validate | serve | push` as it is built, for environments of the kit; OpenEnv's are in tests/conformance. */
@@ -125,8 +126,8 @@ test('serve restarts a dead process, and ends it when it ends itself', async () 
       .then((answer) => answer.json())
       .catch(() => null);
   expect(await answers()).toEqual(['lucky-number']);
-  const { stdout: child } = await promisify(execFile)('pgrep', ['-P', String(pid)]);
-  process.kill(Number(child), 'SIGKILL');
+  const [child] = childrenOf(pid);
+  process.kill(child!, 'SIGKILL');
   await expect.poll(output, { timeout: 40_000 }).toContain('Restarting it');
   await expect.poll(answers, { timeout: 40_000 }).toEqual(['lucky-number']);
   expect(await end()).toBe(0);

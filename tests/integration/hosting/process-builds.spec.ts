@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type BuildPlan, type LogLine, ProcessProvider } from '@palestra/hosting';
@@ -5,6 +6,8 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { answerOf, backend, folderOf, forget, isThere, KIT_ENVIRONMENT, processesOf, requestOf, root, specOf } from './process.world.ts';
 
 /** Builds of `ProcessProvider` by the real pip and npm, without packages of a registry. */
+const hasPython = spawnSync('python3', ['-m', 'venv', '--help']).status === 0;
+if (!hasPython && process.env['CI']) throw new Error('python3 with venv and pip must be installed (see .ci/run)');
 const folder = path.join(root, 'hosting');
 const builds = path.join(folder, 'builds');
 const provider = new ProcessProvider({ folder });
@@ -48,7 +51,7 @@ test('tasks of Harbor are refused, because they need containers', async () => {
   expect(texts).toEqual([]);
 });
 
-test('a Python package is installed once, and served from its build', async () => {
+test.skipIf(!hasPython)('a Python package is installed once, and served from its build', async () => {
   process.env['SECRET_OF_THE_SERVICE'] = 'do not tell';
   const source = folderOf(backend(WHEEL));
   const { artifact, texts } = await build({}, PYTHON, {}, signal, source);
@@ -79,7 +82,7 @@ test('a Python package is installed once, and served from its build', async () =
   expect(isThere(artifact.folder)).toBe(false);
 });
 
-test('a build with the package "palestra" of one release is not that of another', async () => {
+test.skipIf(!hasPython)('a build with the package "palestra" of one release is not that of another', async () => {
   const files = backend(WHEEL);
   const own = folderOf({ ...files, 'pyproject.toml': files['pyproject.toml']!.replace('my-env', 'palestra'), 'src/release.txt': '1' });
   writeFileSync(path.join(own, 'backend.py'), files['backend.py']!.replaceAll('my_env', 'palestra').replace('my-env', 'palestra'));
@@ -119,7 +122,7 @@ test('npm installs what the lockfile says, and runs no scripts', async () => {
   await provider.remove(spec.id, 1_000, signal);
 });
 
-test('a build gets no credentials of the operator', async () => {
+test.skipIf(!hasPython)('a build gets no credentials of the operator', async () => {
   Object.assign(process.env, { PIP_EXTRA_INDEX_URL: 'http://me:hidden-password@127.0.0.1:9/simple', PIP_NO_INDEX: '1', UV_NO_INDEX: '1' });
   try {
     const body = `print("variables", sorted(os.environ.items()))\n${WHEEL}`;
@@ -132,7 +135,7 @@ test('a build gets no credentials of the operator', async () => {
   }
 });
 
-describe('a build fails', () => {
+describe.skipIf(!hasPython)('a build fails', () => {
   test('with the line that says why', async () => {
     const body = 'print("compiling")\nraise RuntimeError("error: no compiler for part 7")';
     const { artifact, texts } = await build(backend(body), PYTHON);

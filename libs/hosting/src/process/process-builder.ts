@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { cp, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { cp, mkdir, readdir, rename, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
 import { contextDigest } from '../docker/build/context-digest.ts';
 import { needsPythonPackage } from '../docker/build/dockerfiles.ts';
@@ -14,6 +14,7 @@ import { BuildLog } from './build-log.ts';
 import { inheritedVariables } from './build-variables.ts';
 import { installNode, installPython } from './install-steps.ts';
 import { kill, processesWith } from './process-table.ts';
+import { removeFolder } from './remove-folder.ts';
 import { runCommand } from './run-command.ts';
 
 type LocalPlan = Exclude<BuildPlan, { kind: 'dockerfile' | 'harbor' }>;
@@ -74,7 +75,7 @@ export class ProcessBuilder {
       if (plan.kind === 'python') await installPython(plan, made, { ...interpreter, pythonPackage: this.#options.pythonPackage }, step);
       else if (plan.install) await installNode(made, step);
       await assertSize(made, limits.maxBytes, log);
-      await rm(path.join(made, 'home'), { recursive: true, force: true });
+      await removeFolder(path.join(made, 'home'));
       signal.throwIfAborted();
       await rename(made, folder).catch((error: NodeJS.ErrnoException) => {
         // Another deploy of the same source was faster.
@@ -87,7 +88,7 @@ export class ProcessBuilder {
     } finally {
       // Programs that left the process group of their step.
       for (const { pid } of await processesWith({ HOME: path.join(made, 'home') })) kill(pid, 'SIGKILL');
-      await rm(made, { recursive: true, force: true, maxRetries: 3 });
+      await removeFolder(made);
     }
   }
 
@@ -99,7 +100,7 @@ export class ProcessBuilder {
       if (names.has(name)) continue;
       const folder = path.join(this.#builds, name);
       const ageMs = Date.now() - ((await stat(folder).catch(() => null))?.mtimeMs ?? Date.now());
-      if (ageMs > (name.startsWith('.new-') ? ABANDONED_MS : PRUNE_AFTER_MS)) await rm(folder, { recursive: true, force: true });
+      if (ageMs > (name.startsWith('.new-') ? ABANDONED_MS : PRUNE_AFTER_MS)) await removeFolder(folder);
     }
   }
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { chmod, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, open, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HostingError } from '../provider/hosting-error.ts';
@@ -17,6 +17,7 @@ import {
   writeJson,
 } from './instance-files.ts';
 import { bootId, kill, type ProcessEntry, processEntry, processesWith, valuesOf } from './process-table.ts';
+import { removeFolder } from './remove-folder.ts';
 
 const ID = /^[\w-]{1,64}$/;
 /** Prefix of folders that are being removed. */
@@ -168,7 +169,7 @@ export class ProcessInstances {
     if (this.#knowsStrays) return instances;
     this.#knowsStrays = true;
     // What a killed service did not remove to the end.
-    for (const name of names) if (name.startsWith(REMOVED)) await rm(path.join(this.#folder, name), { recursive: true, force: true });
+    for (const name of names) if (name.startsWith(REMOVED)) await removeFolder(path.join(this.#folder, name));
     return [...instances, ...(await this.#strays(new Set(ids)))];
   }
 
@@ -215,7 +216,7 @@ export class ProcessInstances {
     // At once, because readers of the instance write into its folder when they see that it ended.
     const gone = path.join(this.#folder, `${REMOVED}${id}-${randomUUID()}`);
     await rename(folder, gone).catch(ignoreMissing);
-    await rm(gone, { recursive: true, force: true, maxRetries: 3 });
+    await removeFolder(gone);
   }
 
   /** Its processes, and those that were its processes before: without their leader some could not be recognised. */
