@@ -167,6 +167,26 @@ describe('the job queue', () => {
     await expect.poll(() => runs, WITHIN).toBe(2);
   });
 
+  it('continues after connections ended again and again while jobs ran, and stops', async () => {
+    let runs = 0;
+    const queue = queueOf((other) => other.handle('work', { deadlineMs: 5_000 }, async () => void (runs += 1)));
+    for (let turn = 0; turn < 10; turn += 1) {
+      const added = Promise.allSettled(Array.from({ length: 40 }, () => queue.add('work')));
+      await new Promise((resolve) => setTimeout(resolve, turn * 6));
+      await database.pool.query(
+        'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+      );
+      await added;
+    }
+    const before = runs;
+    await expect.poll(async () => (await waiting()).length, { timeout: 100_000 }).toBe(0);
+    expect(runs).toBeGreaterThan(before);
+    queues.splice(queues.indexOf(queue), 1);
+    const started = performance.now();
+    await queue.beforeApplicationShutdown();
+    expect(performance.now() - started).toBeLessThan(20_000);
+  }, 150_000);
+
   it.each(['ends', 'fails'])('continues when PostgreSQL is unavailable while a job %s', async (how) => {
     let runs = 0;
     let release = () => {};

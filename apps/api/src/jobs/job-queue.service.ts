@@ -22,6 +22,10 @@ const POOL_SIZE = CONCURRENCY.short + CONCURRENCY.long + 2 * LANES.length;
 const POLL_MS = 5_000;
 /** A shutdown aborts the signal of running handlers after this time, milliseconds. */
 const STOP_GRACE_MS = 500;
+/** A runner whose first query failed repeats the error of it for ever, so another one takes its place. */
+const MOST_FAILURES = 20;
+/** Time in which a runner without jobs ends by itself. */
+const DRAINED_MS = 1_000;
 const RESTART_MS = 1_000;
 const KEEP_FAILED_DAYS = 7;
 const DEFAULT_ATTEMPTS = 12;
@@ -151,10 +155,10 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
     while (!this.#stopping.signal.aborted) {
       const names: string[] = [];
       try {
-        const runner = await this.#start(lane, pool, tasks, names);
+        const { runner, drained } = await this.#start(lane, pool, tasks, names);
         this.#runners.set(lane, runner);
         if (this.#stopping.signal.aborted) await runner.stop();
-        await runner.promise;
+        await Promise.race([runner.promise, drained]);
       } catch (error) {
         if (!this.#stopping.signal.aborted) this.logger.warn({ err: error }, 'jobs stopped; they start again');
       }
@@ -164,14 +168,28 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
     }
   }
 
-  /** `names` gets the names under which the runner holds jobs. */
-  #start(lane: Lane, pgPool: pg.Pool, taskList: TaskList, names: string[]): Promise<Runner> {
+  /**
+   * `names` gets the names under which the runner holds jobs. `drained` resolves soon after its last job ended: after a failed query the promise
+   * of the library never does (graphile-worker 0.17.3, `holdup` in main.js counts a call that nothing ends).
+   */
+  async #start(lane: Lane, pgPool: pg.Pool, taskList: TaskList, names: string[]): Promise<{ runner: Runner; drained: Promise<void> }> {
     const events = new EventEmitter() as WorkerEvents;
+    const drained = new Promise<void>((resolve) => {
+      for (const name of ['pool:gracefulShutdown:complete', 'pool:forcefulShutdown:complete', 'pool:forcefulShutdown:error'] as const)
+        events.on(name, () => setTimeout(resolve, DRAINED_MS));
+    });
     events.on('pool:create', ({ workerPool }) => {
       names.push(workerPool.id);
       this.#monitor.add(workerPool.id);
     });
-    return run({
+    let failures = 0;
+    const succeed = () => (failures = 0);
+    events.on('job:start', succeed).on('worker:getJob:empty', succeed);
+    events.on('worker:getJob:error', () => {
+      failures += 1;
+      if (failures === MOST_FAILURES) void runner.stop().catch(() => {});
+    });
+    const runner = await run({
       pgPool,
       schema: JOB_SCHEMA,
       concurrency: CONCURRENCY[lane],
@@ -187,6 +205,7 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
         if (level === 'error' || level === 'warning') this.logger.debug({ meta }, message);
       }),
     });
+    return { runner, drained };
   }
 
   #tasks(lane: Lane): TaskList {
