@@ -202,12 +202,14 @@ test('two clients of a session see each other’s calls and those over HTTP, onc
   expect((await other.heard('result')).result).toMatchObject({ ok: true, output: { reward: 2.5 } });
   await first.request('POST', '/call', { body: { name: 'boom', input: {} }, headers: { 'x-session-id': sid } });
   for (const client of [one, other]) {
+    // The end of `add` may come after that of `boom`: the results of this session are stored after they were answered.
     await client.heard('call', ({ call }) => call.tool === 'boom' && call.state === 'tool_failed');
+    await client.heard('call', ({ call }) => call.tool === 'add' && call.state === 'result');
+    // The sums come after the calls.
+    await expect.poll(() => client.of('session').at(-1)!.session).toMatchObject({ total_reward: 2.5, calls: { total: 3 } });
     const states = client.of('call').map(({ call }) => `${call.task_id} ${call.state === 'running'}`);
     expect(new Set(states).size).toBe(states.length);
     expect(['wait', 'add', 'boom'].map((tool) => client.ended(tool).length)).toEqual([1, 1, 1]);
-    // The sums come with the calls.
-    expect(client.of('session').at(-1)!.session).toMatchObject({ total_reward: 2.5, calls: { total: 3 } });
   }
   one.call('boom');
   expect(await one.heard('error')).toMatchObject({

@@ -61,10 +61,13 @@ async function writeLog(
   const wants = (at: number) => at >= since;
   response.writeHead(200, { 'content-type': 'text/plain' });
   response.flushHeaders();
+  let isNewLine = true;
   for await (const line of linesOf(file, query.get('follow') === 'true', response, async () => hasEnded(await pod(), uid, container))) {
     const [, time, flag, text] = /^(\S+) \S+ ([FP]) ?(.*)$/s.exec(line) ?? [];
     if (time === undefined || !wants(new Date(time).getTime())) continue;
-    response.write(`${query.get('timestamps') === 'true' ? `${time} ` : ''}${text}${flag === 'F' ? '\n' : ''}`);
+    // As a kubelet does: a line that was written in parts has one time.
+    response.write(`${query.get('timestamps') === 'true' && isNewLine ? `${time} ` : ''}${text}${flag === 'F' ? '\n' : ''}`);
+    isNewLine = flag === 'F';
   }
   response.end();
 }
