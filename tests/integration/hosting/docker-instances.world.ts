@@ -33,6 +33,7 @@ const actions = {
   read: ({ file }) => tryTo(() => fs.readFileSync(file, 'utf8')),
   write: ({ file, megabytes = 0 }) => tryTo(() => { fs.writeFileSync(file, Buffer.alloc(Math.max(1, megabytes * 2 ** 20))); return 'written'; }),
   say: ({ text, times = 1 }) => { for (let i = 0; i < times; i += 1) console.log(text.replace('#', i)); return times; },
+  write_hex: ({ bytes }) => new Promise((written) => process.stdout.write(Buffer.from(bytes, 'hex'), () => written(bytes))),
   eat: async () => { const all = []; for (;;) { all.push(Buffer.alloc(2 ** 24, 1)); await new Promise((next) => setImmediate(next)); } },
   exit: ({ code }) => { setTimeout(() => process.exit(code), 20); return code; },
 };

@@ -178,12 +178,17 @@ describe.skipIf(engineCommand === undefined)('instances in containers', () => {
     const instance = await start();
     await call(instance, 'say', { text: 'line #', times: 50 });
     await call(instance, 'say', { text: `${'x'.repeat(20_000)}` });
+    // A line in parts, the first of which ends within a character.
+    for (const part of [Buffer.from('50 %\u2026').subarray(0, -1), Buffer.from([0xa6]), Buffer.from(' 100 %\n')]) {
+      await call(instance, 'write_hex', { bytes: part.toString('hex') });
+    }
     await call(instance, 'say', { text: 'last' });
     const all = await linesUntil(provider.logs(instance.id, null, soon()), 'last');
     const texts = all.map(({ text }) => text);
     expect(all.filter(({ stream }) => stream === 'stderr').map(({ text }) => text)).toEqual(['a complaint']);
     expect(texts.filter((text) => text.startsWith('line '))).toEqual(Array.from({ length: 50 }, (_, index) => `line ${index}`));
     expect(texts.findLast((text) => text.startsWith('x'))?.length).toBe(8_192);
+    expect(texts.at(-2)).toBe('50 %\u2026 100 %');
 
     // A reader that stopped anywhere continues with the next line.
     const middle = all.findIndex(({ text }) => text === 'line 20');

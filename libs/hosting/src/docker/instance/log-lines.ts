@@ -4,12 +4,15 @@ import { type LogLine, MAX_LINE_CHARS } from '../../provider/provider.port.ts';
 const HEADER = 8;
 /** Larger than what any engine sends at once. */
 const MOST_FRAME = 2 ** 24;
+const MOST_STAMP = 64;
 const STAMP = /^(\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)) ?/;
 
 interface Stream {
   name: LogLine['stream'];
   /** The unfinished line, at most `MAX_LINE_CHARS` and its time long. */
   text: string;
+  /** The last bytes were not the end of a line. */
+  isUnfinished: boolean;
   decoder: TextDecoder;
 }
 
@@ -23,7 +26,7 @@ export async function* logLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<L
   for (const stream of Object.values(streams)) if (stream.text !== '') yield* finish(stream);
 }
 
-const open = (name: LogLine['stream']): Stream => ({ name, text: '', decoder: new TextDecoder() });
+const open = (name: LogLine['stream']): Stream => ({ name, text: '', isUnfinished: false, decoder: new TextDecoder() });
 
 /** Bytes of the two streams of a container, in the order in which they come. */
 export async function* frames(chunks: AsyncIterable<Buffer>): AsyncGenerator<{ stream: LogLine['stream']; bytes: Buffer }> {
@@ -49,7 +52,10 @@ export async function* frames(chunks: AsyncIterable<Buffer>): AsyncGenerator<{ s
 }
 
 function* take(stream: Stream, bytes: Buffer): Generator<LogLine> {
-  const pieces = stream.decoder.decode(bytes, { stream: true }).split('\n');
+  // Podman sends each part that a program writes of a line, and Docker each 16 kB of it, as one frame with a time of its own.
+  const time = stream.isUnfinished ? STAMP.exec(bytes.toString('latin1', 0, MOST_STAMP)) : null;
+  stream.isUnfinished = bytes.at(-1) !== 10;
+  const pieces = stream.decoder.decode(bytes.subarray(time?.[0].length ?? 0), { stream: true }).split('\n');
   const last = pieces.pop()!;
   for (const piece of pieces) {
     append(stream, piece);
@@ -59,8 +65,7 @@ function* take(stream: Stream, bytes: Buffer): Generator<LogLine> {
 }
 
 function append(stream: Stream, text: string): void {
-  // Room for the time before the line.
-  const room = MAX_LINE_CHARS + 64 - stream.text.length;
+  const room = MAX_LINE_CHARS + MOST_STAMP - stream.text.length;
   if (room > 0) stream.text += text.slice(0, room);
 }
 
