@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PalestraClient, type Session } from '@palestra/client';
 import { defineEnvironment, type RunningServer, serve, tool, z } from '@palestra/environment-kit';
 import { selectSessions } from '../../../apps/api/src/sessions/views/session-list.sql.ts';
+import { holdLanes, releaseLanes } from '../../support/lanes.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 import { callTool, closeSession, eventually, observed, openSession } from '../observed.world.ts';
 
@@ -323,6 +324,28 @@ test('a rollout waits for an open session', async () => {
   expect(await verdictOf(id)).toMatchObject({ verified: 'verified', session: session.sid });
 });
 
+test('a rollout that comes before the last call of its session is stored waits for it', async () => {
+  const calls: Call[] = [['look', { at: 'the late row' }], ANSWER];
+  const sid = await play(0, calls);
+  // Stored until then.
+  await server.request('GET', `/v1/sessions/${sid}`);
+  await sql(`UPDATE session_calls SET sid = 'late-' || sid WHERE sid = $1 AND tool = 'answer'`, [sid]);
+  const compare = (id: string, age: string) =>
+    sql(`UPDATE rollout_heads SET last_at = now() - $2::interval, verify_at = now() WHERE id = $1`, [id, age]);
+  const lanes = await server.database.pool.connect();
+  await holdLanes(lanes);
+  const id = await upload('late row', 0, calls, { metadata: { session_id: sid } });
+  // It stays young, however busy the machine is.
+  await compare(id, '-1 minute');
+  await releaseLanes(lanes);
+  lanes.release();
+  await eventually(async () => (await sql('SELECT FROM rollout_heads WHERE id = $1 AND verify_at > now()', [id])).length > 0 || null);
+  expect((await rollout(id)).verified).toBeNull();
+  await sql(`UPDATE session_calls SET sid = $1 WHERE sid = 'late-' || $1`, [sid]);
+  await compare(id, '0 s');
+  expect(await verdictOf(id)).toMatchObject({ verified: 'verified', session: sid });
+});
+
 test('a recording is verified, and its session stays available to the upload of the trainer', async () => {
   const sid = await openSession(server, environment(), { 'x-palestra-run': 'recorded' });
   await callTool(server, sid, 'look', { at: 'record' });
@@ -357,7 +380,7 @@ describe('a reward after the environment was lost', () => {
     // Outcomes are written behind their answers.
     await eventually(async () => {
       const [call] = await sql('SELECT failure_class FROM session_calls WHERE sid = $1 ORDER BY seq DESC LIMIT 1', [session.sid]);
-      return call.failure_class === 'infrastructure' ? true : null;
+      return call?.failure_class === 'infrastructure' ? true : null;
     });
     return session.sid;
   }

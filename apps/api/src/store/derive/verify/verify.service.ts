@@ -239,8 +239,8 @@ function verifiedRollout(
   return {
     seq: rollout.seq,
     revision: rollout.revision,
-    // An open session may still get calls, so a rollout that names no session gets no verdict yet.
-    verdict: again !== null && claim.sessionId === null ? null : codeOf(VERIFICATIONS, match.verdict),
+    // An open session may still get calls, so a rollout that names no session gets no verdict yet. Neither does one that is early.
+    verdict: again !== null && (claim.sessionId === null || isEarly(rollout)) ? null : codeOf(VERIFICATIONS, match.verdict),
     sid: match.sid ?? claim.sessionId,
     latency_ms: durations.length > 0 ? durations.reduce((sum, ms) => sum + ms, 0) : null,
     telemetry: claim.sessionId === null ? PROVENANCES.indexOf(match.provenance) << SHIFT : NAMED,
@@ -267,17 +267,19 @@ function interruptionOf({ reward_reported }: UnverifiedRollout, claim: Claim, ma
   return reward_reported || claimed.some(({ reward }) => reward) ? PARTIAL_SUM : FALSE_ZERO;
 }
 
+/** Rows of calls are written shortly after the calls: a fast upload can be here before the last ones of its session. */
+const isEarly = ({ age_ms }: UnverifiedRollout): boolean => age_ms < LATE_ROW_MS;
+
 /** Seconds until the next check, because an open session may still get missing calls; null = none. */
 function againAfter(rollout: UnverifiedRollout, match: LedgerMatch, sessions: readonly CandidateSession[]): number | null {
   if (match.verdict === 'verified' || rollout.age_ms > GIVE_UP_MS) return null;
   const sid = rollout.named_sid ?? match.sid;
   const fresh = rollout.age_ms < LATE_OUTCOME_MS;
-  // Rows of calls are written shortly after the calls, so that a fast upload can be here first.
-  const isEarly = match.sid === null && rollout.age_ms < LATE_ROW_MS;
   const waits = sessions.some(
     (session) => (session.open || (session.unsettled && fresh)) && (sid === null ? !session.taken : session.sid === sid),
   );
-  return waits || isEarly ? Math.max((rollout.age_ms / 1000) * BACK_OFF, MIN_AGAIN_S) : null;
+  if (waits) return Math.max((rollout.age_ms / 1000) * BACK_OFF, MIN_AGAIN_S);
+  return isEarly(rollout) ? LATE_ROW_MS / 1000 : null;
 }
 
 /**
