@@ -39,9 +39,9 @@ const turnsOf = async (ids: readonly string[]) => {
 async function sealedWithout(lost: string): Promise<{ restore(): Promise<void> }> {
   await world.settled();
   await sql('UPDATE rollout_heads SET unsealed = (id = $1)', lost);
-  expect(await world.services().sealing.seal()).toMatchObject({ sealed: 1, failed: 0, away: false });
+  expect(await world.seal()).toMatchObject({ sealed: 1, failed: 0, away: false });
   await sql('UPDATE rollout_heads SET unsealed = true WHERE id <> $1 AND sealed_at IS NULL', lost);
-  expect(await world.services().sealing.seal()).toMatchObject({ failed: 0, away: false });
+  expect(await world.seal()).toMatchObject({ failed: 0, away: false });
   const key = (await world.packOf(lost))!;
   const { body, contentType } = await world.blobs.get(key);
   const bytes = await buffer(body);
@@ -121,8 +121,7 @@ test('a rollout that cannot be compared with the ledger does not block others', 
 
 test('while the object store is unavailable, rollouts that need it wait, and others do not', async () => {
   const sealed = await scored('sealed');
-  await world.settled();
-  expect(await world.services().sealing.seal()).toMatchObject({ sealed: 1 });
+  expect(await world.seal()).toMatchObject({ sealed: 1 });
   const { database, config } = world.server;
   const held = await database.pool.connect();
   try {

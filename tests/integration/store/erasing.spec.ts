@@ -47,8 +47,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
       world.message(id, 1, { content: 'y'.repeat(large ? 9_000_000 : 9), reward: 1 }),
       world.message(id, 2, { isFinished: true }),
     ]);
-    await world.settled();
-    await world.services().sealing.seal();
+    await world.seal();
     await world.post([world.message(id, 3, { content: 'late' })]);
     await world.settled();
     const { seq, run_seq: runSeq, org_id: orgId } = await world.head(id);
@@ -124,8 +123,8 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
       await client.query(`INSERT INTO rollout_search (rollout_seq, block, index, words) VALUES ($1, 0, 0, '')`, [seq]);
       const gone = await world.upload(2);
       expect((await world.head(gone)).seq).toBe(seq);
-      const waits = `SELECT count(*)::int AS n FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'`;
-      await expect.poll(async () => (await client.query(waits)).rows[0].n, { timeout: 20_000 }).toBe(1);
+      const waits = `SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'transactionid'`;
+      await expect.poll(async () => (await query(waits))[0].n, { timeout: 20_000 }).toBe(1);
       expect(await world.server.request('DELETE', `/v1/rollouts/${gone}`)).toMatchObject({ status: 200 });
       await client.query('ROLLBACK');
       // Words of a later one are there once the round of this one is over.
@@ -300,7 +299,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
         };
       },
     });
-    expect(await world.services(erasing).sealing.seal()).toMatchObject({ sealed: 0, skipped: 1 });
+    expect(await world.seal(erasing)).toMatchObject({ sealed: 0, skipped: 1 });
     expect(total(await rowsBy('rollout_seq', seq))).toBe(0);
     expect((await objects()).filter((key) => key.includes(id))).toEqual([]);
   });
@@ -365,11 +364,13 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
       UPDATE rollout_messages m SET day = moved.day FROM moved WHERE m.rollout_seq = moved.seq`,
       [id],
     );
-    expect((await partitions.maintain()).dropped).toHaveLength(1);
+    // It leaves a partition that something else reads to the next run.
+    let count = 0;
+    const dropped = async () => (count += (await partitions.maintain()).dropped.length);
+    await expect.poll(dropped).toBe(1);
     expect(await names()).toContain(`rollout_messages_${await day(-4)}`);
-    await world.settled();
-    await world.services().sealing.seal();
-    expect((await partitions.maintain()).dropped).toHaveLength(1);
+    await world.seal();
+    await expect.poll(dropped).toBe(2);
     // A late event of a day without a partition is in the default one, and in every read.
     await world.post([world.message(id, 2)]);
     expect((await world.get(id)).messages.map(({ index }: any) => index)).toEqual([0, 1, 2]);

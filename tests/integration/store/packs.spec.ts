@@ -28,11 +28,8 @@ describe.each(stores)('packs in %s', (kind) => {
   async function sealed(runName: string, texts: readonly string[]): Promise<string[]> {
     const ids = texts.map(() => randomUUID());
     await world.post(ids.flatMap((id, at) => [world.start(id, { runName }), world.message(id, 0, { content: texts[at] })]));
-    await world.settled();
-    const { sealing } = world.services();
-    await expect
-      .poll(async () => (await sealing.seal(), Promise.all(ids.map(world.rowsOf))), { timeout: 30_000 })
-      .toEqual(ids.map(() => 0));
+    await world.seal();
+    expect(await Promise.all(ids.map(world.rowsOf))).toEqual(ids.map(() => 0));
     return ids;
   }
   const erase = async (id: string) => {
@@ -112,8 +109,7 @@ describe.each(stores)('packs in %s', (kind) => {
           if (name !== 'put') return answer;
           await erase(gone);
           await world.post([world.message(grown, 1, { content: 'late' })]);
-          await world.settled();
-          await world.services().sealing.seal();
+          await world.seal();
           return answer;
         },
     });
@@ -248,8 +244,7 @@ describe.each(stores)('packs in %s', (kind) => {
           await world.post([world.message(id, texts.length, { content })]);
           expected.set(id, [...texts, content]);
         }
-        await world.settled();
-        await world.services().sealing.seal();
+        await world.seal();
       },
       async () => {
         const [id] = [...expected.keys()].slice(-2);

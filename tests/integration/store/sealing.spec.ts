@@ -42,11 +42,7 @@ describe.each(stores)('sealing into %s', (kind) => {
       }),
     ]);
     await world.settled();
-    // As if nothing had come for a minute: a rollout that is live falls quiet by itself.
-    for (const table of ['rollout_heads', 'rollouts'])
-      await world.server.database.pool.query(`UPDATE ${table} SET last_at = last_at - interval '1 minute' WHERE id = ANY($1::uuid[])`, [
-        ids,
-      ]);
+    await world.silence(ids);
     const before = await Promise.all(ids.map(world.get));
     const pages = [
       [0, 1],
@@ -56,20 +52,19 @@ describe.each(stores)('sealing into %s', (kind) => {
       [451, 5],
     ] as const;
     const pagesBefore = await Promise.all(pages.map(([from, limit]) => world.page(ids[2]!, from, limit)));
-    expect(await world.services().sealing.seal()).toMatchObject({ sealed: 3, messages: 1 + 8 + 450, skipped: 0, failed: 0, away: false });
+    expect(await world.seal()).toMatchObject({ sealed: 3, messages: 1 + 8 + 450, skipped: 0, failed: 0, away: false });
     expect(await Promise.all(ids.map(world.rowsOf))).toEqual([0, 0, 0, 0]);
     // Its age, and the match with the session ledger, change by themselves.
     const undated = (rollout: any) => ({ ...rollout, age_ms: 0, verified: null });
     expect((await Promise.all(ids.map(world.get))).map(undated)).toEqual(before.map(undated));
     expect(await Promise.all(pages.map(([from, limit]) => world.page(ids[2]!, from, limit)))).toEqual(pagesBefore);
     expect(await garbage()).toEqual([]);
-    expect(await world.services().sealing.seal()).toMatchObject({ sealed: 0, failed: 0 });
+    expect(await world.seal()).toMatchObject({ sealed: 0, failed: 0 });
   });
 
   it('writes standard gzipped JSON lines', async () => {
     const id = await world.upload(300);
-    await world.settled();
-    await world.services().sealing.seal();
+    await world.seal();
     const { org_id } = await world.head(id);
     const key = await world.packOf(id);
     expect(key).toMatch(new RegExp(`^orgs/${org_id}/packs/[0-9a-f-]{36}\\.jsonl\\.gz$`));
@@ -91,8 +86,7 @@ describe.each(stores)('sealing into %s', (kind) => {
 
   it('reads one range for a page of ten thousand messages', async () => {
     const id = await world.upload(10_000);
-    await world.settled();
-    await world.services().sealing.seal();
+    await world.seal();
     const ranges: number[] = [];
     const counting = altered(world.blobs, {
       get(key, range, signal) {
@@ -112,9 +106,8 @@ describe.each(stores)('sealing into %s', (kind) => {
     const id = randomUUID();
     const first = Array.from({ length: 210 }, (_, index) => world.message(id, index * 2));
     await world.post([world.start(id), ...first]);
-    await world.settled();
-    const { sealing, reader } = world.services();
-    await sealing.seal();
+    const { reader } = world.services();
+    await world.seal();
     const old = await world.packOf(id);
     const late = [1, 3, 211, 900].map((index) => world.message(id, index, { content: `late ${index}` }));
     // One is sent again with other content, at another place: what was acknowledged first stays, once.
@@ -130,8 +123,7 @@ describe.each(stores)('sealing into %s', (kind) => {
     const head = await world.head(id);
     expect(head).toMatchObject({ unsealed: true });
     expect((await reader.skeletons([{ ...head, sealed: true }])).get(head.seq)).toHaveLength(214);
-    await world.settled();
-    expect(await sealing.seal()).toMatchObject({ sealed: 1, messages: 214 });
+    expect(await world.seal()).toMatchObject({ sealed: 1, messages: 214 });
     expect(await seen()).toEqual(expected);
     expect(await world.packOf(id)).not.toBe(old);
     expect(await packs()).not.toContain(old);
@@ -160,7 +152,7 @@ describe.each(stores)('sealing into %s', (kind) => {
       ).rows;
     const before = await derived();
     expect(before.map(({ row }) => typeof row.task_id)).toContain('number');
-    await world.services().sealing.seal();
+    await world.seal();
     await pool.query('UPDATE rollout_heads SET dirty = true, revision = revision + 1 WHERE id = ANY($1::uuid[])', [[named, nameless]]);
     await world.settled();
     expect(await world.rowsOf(nameless)).toBe(0);
@@ -169,7 +161,6 @@ describe.each(stores)('sealing into %s', (kind) => {
 
   it('leaves a rollout that grew to the next pass', async () => {
     const id = await world.upload(5);
-    await world.settled();
     const before = await packs();
     const growing = altered(world.blobs, {
       async put(...args) {
@@ -178,11 +169,10 @@ describe.each(stores)('sealing into %s', (kind) => {
         return info;
       },
     });
-    expect(await world.services(growing).sealing.seal()).toMatchObject({ sealed: 0, skipped: 1 });
+    expect(await world.seal(growing)).toMatchObject({ sealed: 0, skipped: 1 });
     expect(await world.rowsOf(id)).toBe(6);
     expect(await packs()).toEqual(before);
-    await world.settled();
-    expect(await world.services().sealing.seal()).toMatchObject({ sealed: 1, messages: 6 });
+    expect(await world.seal()).toMatchObject({ sealed: 1, messages: 6 });
     expect((await world.get(id)).messages).toHaveLength(6);
   });
 
@@ -208,14 +198,13 @@ describe.each(stores)('sealing into %s', (kind) => {
 
   it('leaves no object of the slower process when a faster one sealed and cleaned up first', async () => {
     const ids = [await world.upload(3), await world.upload(400)];
-    await world.settled();
     const slow = altered(world.blobs, {
       async put(...args) {
         await world.services().sealing.seal();
         return world.blobs.put(...args);
       },
     });
-    expect(await world.services(slow).sealing.seal()).toMatchObject({ sealed: 0, failed: 0 });
+    expect(await world.seal(slow)).toMatchObject({ sealed: 0, failed: 0 });
     for (const id of ids) expect((await world.get(id)).messages.length).toBeGreaterThan(0);
     expect(new Set(await packs())).toEqual(new Set(await known()));
     expect(await garbage()).toEqual([]);
@@ -288,7 +277,7 @@ describe.each(stores)('sealing into %s', (kind) => {
     const total = { sealed: 0, messages: 0 };
     // A rollout that somebody else holds in that moment is left to the next pass.
     for (let passes = 0; passes < 10 && total.sealed < count; passes += 1) {
-      const pass = await world.services().sealing.seal();
+      const pass = await world.seal();
       total.sealed += pass.sealed;
       total.messages += pass.messages;
     }

@@ -17,6 +17,7 @@ import { SealService } from '../../../apps/api/src/store/storage/seal.service.ts
 import { TranscriptObjects } from '../../../apps/api/src/store/storage/transcript-objects.service.ts';
 import { TranscriptReader } from '../../../apps/api/src/store/storage/transcript-reader.service.ts';
 import { TranscriptWriter } from '../../../apps/api/src/store/storage/transcript-writer.service.ts';
+import { holdLanes, releaseLanes } from '../../support/lanes.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
 const endpoint = process.env['PALESTRA_TEST_S3_ENDPOINT'];
@@ -44,12 +45,16 @@ export async function startStore(kind: string) {
   // Jobs that wait keep their time: tests run these themselves.
   for (const name of ['compact', 'garbage']) await postpone(server, name);
   const { blobs } = await openBlobStore(server.config, { url: 'http://127.0.0.1:1' }, new SecretKeys('not used: nothing here signs a URL'));
+  const rest = restOf(server);
   return {
     server,
     blobs,
     ...events(server),
     ...reads(server),
+    ...rest,
     services: (other: BlobStore = blobs, times?: Config['sealing']) => services(server, other, times),
+    /** One pass over all rollouts, of which it leaves out none. */
+    seal: (other: BlobStore = blobs) => rest.atRest(() => services(server, other).sealing.seal()),
   };
 }
 /** The service itself does not run this regular job for an hour. */
@@ -129,19 +134,48 @@ function events(server: TestServer) {
   };
 }
 
+function restOf(server: TestServer) {
+  const { pool } = server.database;
+  const waiting = async (): Promise<number> =>
+    (await pool.query('SELECT count(*)::int AS n FROM rollout_heads WHERE (dirty OR unsearched) AND run_seq IS NOT NULL')).rows[0].n;
+  /** Until everything is derived and searchable, hence may be sealed. */
+  async function settled(): Promise<void> {
+    for (const deadline = Date.now() + 120_000; ;) {
+      const count = await waiting();
+      if (count === 0) return;
+      if (Date.now() > deadline) throw new Error(`${count} rollouts are still not derived`);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+  return {
+    settled,
+    /** Settled, and while nothing works in the background: a seal leaves out rollouts that a round works on, for example its comparison with the ledger. */
+    async atRest<T>(work: () => Promise<T>): Promise<T> {
+      const client = await pool.connect();
+      try {
+        for (;;) {
+          await settled();
+          await holdLanes(client);
+          try {
+            if ((await waiting()) === 0) return await work();
+          } finally {
+            await releaseLanes(client);
+          }
+        }
+      } finally {
+        client.release();
+      }
+    },
+  };
+}
+
 function reads(server: TestServer) {
   const { pool } = server.database;
   return {
-    /** Until everything is derived and searchable, hence may be sealed. */
-    async settled(): Promise<void> {
-      for (const deadline = Date.now() + 120_000; ;) {
-        const { rows } = await pool.query(
-          'SELECT count(*)::int AS n FROM rollout_heads WHERE (dirty OR unsearched) AND run_seq IS NOT NULL',
-        );
-        if (rows[0].n === 0) return;
-        if (Date.now() > deadline) throw new Error(`${rows[0].n} rollouts are still not derived`);
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
+    /** As if nothing had come for a minute: a rollout that is live falls quiet by itself after ten seconds. */
+    async silence(ids: readonly string[]): Promise<void> {
+      for (const table of ['rollout_heads', 'rollouts'])
+        await pool.query(`UPDATE ${table} SET last_at = last_at - interval '1 minute' WHERE id = ANY($1::uuid[])`, [ids]);
     },
     async get(id: string): Promise<any> {
       return (await server.request('GET', `/v1/rollouts/${id}`)).body;

@@ -57,12 +57,8 @@ async function uploadSealed(): Promise<string> {
     message(3, 'tool_call', { name: 'answer', callId: 'b', content: '{"value": 1}' }),
     message(4, 'tool_result', { callId: 'b', content: 'noted', reward: 1, isFinished: true }),
   ]);
-  await world.settled();
-  // A round leaves out rollouts that something else works on at that moment.
-  await eventually(async () => {
-    await world.services().sealing.seal();
-    return (await world.rowsOf(id)) === 0 || null;
-  });
+  expect(await world.seal()).toMatchObject({ sealed: 1, messages: 5 });
+  expect(await world.rowsOf(id)).toBe(0);
   return id;
 }
 
