@@ -50,7 +50,7 @@ async function upload(run: string, indexes: readonly number[]): Promise<string> 
 /** What a reader is told to be missing, wherever it is told. */
 async function told(run: string, id: string) {
   const get = async (path: string) => (await server.request('GET', path)).body;
-  await settled(server.database.pool);
+  await settled(server.database.pool, server.orgName);
   const { gaps, flags, missing_indexes } = await get(`/v1/rollouts/${id}`);
   const { missing } = await get(`/v1/rollouts/${id}/outline`);
   const { advisories, gaps: ofRun } = await get(`/v1/runs/${run}/summary`);
@@ -70,14 +70,14 @@ test('a late message is not missing while it may still arrive, nor after its arr
   await post([said(id, 2)]);
   expect(await told('late', id)).toEqual(NOTHING);
   expect(await due(id)).toBe(false);
-  await outliveGrace(server.database.pool);
+  await outliveGrace(server.database.pool, server.orgName);
   expect(await told('late', id)).toEqual(NOTHING);
 });
 
 test('a message counts as missing after its time, without another event, until it arrives', async () => {
   const id = await upload('lost', [0, 2, 5]);
   expect(await told('lost', id)).toEqual(NOTHING);
-  await outliveGrace(server.database.pool);
+  await outliveGrace(server.database.pool, server.orgName);
   expect(await told('lost', id)).toEqual({
     gaps: 3,
     flagged: true,
@@ -96,7 +96,7 @@ test('a message counts as missing after its time, without another event, until i
 
 test('a missing message stays missing when the rollout is normalised again', async () => {
   const id = await upload('again', [0, 2]);
-  await outliveGrace(server.database.pool);
+  await outliveGrace(server.database.pool, server.orgName);
   await server.database.pool.query('UPDATE rollout_heads SET dirty = true, revision = revision + 1 WHERE id = $1', [id]);
   expect(await told('again', id)).toMatchObject({ gaps: 1, missing_indexes: [1] });
 });

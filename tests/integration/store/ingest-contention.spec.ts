@@ -41,6 +41,12 @@ const message = (rolloutEventId: string, index: number) => ({
   isFinished: false,
   metadata: {},
 });
+/** Until nothing in the background locks the rollouts of a run. */
+async function atRest(run: string): Promise<void> {
+  await settled(server.database.pool, server.orgName);
+  const unsearched = `SELECT FROM rollout_heads WHERE unsearched AND run_seq = ${await runOf(run)}`;
+  await expect.poll(() => sql(unsearched)).toEqual([]);
+}
 const post = (events: object[]) => server.request('POST', '/v1/rollouts', { body: { events } });
 /** Waits until another connection waits for a lock of this one. */
 async function untilBlocking(client: pg.PoolClient) {
@@ -52,7 +58,7 @@ async function untilBlocking(client: pg.PoolClient) {
 test('a batch that PostgreSQL rolls back in a deadlock is stored', { timeout: 60_000 }, async () => {
   const [low, high] = [randomUUID(), randomUUID()].toSorted();
   expect(await post([start(low!, 'contended'), start(high!, 'contended')])).toMatchObject({ status: 200 });
-  await settled(server.database.pool, server.orgName);
+  await atRest('contended');
   const lock = 'SELECT FROM rollout_heads WHERE id = $1 FOR UPDATE';
   const answer = await inTransaction(server.database.pool, async (client) => {
     // The other one looks for the deadlock first, and is the one that is given up.
@@ -75,7 +81,7 @@ test('marking a run locks heads in the order of uploads', { timeout: 60_000 }, a
   // Stored so that seq order is not id order.
   const [low, high] = [randomUUID(), randomUUID()].toSorted();
   for (const id of [high, low]) expect(await post([start(id!, 'ordered')])).toMatchObject({ status: 200 });
-  await settled(server.database.pool, server.orgName);
+  await atRest('ordered');
   const seq = await runOf('ordered');
   const revisions = async () =>
     (await sql('SELECT revision FROM rollout_heads WHERE run_seq = $1 ORDER BY id', [seq])).map(({ revision }) => revision);

@@ -151,6 +151,8 @@ describe('the job queue', () => {
     const queue = queueOf((other) => other.handle('work', { deadlineMs: 5_000 }, async () => void (runs += 1)));
     await queue.add('work');
     await expect.poll(() => runs, WITHIN).toBe(1);
+    // Its end is reported after it ran.
+    await expect.poll(async () => (await waiting()).length, WITHIN).toBe(0);
     await database.pool.query(
       'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
     );
@@ -179,6 +181,12 @@ describe('the job queue', () => {
       await added;
     }
     const before = runs;
+    const isAdded = () =>
+      queue.add('work').then(
+        () => true,
+        () => false,
+      );
+    await expect.poll(isAdded, WITHIN).toBe(true);
     await expect.poll(async () => (await waiting()).length, { timeout: 100_000 }).toBe(0);
     expect(runs).toBeGreaterThan(before);
     queues.splice(queues.indexOf(queue), 1);
@@ -209,7 +217,9 @@ describe('the job queue', () => {
     await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
     await server.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name]);
     release();
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await expect.poll(() => metrics.at(-1)!.registry.getSingleMetricAsString('palestra_jobs_total'), WITHIN).toContain('job="work"');
+    // Time to report the end, which fails.
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
     await server.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
     await server.end();
     await expect.poll(() => runs, { timeout: 40_000 }).toBe(2);

@@ -32,6 +32,12 @@ afterAll(async () => {
 
 const query = async (sql: string, values: unknown[] = []) => (await client.query(sql, values)).rows;
 const sealedNow = async (): Promise<number> => (await query('SELECT count(*)::int AS n FROM rollout_transcripts'))[0].n;
+/** Every pack takes this time to be stored until the returned function is called, so that a kill comes before the last one on a busy machine too. */
+async function slowPacks(seconds = 0.2): Promise<() => Promise<unknown>> {
+  await query(`CREATE FUNCTION take_time() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(${seconds}); RETURN NEW; END $$`);
+  await query('CREATE TRIGGER slow BEFORE INSERT ON transcript_packs FOR EACH ROW EXECUTE FUNCTION take_time()');
+  return () => query('DROP FUNCTION take_time CASCADE');
+}
 
 interface Worker {
   child: ChildProcess;
@@ -120,6 +126,7 @@ describe('a worker', () => {
 
   it('that is killed during sealing loses and duplicates nothing', { timeout: 420_000 }, async () => {
     const acknowledged = await upload();
+    const fast = await slowPacks();
     for (let kill = 0; kill < KILLS; kill += 1) {
       const before = await sealedNow();
       const worker = await startWorker();
@@ -128,6 +135,7 @@ describe('a worker', () => {
       await end(worker, 'SIGKILL');
       expect(await sealedNow(), 'the kill came too late to prove anything').toBeLessThan(ROLLOUTS);
     }
+    await fast();
     const worker = await startWorker();
     await expect.poll(sealedNow, { timeout: 120_000, interval: 200 }).toBe(ROLLOUTS);
     expect(await (await fetch(`${worker.url}/health`)).json()).toEqual({ status: 'ok' });
@@ -165,6 +173,7 @@ describe('a worker', () => {
         };
       const before = await packs();
       expect(before.dirty).toBeGreaterThan(10);
+      const fast = await slowPacks();
       for (let kill = 1; kill <= KILLS; kill += 1) {
         const { dirty } = await packs();
         const worker = await startWorker();
@@ -172,6 +181,7 @@ describe('a worker', () => {
         await end(worker, 'SIGKILL');
         expect((await packs()).n, 'the kill came too late to prove anything').toBeGreaterThan(4);
       }
+      await fast();
       const worker = await startWorker();
       await expect.poll(packs, { timeout: 120_000, interval: 200 }).toEqual({ n: 4, dirty: 0 });
       expect(await end(worker, 'SIGTERM'), worker.output()).toBe(0);
