@@ -84,6 +84,22 @@ describe('scaling', () => {
     await idle.close();
   });
 
+  test('a session waits for the process that runs instances, which may start after it', async () => {
+    const late = await startHosting();
+    const deployed = await deploy(late, 'early');
+    const early = clientOf(late);
+    const opening = early.open(deployed.name);
+    opening.catch(() => {});
+    const waiting = async () => (await late.server.request('GET', `${pathOf(deployed)}/instances`)).body.waiting;
+    await expect.poll(waiting).toBe(1);
+    // Long enough for it to look for that process.
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    expect(await waiting()).toBe(1);
+    late.start();
+    expect(await early.add(await opening)).toMatch(/:1$/);
+    await late.close();
+  });
+
   test('warm instances run without sessions, and follow the settings', async () => {
     const deployed = await deploy(world, 'warm', { min_warm: 2, idle_s: 0 });
     await expect.poll(() => states(deployed)).toEqual(['ready', 'ready']);

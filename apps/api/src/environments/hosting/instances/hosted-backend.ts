@@ -56,6 +56,8 @@ const ATTEMPTS = 3;
 const VERDICT_MS = 3_000;
 /** A process that runs instances says so every few seconds. */
 const RECONCILER_SILENT_S = 60;
+/** After a start of the service it has not said so yet. */
+const FIRST_SAID_MS = 10_000;
 const ENGINE_SILENT_S = 30;
 
 /**
@@ -68,7 +70,7 @@ export class HostedBackend implements Backend {
   readonly #services: HostedServices;
   readonly #placement: Placement;
   readonly #reading = new SingleFlight<InstanceConnection | null>();
-  readonly #judging = new SingleFlight<void>();
+  readonly #judging = new SingleFlight<StartFacts | null>();
   /** The instance that answers requests without a session. */
   #reader: InstanceConnection | null = null;
 
@@ -130,6 +132,7 @@ export class HostedBackend implements Backend {
   /** Waits for an instance with room. Throws `instance_failed` when none starts, `capacity_exhausted` when the organisation has its most. */
   async create(request: BackendCreate, signal: AbortSignal): Promise<BackendSessionRef> {
     const { sid } = request;
+    const since = Date.now();
     let placedOn: string | null = null;
     try {
       for (let attempt = 1; ;) {
@@ -137,7 +140,7 @@ export class HostedBackend implements Backend {
         if (place === 'gone') throw new PalestraError('session_lost', { detail: 'Session lost: it ended while it was being opened.' });
         if (place === 'full') {
           placedOn = null;
-          await this.#waitForRoom(signal);
+          await this.#waitForRoom(since, signal);
           continue;
         }
         placedOn = place.instanceId;
@@ -205,41 +208,44 @@ export class HostedBackend implements Backend {
 
   /** A ready instance, which is started if there is none. Throws `environment_starting` when that takes long. */
   async #awake(signal: AbortSignal): Promise<InstanceConnection> {
-    for (const until = Date.now() + READ_WAIT_MS; ;) {
+    for (const since = Date.now(); ;) {
       const ready = await this.#ready();
       if (ready !== null) return ready;
-      if (Date.now() >= until) throw new PalestraError('environment_starting', { retryAfterSeconds: 2, backendStarting: true });
+      if (Date.now() - since >= READ_WAIT_MS)
+        throw new PalestraError('environment_starting', { retryAfterSeconds: 2, backendStarting: true });
       const { starter, events } = this.#services;
-      await this.#assertStartable();
+      await this.#assertStartable(since);
       await starter.wake(this.#version.id);
       await events.nextInstance(this.#version.id, LOOK_MS, signal);
     }
   }
 
-  async #waitForRoom(signal: AbortSignal): Promise<void> {
+  async #waitForRoom(since: number, signal: AbortSignal): Promise<void> {
     const { events, pool } = this.#services;
     const next = events.nextInstance(this.#version.id, LOOK_MS, signal);
     next.catch(() => {});
     await wakeReconciler(pool).catch(() => {});
-    await this.#assertStartable();
+    await this.#assertStartable(since);
     await next;
   }
 
-  /** Throws when no instance will start in the foreseeable time. Callers at the same time share the answer. */
-  #assertStartable(): Promise<void> {
-    return this.#judging.do('', async () => {
-      const facts = await selectStartFacts(this.#services.pool, this.#version.id);
-      if (facts === null) throw new PalestraError('session_lost', { detail: 'Session lost: the environment that it ran on was deleted.' });
-      const why = whyNotStarting(facts, this.#services.ceiling, this.#version.settings.isPrivate);
-      if (why !== null) throw why;
-    });
+  /** Throws when no instance will start in the foreseeable time. `since`: when the request began to wait. Callers at the same time share the facts. */
+  async #assertStartable(since: number): Promise<void> {
+    const facts = await this.#judging.do('', () => selectStartFacts(this.#services.pool, this.#version.id));
+    if (facts === null) throw new PalestraError('session_lost', { detail: 'Session lost: the environment that it ran on was deleted.' });
+    if (isUnattended(facts) && Date.now() - since < FIRST_SAID_MS) return;
+    const why = whyNotStarting(facts, this.#services.ceiling, this.#version.settings.isPrivate);
+    if (why !== null) throw why;
   }
 }
+
+/** Whether no process runs instances. */
+const isUnattended = ({ reconciled_s: seconds }: StartFacts): boolean => seconds === null || seconds > RECONCILER_SILENT_S;
 
 /** Null while an instance starts, or will. `isPrivate`: the reason may show the log. */
 export function whyNotStarting(facts: StartFacts, ceiling: number, isPrivate: boolean): PalestraError | null {
   const failed = (detail: string) => new PalestraError('instance_failed', { detail, retryAfterSeconds: 10 });
-  if (facts.reconciled_s === null || facts.reconciled_s > RECONCILER_SILENT_S)
+  if (isUnattended(facts))
     return failed('No process of this service runs instances now. Its operator finds the reason in the log of the worker.');
   if (facts.engine !== null && facts.engine.silent_s > ENGINE_SILENT_S)
     return failed(`The engine that runs the instances of this environment does not answer. ${facts.engine.detail}`);
