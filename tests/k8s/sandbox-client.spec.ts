@@ -75,6 +75,6 @@ describe.skipIf(kubeProgram === undefined || engineCommand === undefined)('the s
 
   test('runs commands, moves files, keeps its network rules, and leaves nothing behind', async () => {
     await expectSandboxTour([deployment, image, echo.url], clientEnv(palestra));
-    expect(await pods()).toEqual([]);
+    await expect.poll(pods).toEqual([]);
   });
 });

@@ -100,18 +100,18 @@ describe.skipIf(kubeProgram === undefined || engineCommand === undefined)('sandb
     await expect(sandboxes.exec(id, { ...missing, user: 'root' }, soon())).rejects.toMatchObject({ code: 'hosting_unsupported' });
 
     const started = Date.now();
-    expect(await bash(id, '(sleep 30; touch /tmp/late) & echo begun; sleep 30', { timeoutMs: 700 })).toMatchObject({
+    expect(await bash(id, '(sleep 100; touch /tmp/late) & echo begun; sleep 100', { timeoutMs: 700 })).toMatchObject({
       exitCode: 124,
       timedOut: true,
       output: 'begun\n',
     });
-    expect((await bash(id, 'for p in /proc/[0-9]*; do cat $p/cmdline; echo; done')).output).not.toContain('sleep\x0030');
+    expect((await bash(id, 'for p in /proc/[0-9]*; do cat $p/cmdline; echo; done')).output).not.toContain('sleep\x00100');
     // A process that is left behind does not hold a command.
-    expect((await bash(id, 'sleep 20 & echo done')).output).toBe('done\n');
+    expect((await bash(id, 'sleep 90 & echo done')).output).toBe('done\n');
     const stop = new AbortController();
     setTimeout(() => stop.abort(new Error('enough')), 300);
-    await expect(sandboxes.exec(id, { ...missing, command: ['sleep', '15'] }, stop.signal)).rejects.toThrow('enough');
-    expect(Date.now() - started).toBeLessThan(15_000);
+    await expect(sandboxes.exec(id, { ...missing, command: ['sleep', '80'] }, stop.signal)).rejects.toThrow('enough');
+    expect(Date.now() - started).toBeLessThan(60_000);
   });
 
   test('files are read, written, packed and unpacked, and neither links nor folders are read', async () => {
@@ -204,7 +204,7 @@ describe.skipIf(kubeProgram === undefined || engineCommand === undefined)('sandb
       expect(await get('/other')).toBe('200 GET /other');
       // A connection of the old rules is closed.
       const held = `const p = new URL(process.env.HTTP_PROXY); require('net').connect(p.port, p.hostname, () => console.log('open')).on('close', () => console.log('closed'))`;
-      const holding = bash(id, `node -e "${held}"`);
+      const holding = bash(id, `node -e "${held}"`, { timeoutMs: 60_000 });
       await expect.poll(async () => (await bash(id, 'cat /proc/net/tcp')).output).toMatch(/:0C38 01 /);
       await sandboxes.setNetwork(id, { kind: 'hosts', hosts: [] }, soon());
       expect((await holding).output).toBe('open\nclosed\n');
@@ -269,7 +269,8 @@ describe.skipIf(kubeProgram === undefined || engineCommand === undefined)('sandb
     expect((await sandboxes.list(soon())).toSorted((a, b) => a.id.localeCompare(b.id))).toEqual(
       [ended, removed].toSorted((a, b) => a.localeCompare(b)).map((id) => ({ id, running: true })),
     );
-    await bash(ended, 'kill -TERM 1');
+    // The command may end with its sandbox, before it says how.
+    await bash(ended, 'kill -TERM 1').catch(() => null);
     await expect.poll(async () => (await sandboxes.list(soon())).find(({ id }) => id === ended)?.running).toBe(false);
     await expect(bash(ended, 'true')).rejects.toMatchObject({ code: 'sandbox_lost' });
     await sandboxes.remove(removed, soon());

@@ -58,10 +58,10 @@ export class FakeAgentSandboxController {
   async #run(): Promise<void> {
     for (; !this.#isClosed; await sleep(POLL_MS)) {
       if (this.paused) continue;
-      // What changed or went meanwhile is seen by the next pass.
+      // What changed or went meanwhile, and what the API server could not do just now, is seen by the next pass.
       const attempt = (work: () => Promise<void>) =>
         work().catch((error: unknown) => {
-          if (!isStatus(error, 404, 409)) throw error;
+          if (!isStatus(error, 404, 405, 409, 429, 500, 503, 504)) throw error;
         });
       await attempt(async () => {
         for (const pool of await this.#list(EXTENSIONS, 'sandboxwarmpools')) await attempt(() => this.#fill(pool));
@@ -125,6 +125,9 @@ export class FakeAgentSandboxController {
     const { metadata, spec } = sandbox.spec.podTemplate;
     const pod = await this.#api.find<any>(`${pods}/${name}`);
     if (pod === null) {
+      // It may have gone after it was listed, and its pod with it.
+      const now = await this.#api.find<Owned>(pathOf(CORE, 'sandboxes', sandbox));
+      if (now === null || now.metadata.deletionTimestamp || now.metadata.uid !== sandbox.metadata.uid) return;
       await this.#api.post(pods, { metadata: { ...metadata, name, ownerReferences: [ownerOf(sandbox)] }, spec });
       return;
     }
