@@ -16,6 +16,8 @@ if (engineCommand === undefined && process.env['CI']) {
 }
 
 const START_MS = 30_000;
+/** What Podman says of any image while another file of tests removes one. */
+const IMAGE_REMOVED = /retrieving parent of image|reading image "[0-9a-f]+" as image/;
 
 /** Podman behind the Docker API. It can be killed and started again; its containers go on meanwhile. */
 export class TestEngine {
@@ -66,7 +68,13 @@ export class TestEngine {
 
   /** By the command of the engine. */
   ask(...args: string[]): string {
-    return execFileSync(engineCommand!, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim();
+    for (const deadline = Date.now() + START_MS; ;) {
+      try {
+        return execFileSync(engineCommand!, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim();
+      } catch (error) {
+        if (Date.now() > deadline || !IMAGE_REMOVED.test((error as Error).message)) throw error;
+      }
+    }
   }
 
   lines(...args: string[]): string[] {

@@ -153,8 +153,10 @@ describe.skipIf(engineCommand === undefined)('images', () => {
       code: 'build_failed',
       message: expect.stringMatching(/in the step 2\/\d: RUN .* ran out of memory: a build has 256 MB/),
     });
-    const large = build({ source: dockerfile([]), limits: { ...LIMITS, maxBytes: 2 ** 20 } });
-    await expect(large).rejects.toMatchObject({ code: 'build_failed', message: expect.stringMatching(/has \d+ MB; at most 1 MB/) });
+    // Not much less than it has: what others write to the disk meanwhile counts too.
+    const maxBytes = Number(engine.ask('image', 'inspect', '-f', '{{.Size}}', engine.image)) - 2 ** 20;
+    const large = build({ source: dockerfile([]), limits: { ...LIMITS, maxBytes } });
+    await expect(large).rejects.toMatchObject({ code: 'build_failed', message: expect.stringMatching(/has \d+ MB; at most \d+ MB/) });
     await expect(build({ source: dockerfile(['RUN --network=host x']) })).rejects.toMatchObject({ code: 'source_invalid' });
   });
 
@@ -166,8 +168,15 @@ describe.skipIf(engineCommand === undefined)('images', () => {
       limits: { ...LIMITS, maxBytes: 100 * 2 ** 20 },
     });
     await expect(filling).rejects.toMatchObject({ code: 'build_failed', message: expect.stringContaining('more than 100 MB of disk') });
-    const ours = (id: string) =>
-      !before.has(id) && engine.ask('image', 'inspect', '-f', '{{.Parent}} {{json .History}}', id).includes('/small');
+    const historyOf = (id: string) => {
+      try {
+        return engine.ask('image', 'inspect', '-f', '{{.Parent}} {{json .History}}', id);
+      } catch {
+        // Another file of tests has removed its own.
+        return '';
+      }
+    };
+    const ours = (id: string) => !before.has(id) && historyOf(id).includes('/small');
     expect(engine.lines('images', '-aq', '--no-trunc').filter(ours)).toEqual([]);
   });
 

@@ -84,6 +84,8 @@ describe.skipIf(engineCommand === undefined)('an engine that is killed', () => {
 
     await engine.kill();
     engine.ask('kill', `palestra-${first!.id}`);
+    // Its last lines are in the log when it has ended.
+    engine.ask('wait', `palestra-${first!.id}`);
     const dead = idsIn(engine.lines('logs', `palestra-${first!.id}`));
     await engine.run();
     await expect.poll(async () => (await ready(deployed)).filter(({ id }) => id !== first!.id), { timeout: 60_000 }).toHaveLength(2);

@@ -59,16 +59,16 @@ describe.skipIf(engineCommand === undefined)('containers after a crash', () => {
       const spec = specOf(artifact, { id: newUuid(), secrets: { KEY: 'value' } });
       await provider.ensure(spec, AbortSignal.timeout(afterMs)).catch(() => null);
       const next = engine.provider();
-      if (afterMs % 200 === 0) {
-        // Unwanted: the list has all that is left.
-        for (const { id } of await next.list(soon())) await next.remove(id, 0, soon());
-        expect(engine.leftovers(), String(afterMs)).toEqual([]);
-        continue;
+      if (afterMs % 200 !== 0) {
+        const instance = await startInstance(next, spec);
+        expect(await call(instance, 'read', { file: '/run/secrets/palestra/KEY' })).toBe('value');
       }
-      const instance = await startInstance(next, spec);
-      expect(await call(instance, 'read', { file: '/run/secrets/palestra/KEY' })).toBe('value');
-      await next.remove(spec.id, 0, soon());
-      expect(engine.leftovers(), String(afterMs)).toEqual([]);
+      // Unwanted: the list has all that is left. The engine may still do what the killed service asked for, so it is removed as often as it is seen.
+      const left = async () => {
+        for (const { id } of await next.list(soon())) await next.remove(id, 0, soon());
+        return engine.leftovers();
+      };
+      await expect.poll(left, { message: String(afterMs) }).toEqual([]);
     }
   });
 

@@ -18,7 +18,7 @@ const ENGINE_SEEN = { timeout: 120_000, interval: 500 };
 const WITHIN = { timeout: 30_000, interval: 200 };
 
 /** Folders of Harbor, deployed by the command and played by sessions, in containers of Podman. */
-describe.skipIf(engineCommand === undefined)('tasks of Harbor', () => {
+describe.skipIf(engineCommand === undefined)('tasks of Harbor', { timeout: 300_000 }, () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'palestra-harbor-'));
   const examples = path.join(folder, 'examples');
   let engine: TestEngine;
@@ -120,7 +120,8 @@ describe.skipIf(engineCommand === undefined)('tasks of Harbor', () => {
     await play('answer', async (session) => {
       expect(text(await session.prompt())).toBe('Write the answer to /app/answer.txt.\n');
       expect((await session.taskTools()).tools.map(({ name }) => name)).toEqual(['bash', 'submit']);
-      expect(await bash(session, 'cat given.txt; echo $GREETING; echo oops >&2; exit 4')).toBe('6 * 7\nhello\noops\n[exit code 4]');
+      expect(await bash(session, 'cat given.txt; echo $GREETING; exit 4')).toBe('6 * 7\nhello\n[exit code 4]');
+      expect(await bash(session, 'echo oops >&2')).toBe('oops\n[exit code 0]');
       expect(await bash(session, 'ls -d /tests /solution; ls /logs')).toContain('agent\nartifacts\nverifier\n');
       expect(await bash(session, 'ls /tests /solution 2>&1')).toContain('[exit code 2]');
       await bash(session, 'echo 42 > /app/answer.txt');

@@ -80,7 +80,8 @@ const service = (image: string): Files => ({
   'instruction.md': 'Start a program that creates the file /tmp/beat again and again.\n',
   'environment/Dockerfile': `FROM ${image}\n`,
   'tests/test.sh': script(
-    'rm -f /tmp/beat; sleep 1; [ -e /tmp/beat ] && echo 1 > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt',
+    'rm -f /tmp/beat; for i in {1..15}; do sleep 0.2; [ -e /tmp/beat ] && break; done',
+    '[ -e /tmp/beat ] && echo 1 > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt',
   ),
   'solution/solve.sh': script('while :; do touch /tmp/beat; sleep 0.2; done > /dev/null 2>&1 &'),
 });
