@@ -164,7 +164,8 @@ export async function startPalestra(options: PalestraOptions = {}): Promise<Pale
     restart: start,
     stop: async () => {
       await end('SIGTERM');
-      if (!options.dataDir) rmSync(dataDir, { recursive: true, force: true });
+      // Instances that end write into it.
+      if (!options.dataDir) rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });
     },
   };
 }

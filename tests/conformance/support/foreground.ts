@@ -5,6 +5,8 @@ import path from 'node:path';
 /** The built command line of Palestra. */
 export const CLI = path.resolve(import.meta.dirname, '../../../apps/cli/dist/main.js');
 
+const CLOSE_MS = 5_000;
+
 /** A command that serves until it is told to end. */
 export interface Foreground {
   child: ChildProcess;
@@ -34,10 +36,13 @@ export function foreground(args: string[], { cwd, env }: { cwd: string; env: Rec
       throw new Error(`never said ${pattern}:\n${output}`);
     },
     async end(signal = 'SIGINT') {
-      if (child.exitCode !== null) return child.exitCode;
-      const exited = once(child, 'exit');
+      if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+      const [exited, closed] = [once(child, 'exit'), once(child, 'close')];
       child.kill(signal);
-      return ((await exited) as [number | null])[0];
+      const [code] = (await exited) as [number | null];
+      // What it printed last comes after its end. A process that it left behind may hold its output open.
+      await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, CLOSE_MS).unref())]);
+      return code;
     },
   };
 }

@@ -130,6 +130,8 @@ describe('a canary', () => {
       await Promise.all(sids.map((sid) => here.end(sid)));
       for (const sid of sids) ended.set(isOfCanary(sid, 50) ? '2' : '1', (ended.get(isOfCanary(sid, 50) ? '2' : '1') ?? 0) + 1);
     }
+    // Results are stored after they are answered.
+    await expect.poll(() => query(world, 'SELECT sid FROM session_calls WHERE ended_at IS NULL')).toEqual([]);
     return ended;
   }
   const versionsOf = (sids: string[]) =>

@@ -230,7 +230,7 @@ describe('what ends', () => {
     await expect
       .poll(async () => (await instancesOf(world, deployed))[0])
       .toMatchObject({ state: 'stopped', detail: 'Its sessions did not end within 2 s.' });
-    expect(await client.add(sid)).toBe('session_lost');
+    await expect.poll(() => client.add(sid)).toBe('session_lost');
     await world.server.request('DELETE', pathOf(deployed));
   });
 });
@@ -255,14 +255,14 @@ describe('servers that do not start', () => {
   });
 
   test('one that never listens has failed after its time, one that listens late is ready then', async () => {
-    const deaf = await deploy(world, 'deaf', { start_timeout_s: 2, min_warm: 1 }, counterArtifact({ MODE: 'deaf' }));
+    const deaf = await deploy(world, 'deaf', { start_timeout_s: 5, min_warm: 1 }, counterArtifact({ MODE: 'deaf' }));
     const late = await deploy(world, 'late', { idle_s: 0 }, counterArtifact({ MODE: 'late', LATE_MS: '3000' }));
     const sid = await client.open(late.name);
     expect(await client.add(sid)).toMatch(/:1$/);
     await client.end(sid);
     await expect
       .poll(async () => (await instancesOf(world, deaf))[0])
-      .toMatchObject({ state: 'failed', detail: 'It did not answer within 2 s.\nLast lines of its log:\nstarting version 1' });
+      .toMatchObject({ state: 'failed', detail: 'It did not answer within 5 s.\nLast lines of its log:\nstarting version 1' });
     await world.server.request('DELETE', pathOf(deaf));
     await world.server.request('DELETE', pathOf(late));
   });

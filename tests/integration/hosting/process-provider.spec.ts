@@ -187,7 +187,7 @@ test('a server that never listens and ignores SIGTERM is removed with all that i
   expect(await find(spec.id)).toMatchObject({ state: 'running' });
   await expect.poll(async () => (await provider.stats(spec.id))!.pids).toBeGreaterThanOrEqual(5);
   const following = linesOf(provider, spec.id, () => false);
-  await provider.remove(spec.id, 300, signal);
+  await provider.remove(spec.id, 2_000, signal);
   // A reader of its log saw it end.
   expect((await following).map(({ text }) => text)).toEqual(['started', 'not yet']);
   expect(processesOf(path.join(instances, spec.id))).toEqual([]);

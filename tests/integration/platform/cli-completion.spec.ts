@@ -36,7 +36,10 @@ async function run(shell: string, args: string[], extra: NodeJS.ProcessEnv = {})
 /** In CI a missing shell is a failure. */
 const isInstalled = (shell: string) => process.env['CI'] !== undefined || spawnSync(shell, ['--version']).status === 0;
 
-/** What the shells complete for a line; the word at the cursor is last. */
+/**
+ * What the shells complete for a line; the word at the cursor is last. Without an answer of the server within a second they complete nothing, and a
+ * person presses Tab again: so do the tests.
+ */
 const CASES: [line: string, expected: string[] | RegExp][] = [
   ['palestra ro', ['rollouts']],
   ['palestra env pu', ['push']],
@@ -55,7 +58,7 @@ describe('bash', () => {
     return run('bash', ['--norc', '-c', script], extra);
   };
   test.each(CASES)('%s', async (line, expected) => {
-    expect(await complete(line)).toEqual(expected);
+    await expect.poll(() => complete(line)).toEqual(expected);
   });
   test('--option=value, which bash splits', async () => {
     expect(await complete('palestra rollouts export --format=sf')).toEqual(['sft']);
@@ -80,8 +83,8 @@ describe('bash', () => {
 
 describe.runIf(isInstalled('fish'))('fish', () => {
   test.each(CASES)('%s', async (line, expected) => {
-    const found = await run('fish', ['--no-config', '-c', `palestra completion fish | source; complete -C '${line}'`]);
-    expect(found.map((one) => one.split('\t')[0])).toEqual(expected);
+    const complete = () => run('fish', ['--no-config', '-c', `palestra completion fish | source; complete -C '${line}'`]);
+    await expect.poll(async () => (await complete()).map((one) => one.split('\t')[0])).toEqual(expected);
   });
 });
 
@@ -98,6 +101,6 @@ describe.runIf(isInstalled('zsh'))('zsh', () => {
       .join(' ')}); CURRENT=\${#words}
     _palestra || true`;
   test.each(CASES)('%s', async (line, expected) => {
-    expect(await run('zsh', ['-f', '-c', script(line)])).toEqual(expected);
+    await expect.poll(() => run('zsh', ['-f', '-c', script(line)])).toEqual(expected);
   });
 });
