@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { CallIntent, CallOutcome, DeferredCall } from '@palestra/session';
+import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
+import { SessionEvents, type SessionChanges } from '../../../apps/api/src/sessions/events/session-events.service.ts';
 import { SqlCallLedger } from '../../../apps/api/src/sessions/ledger/call-ledger.sql.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 
@@ -90,6 +92,23 @@ test('writes rows again that PostgreSQL lost in a crash', async () => {
   await server.database.pool.query(`DELETE FROM session_calls WHERE sid = 'deferred-crash'`);
   await ledger.confirm(async () => {});
   expect(await ledger.find(call.taskId)).toMatchObject({ input: '{}', outcome: { text: '"kept"', reward: 0.5 } });
+});
+
+test('a watcher is told the last call before the end of its session, which is stored before the row of the call', async () => {
+  const sid = 'deferred-watched';
+  // It ends in two seconds, so that a busy machine has time to store the call.
+  await server.database.pool.query(
+    `INSERT INTO sessions (sid, org_id, user_id, state, version, heartbeat_timeout_ms, idle_timeout_ms, created_at, last_seen_at, last_request_at, ended_at)
+     VALUES ($1, 'org', 'user', 'closed', 1, 900000, 900000, now(), now(), now(), now() + interval '2 s')`,
+    [sid],
+  );
+  const told: SessionChanges[] = [];
+  const events = new SessionEvents(server.database, createLogger('silent'));
+  onTestFinished(events.watch(sid, { version: 0, floor: 0 }, (changes) => void told.push(changes)));
+  await expect.poll(() => told.length).toBe(1);
+  end(ledger.defer(intentOf(sid, '{}'))!, text('"last"'));
+  await expect.poll(() => told.some(({ over }) => over)).toBe(true);
+  expect(told.flatMap(({ calls }) => calls.map(({ tool, state }) => [tool, state]))).toEqual([['step', 'result']]);
 });
 
 test('drain stores running and ended calls', async () => {

@@ -12,6 +12,7 @@ export interface WatchedCall {
 
 export interface SessionGlance {
   version: number;
+  /** It ended, and the calls before its end are in the table. */
   ended: boolean;
   /** It ended so long ago that all late results are stored. */
   quiet: boolean;
@@ -20,10 +21,16 @@ export interface SessionGlance {
 
 /** How much later a call can appear than another call with a higher number, which began at the same time on another process. */
 const SETTLE = `interval '5 s'`;
+/**
+ * How long after the end of its session a call can appear, because rows of calls that no client can resume are written in batches
+ * (deferred-calls.ts). Shorter than the pause between two glances.
+ */
+const LAST_CALLS = `interval '400 ms'`;
 export const GLANCE_LIMIT = 2_000;
 
 /** Index Scan using sessions_pkey. */
-const SESSION = `SELECT version, ended_at IS NOT NULL AS ended, coalesce(ended_at < now() - ${SETTLE}, false) AS quiet FROM sessions WHERE sid = $1`;
+const SESSION = `SELECT version, coalesce(ended_at < now() - ${LAST_CALLS}, false) AS ended, coalesce(ended_at < now() - ${SETTLE}, false) AS quiet
+  FROM sessions WHERE sid = $1`;
 /** BitmapOr of session_calls_sid_seq_idx beyond `$2` and of session_calls_pkey for the running ones. */
 const CALLS = `
   SELECT task_id, seq, state = 'running' AS running, started_at < now() - ${SETTLE} AS settled
