@@ -6,6 +6,7 @@ import { engineCommand, TestEngine } from '../hosting/docker-engine.world.ts';
 import { machineAddress, startEcho } from './sandboxes.world.ts';
 
 const soon = () => AbortSignal.timeout(60_000);
+const PROCESSES = 'for p in /proc/[0-9]*; do cat $p/cmdline; echo; done';
 
 describe.skipIf(engineCommand === undefined)('sandboxes in containers', () => {
   let engine: TestEngine;
@@ -52,7 +53,7 @@ describe.skipIf(engineCommand === undefined)('sandboxes in containers', () => {
   test('commands have an exit status, an output, an input and a limit of output', async () => {
     const id = await create({ variables: { GREETING: 'hi there' } });
     expect(await bash(id, 'echo $GREETING; echo error >&2; exit 3')).toMatchObject({ exitCode: 3, timedOut: false, truncated: false });
-    expect((await bash(id, 'echo out; sleep 0.2; echo err >&2')).output).toBe('out\nerr\n');
+    expect((await bash(id, 'echo out; sleep 1; echo err >&2')).output).toBe('out\nerr\n');
     expect(await bash(id, 'printf abcdef', { maxBytes: 4 })).toEqual({ exitCode: 0, output: 'abcd', timedOut: false, truncated: true });
     expect((await bash(id, 'wc -c', { stdin: Buffer.alloc(3_000_000, 1) })).output.trim()).toBe('3000000');
     expect(await bash(id, 'exit 124')).toMatchObject({ exitCode: 124, timedOut: false });
@@ -62,16 +63,24 @@ describe.skipIf(engineCommand === undefined)('sandboxes in containers', () => {
   test('a command that takes too long is killed with what it began, and a process that is left behind does not hold a command', async () => {
     const id = await create();
     const started = Date.now();
-    expect(await bash(id, '(sleep 30; touch /tmp/late) & echo begun; sleep 30', { timeoutMs: 700 })).toMatchObject({
+    expect(await bash(id, '(sleep 30; touch /tmp/late) & echo begun; sleep 30', { timeoutMs: 2_000 })).toMatchObject({
       exitCode: 124,
       timedOut: true,
       output: 'begun\n',
     });
     expect(Date.now() - started).toBeLessThan(15_000);
-    expect((await bash(id, 'for p in /proc/[0-9]*; do cat $p/cmdline; echo; done')).output).not.toContain('sleep\x0030');
+    expect((await bash(id, PROCESSES)).output).not.toContain('sleep\x0030');
     const left = Date.now();
     expect((await bash(id, 'sleep 20 & echo done')).output).toBe('done\n');
     expect(Date.now() - left).toBeLessThan(15_000);
+  });
+
+  test('a command that is slow to start is killed too: its time begins when it runs', async () => {
+    const id = await create();
+    const slowShell = '#!/bin/bash\\nsleep 1\\nexec /bin/bash "$@"\\n';
+    await bash(id, `printf '${slowShell}' > /tmp/sh; chmod +x /tmp/sh; mv -f /tmp/sh /bin/sh`);
+    expect(await bash(id, 'echo begun; sleep 30', { timeoutMs: 500 })).toMatchObject({ exitCode: 124, timedOut: true });
+    expect((await bash(id, PROCESSES)).output).not.toContain('sleep\x0030');
   });
 
   test('files are read, written, and neither links nor folders are', async () => {

@@ -7,6 +7,8 @@ import { type Engine, EngineError, isStatus } from '../engine/engine.ts';
 import { frames } from '../instance/log-lines.ts';
 
 const NOT_FOUND_STATUS = 127;
+/** The time of a command begins when it runs: an engine that is busy may take this long to start it. */
+const START_MS = 60_000;
 /** How long the output of a killed command, or of one that has ended and left a process behind, may still come. */
 const DRAIN_MS = 500;
 const KILLED_MS = 5_000;
@@ -31,6 +33,8 @@ const WRAPPER = 'echo "$$"; exec "$@"';
  */
 export async function exec(engine: Engine, container: string, request: Request, signal: AbortSignal): Promise<ExecResult> {
   const output = new Output(request);
+  const done = new AbortController();
+  const until = AbortSignal.any([signal, done.signal]);
   const id = await createExec(engine, container, request, signal);
   const socket = await engine.attach({ method: 'POST', path: `/exec/${id}/start`, body: { Detach: false, Tty: false } }, signal);
   const onAbort = () => socket.destroy(signal.reason as Error);
@@ -39,8 +43,9 @@ export async function exec(engine: Engine, container: string, request: Request, 
   const read = output.read(socket);
   read.catch(() => {});
   socket.end(request.stdin ?? Buffer.alloc(0));
-  const deadline = Date.now() + request.timeoutMs;
   try {
+    await Promise.race([output.started, read.catch(() => {}), sleep(START_MS, undefined, { signal: until })]);
+    const deadline = Date.now() + request.timeoutMs;
     let exitCode = await ended(engine, id, read, deadline, signal);
     const timedOut = exitCode === null;
     if (exitCode === null) {
@@ -53,6 +58,7 @@ export async function exec(engine: Engine, container: string, request: Request, 
   } catch (error) {
     throw lost(engine.failure(error, signal));
   } finally {
+    done.abort();
     signal.removeEventListener('abort', onAbort);
     socket.destroy();
   }
@@ -129,6 +135,9 @@ const MOST_ID_BYTES = 32;
 class Output {
   readonly kept: BoundedBuffer;
   processId: number | null = null;
+  /** Resolves when the command runs. */
+  readonly started: Promise<void>;
+  #start: () => void = () => {};
   readonly #request: Request;
   #head: Buffer | null;
 
@@ -136,6 +145,8 @@ class Output {
     this.#request = request;
     this.kept = new BoundedBuffer(request.maxBytes);
     this.#head = request.bare ? null : Buffer.alloc(0);
+    this.started = new Promise((resolve) => (this.#start = resolve));
+    if (request.bare) this.#start();
   }
 
   async read(chunks: AsyncIterable<Buffer>): Promise<void> {
@@ -154,6 +165,7 @@ class Output {
       return Buffer.alloc(0);
     }
     this.#head = null;
+    this.#start();
     const id = Number(all.subarray(0, Math.max(0, end)).toString());
     if (!Number.isSafeInteger(id) || id < 1) return all;
     this.processId = id;
