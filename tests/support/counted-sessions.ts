@@ -51,11 +51,14 @@ export async function follow(
   const answer = await fetch(`${server.url}/v1/sessions/${sid}/events${query}`, { headers, signal: gone.signal });
   expect(answer.headers.get('content-type')).toContain('text/event-stream');
   const parser = new SseParser();
-  let ids: string[] = [];
+  // Bytes come in any pieces.
+  const decoder = new TextDecoder();
+  let text = '';
   try {
     for await (const bytes of answer.body!) {
-      const piece = Buffer.from(bytes).toString('utf8');
-      ids = [...ids, ...[...piece.matchAll(/^id: (.*?)\r$/gm)].map(([, id]) => id!)];
+      const piece = decoder.decode(bytes, { stream: true });
+      text += piece;
+      const ids = [...text.matchAll(/^id: (.*?)\r$/gm)].map(([, id]) => id!);
       for (const event of parser.push(piece)) events.push({ ...event, id: ids[events.length]! });
       if (enough(events)) break;
     }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startServer, type TestServer } from '../../support/server.ts';
+import { settled } from '../../support/derived-rows.ts';
 import { strangerOf } from '../runs/run-reads.world.ts';
 import { judgeNow, toolErrors, uploadStep } from './alerts.world.ts';
 
@@ -131,6 +132,8 @@ it('an alert on an old run judges its newest step and not its history, and a mut
   await uploadStep(server, run, { step: 0, failed: 20 });
   await uploadStep(server, run, { step: 1, failed: 20 });
   await uploadStep(server, run, { step: 2 });
+  // The newest step whose rollouts are derived is judged.
+  await settled(server.database.pool);
   const { unread } = await made('GET', '/v1/alert-events');
   const { id } = await made('POST', '/v1/alerts', toolErrors({ runs: run, muted: true }));
   await expect

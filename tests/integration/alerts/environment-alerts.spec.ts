@@ -23,14 +23,14 @@ const made = async (method: string, url: string, body?: unknown) => {
 };
 const query = (text: string, values: unknown[]) => server.database.pool.query(text, values);
 
-/** Instances of a version that failed just now. */
+/** Instances of a version that failed just now. A round of judgements sees all of them or none. */
 async function fail(environment: { id: string; org: string }, version: string, count: number): Promise<void> {
-  for (let n = 0; n < count; n += 1)
-    await query(
-      `INSERT INTO environment_instances (id, environment_id, version_id, org_id, provider, state, detail, stopped_at)
-       VALUES ($1, $2, $3, $4, 'process', 'failed', 'It exited with status 1: no module named torch', clock_timestamp())`,
-      [randomUUID(), environment.id, version, environment.org],
-    );
+  await query(
+    `INSERT INTO environment_instances (environment_id, version_id, org_id, provider, state, detail, stopped_at)
+     SELECT $1::uuid, $2::uuid, $3::uuid, 'process', 'failed', 'It exited with status 1: no module named torch', clock_timestamp()
+     FROM generate_series(1, $4::int)`,
+    [environment.id, version, environment.org, count],
+  );
 }
 
 it('fires when instances of a version keep failing, tells the webhook, and is resolved when they no longer do', async () => {

@@ -101,8 +101,8 @@ describe('an MCP server as an environment', () => {
   });
 
   test('an expired session or a call timeout ends the process', async () => {
-    // Long enough for both to be opened on a busy machine.
-    await register('brief', COUNTER, { heartbeat_timeout_s: 5, call_timeout_s: 1 });
+    // Long enough for both to be opened, and to answer, on a busy machine.
+    await register('brief', COUNTER, { heartbeat_timeout_s: 5, call_timeout_s: 4 });
     const [idle, slow] = await Promise.all([play('brief'), play('brief')]);
     const pids = [(await idle.call('pid')).text, (await slow.call('pid')).text] as const;
     expect(pids.map(isAlive)).toEqual([true, true]);

@@ -32,7 +32,7 @@ describe('timeouts', () => {
   test('a client that only pings ends after the idle timeout, a silent one after the heartbeat timeout', async () => {
     const one = await start({ idleTimeoutMs: 2_000, heartbeatTimeoutMs: 900_000 });
     const sid = await open(one);
-    const pings = setInterval(() => void ask(one, 'POST', '/ping', { sid }), 300);
+    const pings = setInterval(() => void ask(one, 'POST', '/ping', { sid }).catch(() => {}), 300);
     onTestFinished(() => clearInterval(pings));
     await until(
       () => stored(sid),
@@ -40,7 +40,8 @@ describe('timeouts', () => {
       30_000,
     );
     expect(await stored(sid)).toMatchObject({ failure_class: 'infrastructure' });
-    expect(one.backend.deleted).toEqual([sid]);
+    // The state is stored before the episode is deleted.
+    await expect.poll(() => one.backend.deleted).toEqual([sid]);
     expect((await ask(one, 'POST', '/ping', { sid })).status).toBe(410);
   });
 
@@ -143,7 +144,7 @@ describe('a process that dies while it opens a session', () => {
   test('the next attempt joins an interrupted one while the constructor runs', async () => {
     const one = await start({});
     const sid = sidOf((await ask(one, 'POST', '/create_session', { body: {} })).text);
-    const body = { task_spec: { q: '1+1', construct_ms: 600 } };
+    const body = { task_spec: { q: '1+1', construct_ms: 2_000 } };
     const first = ask(one, 'POST', '/create', { sid, body });
     await until(
       () => stored(sid),

@@ -225,12 +225,15 @@ describe('a session', () => {
     await call(sid, 'add', { by: 1 });
     // Calls are answered before it is stored that the session is ready; that would be told too.
     await expect.poll(async () => (await first.request('GET', `/v1/sessions/${sid}`)).body.state).toBe('ready');
+    const before = gate.runs;
     const waiting = call(sid, 'wait');
     const cut = await follow(first, sid, (events) => events.some(({ event }) => event === 'call'));
     expect(cut.parsed.map(({ event, value }) => [event, value.state])).toEqual([
       ['session', expect.any(String)],
       ['call', 'running'],
     ]);
+    // A call is told when it is stored, which may be before its tool runs.
+    await expect.poll(() => gate.runs).toBeGreaterThan(before);
     gate.open();
     await waiting;
     await call(sid, 'add', { by: 2 });

@@ -42,7 +42,8 @@ describe('slots', () => {
 
   test('a client that asks for its position waits without secrets, and learns the code of a refusal', async () => {
     const backend = new InProcessBackend();
-    const one = await start({ policy: { capacity: 1 }, queue: { limit: 10, patienceMs: 300 } }, backend);
+    // Long enough for the position to be told before.
+    const one = await start({ policy: { capacity: 1 }, queue: { limit: 10, patienceMs: 2_000 } }, backend);
     await open(one, secret);
     const response = await fetch(`${one.url}/create_session`, {
       method: 'POST',
