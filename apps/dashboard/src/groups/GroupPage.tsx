@@ -1,7 +1,7 @@
 import type { GroupView } from '@palestra/protocol';
-import { useQuery } from '@tanstack/react-query';
-import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import { useEffect, useMemo, useRef, useState } from 'react';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate, useParams, useRouter, useSearch } from '@tanstack/react-router';
+import { useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { type GroupMember, groupNowQuery, groupQuery, taskStripQuery, useAlignments } from '../data/groups.ts';
 import { type News, useNews } from '../data/news.ts';
 import { headerQuery } from '../data/rollout.ts';
@@ -11,6 +11,7 @@ import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { useSolved } from '../rollout/useSolved.ts';
 import { useRun } from '../run/context.ts';
 import { RolloutSelection } from '../selection/RolloutSelection.tsx';
+import { searchIndex } from '../search.ts';
 import { useRowSelection } from '../selection/useRowSelection.ts';
 import { boardOf } from './align.ts';
 import { CellDialog, type Chosen } from './CellDialog.tsx';
@@ -25,10 +26,10 @@ const MOST_LANES = 8;
 /** Handles Enter unless a control has the focus. */
 function useEnter(open: () => void): void {
   const latest = useRef(open);
-  useEffect(() => {
+  useLayoutEffect(() => {
     latest.current = open;
   });
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.key !== 'Enter' || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
       if (document.querySelector('dialog[open]') || (event.target as Element).closest('a,button,input,textarea,select')) return;
@@ -80,11 +81,24 @@ function GroupBoard({ group, news, reload }: { group: GroupView; news: News; rel
   const setLane = (to: number) => change({ lane: clampLane(to) });
   // Starts from the current address, because a held key is faster than rendering.
   const stepLane = (by: 1 | -1) => void navigate({ search: (old) => ({ ...old, lane: clampLane((old.lane ?? 0) + by) }), replace: true });
-  const strip = useQuery({ ...taskStripQuery(run.id, group.task?.id ?? '', group.phase), enabled: group.task !== null }).data;
+  const { history } = useRouter();
+  const [path] = useState(history.location.pathname);
+  /** Also of the current address, unless it is that of the next page. */
+  const currentMember = (): GroupMember | undefined => {
+    const { pathname, search: address } = history.location;
+    return members[pathname === path ? clampLane(searchIndex(new URLSearchParams(address).get('lane'), 0) ?? 0) : lane];
+  };
+  const client = useQueryClient();
+  const stripQuery = taskStripQuery(run.id, group.task?.id ?? '', group.phase);
+  const strip = useQuery({ ...stripQuery, enabled: group.task !== null }).data;
   const spec = useQuery({ ...headerQuery(best?.id ?? ''), enabled: best !== undefined }).data?.task_spec;
 
-  const otherStep = (step: 1 | -1) => {
-    const steps = (strip?.groups ?? []).toSorted((a, b) => (a.step ?? 0) - (b.step ?? 0));
+  const otherStep = async (step: 1 | -1) => {
+    if (group.task === null) return;
+    // The steps can still be loading.
+    const { groups } = await client.ensureQueryData(stripQuery).catch(() => ({ groups: [] }));
+    if (history.location.pathname !== path) return;
+    const steps = groups.toSorted((a, b) => (a.step ?? 0) - (b.step ?? 0));
     const here = steps.findIndex((one) => one.key === group.key && one.step === group.step);
     const to = here < 0 ? undefined : steps[here + step];
     if (!to) return;
@@ -92,21 +106,25 @@ function GroupBoard({ group, news, reload }: { group: GroupView; news: News; rel
     void navigate({ params, search: (old) => ({ ...old, at: to.step ?? undefined, lane: undefined }), replace: true });
   };
   const selection = useRowSelection(members, idOf, `${group.key} ${group.step}`);
-  const current = members[lane]?.id;
+  const selectCurrent = (extend: boolean) => {
+    const member = currentMember();
+    if (member) selection.toggle(member.id, extend);
+  };
   const pairs = pairsOf(group.rollouts);
   const open = (member: GroupMember | undefined) => member && void navigate({ to: '/rollout/$id', params: { id: member.id }, search: {} });
-  useEnter(() => open(members[lane]));
+  useEnter(() => open(currentMember()));
   useKeys({
-    x: () => current !== undefined && selection.toggle(current, false),
-    X: () => current !== undefined && selection.toggle(current, true),
+    x: () => selectCurrent(false),
+    X: () => selectCurrent(true),
     h: () => stepLane(-1),
     l: () => stepLane(1),
-    '{': () => otherStep(-1),
-    '}': () => otherStep(1),
-    d: () =>
-      members[lane] &&
-      best &&
-      void navigate({ to: '/rollout/$id', params: { id: members[lane].id }, search: members[lane] === best ? {} : { diff: best.id } }),
+    '{': () => void otherStep(-1),
+    '}': () => void otherStep(1),
+    d: () => {
+      const member = currentMember();
+      if (member && best)
+        void navigate({ to: '/rollout/$id', params: { id: member.id }, search: member === best ? {} : { diff: best.id } });
+    },
     Escape: () =>
       void navigate({
         to: '/$org/runs/$run/groups',
