@@ -184,6 +184,23 @@ describe('the query bar', () => {
     await close();
   });
 
+  test('a completion leaves the caret behind it before the next key', async () => {
+    const { page, close } = await openPage(browser, palestra, narrow);
+    await open(page);
+    await bar(page).fill(' stop:finished');
+    await bar(page).press('Home');
+    await page.keyboard.type('too');
+    await page.getByRole('option', { name: /^tool/ }).first().waitFor();
+    // In one task, so that no frame is drawn before the next key.
+    const caret = await bar(page).evaluate(async (input: HTMLInputElement) => {
+      input.dispatchEvent(new KeyboardEvent('keydown', { key: 'Tab', bubbles: true, cancelable: true }));
+      await Promise.resolve();
+      return input.value.slice(0, input.selectionStart!);
+    });
+    expect(caret).toBe('tool:');
+    await close();
+  });
+
   test('says at the word what is wrong, and mends it', async () => {
     const { page, complaints, close } = await openPage(browser, palestra, narrow);
     await open(page);

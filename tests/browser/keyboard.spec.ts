@@ -163,6 +163,25 @@ describe('everywhere', () => {
     await dialog.waitFor({ state: 'hidden' });
   });
 
+  test('mod+k keeps what is typed while its code loads', async () => {
+    const { page } = watched;
+    let load = () => {};
+    const held = new Promise<void>((resolve) => (load = resolve));
+    await page.route(/\/PaletteDialog[^/]*\.js$/, async (route) => {
+      await held;
+      await route.continue();
+    });
+    await visit(page, runPath(SMALL_RUN, '/groups'), 'pass@1');
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('of the k');
+    load();
+    const dialog = page.getByRole('dialog', { name: 'Go to' });
+    await dialog.getByRole('combobox').waitFor();
+    await page.keyboard.type('eys');
+    await dialog.getByRole('option', { name: KEY_RUN, selected: true }).waitFor();
+    expect(await dialog.getByRole('combobox').inputValue()).toBe('of the keys');
+  });
+
   test('? lists the keys; a changed key replaces the default, also after a reload, and can be reset', async () => {
     const { page } = watched;
     await visit(page, runPath(KEY_RUN, '/groups'), 'pass@1');

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams } from '@tanstack/react-router';
 import { Command } from 'cmdk';
-import { type ReactNode, useDeferredValue, useState } from 'react';
+import { type ReactNode, useDeferredValue } from 'react';
 import { switchOrganisation } from '../data/organisation.ts';
 import { environmentsQuery, meQuery, runsQuery } from '../data/queries.ts';
 import { formatCount } from '../format/number.ts';
@@ -44,8 +44,7 @@ function Item({ value, hint, onSelect, children }: { value: string; hint?: strin
 }
 
 /** The dialog of Ctrl K: goes to a page, run, environment or rollout by a part of its name. */
-export function PaletteDialog({ close }: { close: () => void }) {
-  const [text, setText] = useState('');
+export function PaletteDialog({ text, setText, close }: { text: string; setText: (text: string) => void; close: () => void }) {
   const search = useDeferredValue(text.trim());
   const me = useQuery(meQuery);
   const runs = useQuery(runsQuery(search));

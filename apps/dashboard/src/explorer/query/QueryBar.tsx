@@ -1,5 +1,15 @@
 import { type Completion, printQuery, QueryError } from '@palestra/query';
-import { type KeyboardEvent, type ReactNode, type Ref, useId, useImperativeHandle, useMemo, useRef, useState } from 'react';
+import {
+  type KeyboardEvent,
+  type ReactNode,
+  type Ref,
+  useId,
+  useImperativeHandle,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from 'react';
 import { accept, complete, type KnownValues } from './complete.ts';
 import { Highlighted } from './Highlighted.tsx';
 import { readQuery } from './query-edit.ts';
@@ -33,7 +43,15 @@ export function QueryBar({ draft, onDraft, onApply, error, problem, onWriting, k
   const [cursor, setCursor] = useState<number | null>(null);
   const [active, setActive] = useState(-1);
   const [allKeys, setAllKeys] = useState(false);
+  /** Where the caret goes when the text of a completion is in the input. */
+  const [caret, setCaret] = useState<{ at: number } | null>(null);
   useImperativeHandle(handle, () => ({ focus: () => input.current?.select() }), []);
+  // Before the next key, which a reader can press at once.
+  useLayoutEffect(() => {
+    if (caret === null) return;
+    input.current!.setSelectionRange(caret.at, caret.at);
+    setScrolled(input.current!.scrollLeft);
+  }, [caret]);
   const found = useMemo(() => (cursor === null ? null : complete(draft, cursor, known)), [draft, cursor, known]);
   // All keys are offered only on request: while typing they would cover the list after each space.
   const fits = found !== null && (allKeys || found.to > found.from || found.candidates[0]?.kind === 'value');
@@ -51,10 +69,7 @@ export function QueryBar({ draft, onDraft, onApply, error, problem, onWriting, k
     onDraft(next.text);
     setActive(-1);
     setCursor(next.cursor);
-    requestAnimationFrame(() => {
-      input.current?.setSelectionRange(next.cursor, next.cursor);
-      follow();
-    });
+    setCaret({ at: next.cursor });
   };
   const close = () => {
     setCursor(null);
