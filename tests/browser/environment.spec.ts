@@ -16,7 +16,7 @@ const api = apiOf(() => palestra);
 
 /** Uploads from which the difficulty of tasks is computed; one rollout is unscored. */
 const rewards: Record<number, (number | null)[]> = { 0: [1, 0, 0.5, null], 1: [0, 0], 2: [1, 1, 1] };
-async function uploadRewards(): Promise<void> {
+async function uploadRewards(runName = 'difficulty', environment = 'studio'): Promise<void> {
   const events = Object.entries(rewards).flatMap(([task, all]) =>
     all.flatMap((reward) => {
       const [rolloutEventId, timestamp] = [randomUUID(), Date.now()];
@@ -24,8 +24,8 @@ async function uploadRewards(): Promise<void> {
         eventType: 'rollout',
         eventId: rolloutEventId,
         timestamp,
-        runName: 'difficulty',
-        environment: `${palestra.namespace}/studio`,
+        runName,
+        environment: `${palestra.namespace}/${environment}`,
       };
       const message = {
         eventType: 'message',
@@ -133,6 +133,18 @@ test('the difficulty of tasks comes from the uploaded rollouts', { timeout: 150_
   await panel.getByRole('link', { name: 'difficulty' }).waitFor();
   await page.keyboard.press('Escape');
   await panel.waitFor({ state: 'detached' });
+  expect(complaints).toEqual([]);
+  await close();
+});
+
+test('the page of an environment shows its first run and the difficulty of its tasks without a reload', async () => {
+  await addRemote(palestra, 'studio-unused', running.url);
+  const { page, complaints, close } = await openPage(browser, palestra, light);
+  await visit(page, `${palestra.url}/environments/${palestra.namespace}/studio-unused?tab=tasks`, '0 of 3 tasks with rollouts');
+  await uploadRewards('first of the unused', 'studio-unused');
+  await page.getByText('3 of 3 tasks with rollouts').waitFor();
+  await page.getByRole('row', { name: /harbour/ }).click();
+  await page.getByRole('complementary', { name: 'Task train 0' }).getByRole('link', { name: 'first of the unused' }).waitFor();
   expect(complaints).toEqual([]);
   await close();
 });

@@ -201,6 +201,17 @@ test('the log is followed and filtered, instances and settings are shown and cha
   });
   await api('POST', '/call', { name: 'guess', input: { number: 9 } }, { 'x-session-id': sid });
   await log.getByText('guessed 9').waitFor();
+  // A search applies also while lines arrive all the time.
+  let talks = true;
+  const talk = (async () => {
+    while (talks) await api('POST', '/call', { name: 'guess', input: { number: 8 } }, { 'x-session-id': sid });
+  })();
+  await page.getByRole('searchbox', { name: 'Search the log' }).fill('no such text');
+  await page.getByText('No line matches.').waitFor();
+  talks = false;
+  await talk;
+  await page.getByRole('searchbox', { name: 'Search the log' }).fill('');
+  await log.getByText('guessed 9').waitFor();
   await page.getByRole('combobox', { name: 'Severity' }).selectOption('Errors');
   await log.getByText('guessed 9').waitFor({ state: 'detached' });
   await log.getByText('the score file is missing').first().waitFor();

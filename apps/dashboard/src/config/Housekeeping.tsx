@@ -94,13 +94,17 @@ function EraseRun() {
   const navigate = useNavigate();
   const [open, setOpen] = useState(false);
   const [typed, setTyped] = useState('');
+  const erased = { predicate: ({ queryKey }: Query) => queryKey[1] === run.id || queryKey[1] === run.name };
   const erase = useMutation({
     mutationFn: () => eraseRun(run.id),
-    onMutate: () => feed.leave([run.id, run.name]),
+    // The server would refuse requests for the erased run, also those that are under way.
+    onMutate: async () => {
+      const stay = feed.leave([run.id, run.name]);
+      await client.cancelQueries(erased);
+      return stay;
+    },
     onError: (_error, _none, stay) => stay?.(),
     onSuccess: async () => {
-      // The server would refuse requests for the erased run.
-      const erased = { predicate: ({ queryKey }: Query) => queryKey[1] === run.id || queryKey[1] === run.name };
       await client.cancelQueries(erased);
       await navigate({ to: '/$org/runs', params: { org }, search: {} });
       client.removeQueries(erased);

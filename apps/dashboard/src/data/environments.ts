@@ -15,6 +15,9 @@ export type EnvironmentRun = EnvironmentRuns['runs'][number];
 export type VersionView = EnvironmentVersionList['versions'][number];
 export type TaskFigures = TaskDifficulty['tasks'][number];
 
+/** How often an empty list is read until its first rows are there: figures follow an upload by seconds. */
+const FIRST_ROWS_MS = 2_000;
+
 export const usageQuery = queryOptions({
   queryKey: ['environments', 'usage'],
   queryFn: ({ signal }) => api('GET /v1/environment-usage', { signal }),
@@ -25,6 +28,7 @@ export const environmentRunsQuery = (owner: string, name: string) =>
   queryOptions({
     queryKey: ['environment', owner, name, 'runs'],
     queryFn: ({ signal }) => api('GET /v1/environments/{owner}/{name}/runs', { path: { owner, name }, signal }),
+    refetchInterval: ({ state }) => (state.data?.runs.length === 0 ? FIRST_ROWS_MS : false),
   });
 
 export const versionsQuery = (owner: string, name: string) =>
@@ -38,6 +42,7 @@ export const difficultyQuery = (owner: string, name: string) =>
   queryOptions({
     queryKey: ['environment', owner, name, 'difficulty'],
     queryFn: ({ signal }) => api('GET /v1/environments/{owner}/{name}/task-difficulty', { path: { owner, name }, signal }),
+    refetchInterval: ({ state }) => (state.data?.tasks.length === 0 ? FIRST_ROWS_MS : false),
   });
 
 export type ServerKind = 'remote' | 'openenv' | 'mcp';

@@ -27,9 +27,10 @@ export function LogsTab({ environment: { owner, name } }: { environment: Environ
   const [typed, setTyped] = useState(search.q ?? '');
   useEffect(() => {
     if (typed === (search.q ?? '')) return;
-    const timer = setTimeout(() => set({ q: typed || undefined }), TYPING_MS);
+    const timer = setTimeout(() => void navigate({ search: (before) => ({ ...before, q: typed || undefined }), replace: true }), TYPING_MS);
     return () => clearTimeout(timer);
-  });
+    // Not after every rendering: new lines render more often than the reader pauses.
+  }, [typed, search.q, navigate]);
   const follows = search.follow !== false;
   const isBuild = search.deploy !== undefined;
   const log = useHostingLog({
