@@ -3,6 +3,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineEnvironment, serve, tool } from '@palestra/environment-kit';
+import { freePort } from '@palestra/hosting';
 import type { SessionView } from '@palestra/protocol';
 import { addRemote, type SharedPalestra, sharedPalestra } from '../support/palestra.ts';
 import { launch, openPage, shoot, type View, visit } from './browser.ts';
@@ -234,7 +235,8 @@ test.each(['session', 'playground'])('a long call that was read whole while it r
 });
 
 test('an environment that comes up while its page is open says so, and what it offers', async () => {
-  const first = await serve([bench]);
+  // A port that nothing else gets between the two servers.
+  const first = await serve([bench], { port: await freePort() });
   await addRemote(palestra, 'sleeper', first.url);
   await first.close();
   const path = `/v1/environments/${palestra.namespace}/sleeper`;

@@ -303,9 +303,12 @@ describe('the list', () => {
     await page.locator('[data-row]').first().waitFor();
     await expect.poll(state).toEqual(before);
     await page.getByRole('link', { name: 'Groups' }).click();
-    await page.waitForURL(/groups/);
+    await page.getByRole('table', { name: 'Groups' }).locator('[data-row]').first().waitFor();
     await page.getByRole('link', { name: 'Rollouts' }).click();
-    await page.locator('[data-row]').first().waitFor();
+    // The tab has the steps and no query. Not the rows of the groups, and not those of the list before.
+    const inSteps = sent.filter(({ step }) => step >= 3 && step <= 20).length;
+    await expect.poll(async () => number(await shown(page).innerText())).toBe(inSteps);
+    await page.getByRole('table', { name: 'Rollouts of the query' }).locator('[data-row]').first().waitFor();
     expect((await state()).top).toBe(0);
     expect(complaints).toEqual([]);
     await close();

@@ -263,7 +263,9 @@ describe('forms', () => {
     await expect.poll(() => form.getByRole('textbox', { name: 'tensor' }).inputValue()).toBe('[[1.0,2]]');
     await expect.poll(() => form.getByRole('radio', { name: 'by place' }).isChecked()).toBe(true);
     await page.keyboard.press('Control+Enter');
-    await card(page, 1, 'every').waitFor();
+    // Its card appears when it starts, and the form takes no other call until it has ended.
+    await card(page, 1, 'every').getByRole('button', { name: 'Copy call 1 as JSON' }).waitFor();
+    await form.getByRole('button', { name: 'Call every' }).waitFor();
     expect(JSON.parse((await ledger(sid))[0]!.input)).toEqual(JSON.parse(value));
 
     await form.getByRole('button', { name: 'JSON', exact: true }).click();

@@ -58,7 +58,7 @@ const cards = (page: Page) =>
     .getByRole('list', { name: 'Calls in order' })
     .getByRole('listitem')
     .evaluateAll((all) => all.map((one) => one.getAttribute('data-task')));
-const linked = (page: Page, state: 'live' | 'http') => page.locator(`[data-link="${state}"]`).waitFor({ timeout: 20_000 });
+const linked = (page: Page, state: 'live' | 'http') => page.locator(`[data-link="${state}"]`).waitFor();
 const foreign = (complaints: string[]) => complaints.filter((one) => !one.startsWith(`request to blob:`));
 const legal = (page: Page) => page.getByRole('group', { name: 'Legal actions' });
 

@@ -199,6 +199,8 @@ test('an episode that ended says how and takes no call by accident; restart and 
   await page.waitForURL((url) => url.searchParams.get('sid') !== first);
   await page.getByText('Paint the orchard').waitFor();
   const second = sidOf(page);
+  // The address is there before the page of the new session, whose prompt is the same.
+  await page.getByRole('region', { name: 'Observer' }).getByText(second, { exact: true }).waitFor();
   await expect.poll(() => api<SessionView>('GET', `/v1/sessions/${first}`)).toMatchObject({ live: false });
   // An episode that runs is ended only after a second click.
   await choose(page, 'look');

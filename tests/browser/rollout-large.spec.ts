@@ -90,6 +90,8 @@ describe('10 000 messages', () => {
     const height = (await bars.boundingBox())!.height;
     const place = async () => ((await mark.boundingBox())!.y - (await bars.boundingBox())!.y) / height;
     await expect.poll(place).toBeGreaterThan(0.4);
+    // Calls of the ledger and the group arrive later, and draw it again.
+    await loaded(page);
     await settled(page, () => topOf(page, 5000));
     await bars.evaluate((canvas: HTMLCanvasElement) => void (canvas.width = 99));
     await page.keyboard.press('j');

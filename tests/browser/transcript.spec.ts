@@ -219,8 +219,10 @@ test('JSON of 6 MB and JSON of 10 000 levels are text, and a list of 900 numbers
   await feed(page)
     .getByRole('button', { name: /^Show raw lines/ })
     .click();
+  // Its height is final when the lines are there.
   await feed(page)
     .getByRole('region', { name: /^Raw lines, part 1 of/ })
+    .getByText('"name":"row 0"')
     .waitFor();
   const scroller = page.getByRole('region', { name: 'Transcript, scrollable' });
   await scroller.evaluate((element) => (element.scrollTop = element.scrollHeight));
