@@ -42,18 +42,27 @@ export class PythonConsole {
 
   /** Runs one program at a time. Every end of a program is a result; rejects only if no interpreter or core is free for a minute. */
   async run(code: string, limits = this.#limits): Promise<ConsoleResult> {
-    const { interpreters, cores } = this.#pool;
-    const patience = AbortSignal.any([this.#signal, AbortSignal.timeout(PATIENCE_MS)]);
-    const isRenewed = this.#lease?.hasEnded === true;
-    if (isRenewed) this.#lease = null;
-    this.#lease ??= await interpreters.lease(patience, this.#signal).finally(this.#unexpect);
-    const leave = await cores.take(patience, this.#signal);
+    const { lease, leave, isRenewed } = await this.#turn();
     const startedAt = performance.now();
     try {
-      const result = await this.#runNow(this.#lease, code, limits);
+      const result = await this.#runNow(lease, code, limits);
       const ranMs = performance.now() - startedAt;
       return isRenewed ? { ...result, ranMs, isInterrupted: true, stderr: RENEWED + result.stderr } : { ...result, ranMs };
     } finally {
+      leave();
+    }
+  }
+
+  /** Waits for an interpreter and a core. `isRenewed`: the interpreter of the earlier programs ended, perhaps during this wait. */
+  async #turn(): Promise<{ lease: Lease; leave: () => void; isRenewed: boolean }> {
+    const { interpreters, cores } = this.#pool;
+    const patience = AbortSignal.any([this.#signal, AbortSignal.timeout(PATIENCE_MS)]);
+    const earlier = this.#lease;
+    for (;;) {
+      if (this.#lease?.hasEnded) this.#lease = null;
+      const lease = (this.#lease ??= await interpreters.lease(patience, this.#signal).finally(this.#unexpect));
+      const leave = await cores.take(patience, this.#signal);
+      if (!lease.hasEnded) return { lease, leave, isRenewed: earlier !== null && lease !== earlier };
       leave();
     }
   }

@@ -88,6 +88,7 @@ function spawn({ sandbox, folder }: Runtime, image: string | null): SandboxedPro
 /** A Python in its own process, which can be killed at any moment and has only time and memory. */
 export class Interpreter {
   readonly #process: SandboxedProcess;
+  #isClosed = false;
 
   private constructor(process: SandboxedProcess) {
     this.#process = process;
@@ -134,7 +135,13 @@ export class Interpreter {
     this.#process.onEnd(react);
   }
 
+  /** Whether `close` was called: the process may take some time to end. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
   async close(): Promise<void> {
+    this.#isClosed = true;
     await this.#process.kill();
   }
 }

@@ -11,7 +11,7 @@ const SPARE_AFTER_MS = 1_000;
 /** An interpreter with its slot. */
 export interface Lease {
   interpreter: Interpreter;
-  /** Whether its process ended. */
+  /** Whether its process ended, or is being ended. */
   readonly hasEnded: boolean;
   /** Ends the interpreter. */
   release(): Promise<void>;
@@ -71,7 +71,7 @@ export class Interpreters {
       return {
         interpreter,
         get hasEnded() {
-          return hasEnded;
+          return hasEnded || interpreter.isClosed;
         },
         release: () => interpreter.close(),
       };
