@@ -260,7 +260,10 @@ test('never more than the maximum, never a session lost, always the warm ones, a
         if (drain.length > 0 && before <= world.demand.max) expect(world.serving.length).toBeGreaterThanOrEqual(world.demand.minWarm);
       }
       world.settle();
-      expect(world.serving).toHaveLength(wantedInstances(world.demand, world.serving));
+      const spare = world.serving.length - wantedInstances(world.demand, world.serving);
+      expect(spare).toBeGreaterThanOrEqual(0);
+      // Sessions do not move, so those of one instance may be spread over two; an instance without any ends.
+      if (spare > 0) expect(world.serving.filter(({ sessions }) => sessions === 0)).toEqual([]);
       expect(world.serving.length).toBeLessThanOrEqual(world.demand.max);
     }),
     { numRuns: 300 },
