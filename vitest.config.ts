@@ -27,6 +27,7 @@ export default defineConfig({
           exclude: ['**/node_modules/**', '**/dist/**'],
           // A guard against hangs: a machine that also does other work is slow.
           testTimeout: 120_000,
+          hookTimeout: 120_000,
           expect: { poll: { timeout: 30_000 } },
           maxWorkers,
         },

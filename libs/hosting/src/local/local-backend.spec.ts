@@ -9,6 +9,8 @@ import { LocalBackend } from './local-backend.ts';
 
 /** Open episodes by SID. */
 const standing = new Set<string>();
+/** SIDs of the episodes that were torn down. */
+const ended: string[] = [];
 /** Slow operations that have started: a constructor, a call of `wait`. */
 let begun: ('create' | 'wait')[] = [];
 const environment = defineEnvironment<{ id?: number; setup?: number; create?: number }, { sid: string }>({
@@ -24,7 +26,10 @@ const environment = defineEnvironment<{ id?: number; setup?: number; create?: nu
     standing.add(sid);
     return { sid };
   },
-  teardown: ({ sid }) => void standing.delete(sid),
+  teardown({ sid }) {
+    standing.delete(sid);
+    ended.push(sid);
+  },
   setup: ({ task, signal }) => (task.setup ? sleep(task.setup, undefined, { signal }) : undefined),
   prompt: () => 'héllo\n"quoted"',
   tools: {
@@ -115,7 +120,7 @@ describe('LocalBackend', () => {
   });
 
   test('stops waiting on abort and keeps the session', async () => {
-    const session = await open('patient', { setup: 200 });
+    const session = await open('patient', { setup: 1_000 });
     await expect(session.ready!(AbortSignal.timeout(20))).rejects.toMatchObject({ name: 'TimeoutError' });
     await session.ready!(never);
     await expect(session.call({ tool: 'wait', input: {}, taskId: 't' }, AbortSignal.timeout(20))).rejects.toMatchObject({
@@ -127,12 +132,12 @@ describe('LocalBackend', () => {
   test('deletes the episode of an aborted create', async () => {
     begun = [];
     const given = new AbortController();
-    const create = { sid: 'left', env: null, task: { kind: 'spec', spec: { create: 100 } }, toolsetName: null, secrets: {} } as const;
+    const create = { sid: 'left', env: null, task: { kind: 'spec', spec: { create: 500 } }, toolsetName: null, secrets: {} } as const;
     const opening = backend.create(create, given.signal);
     await expect.poll(() => begun).toEqual(['create']);
     given.abort(new Error('left'));
     await expect(opening).rejects.toThrow('left');
-    await sleep(200);
+    await expect.poll(() => ended).toContain('left');
     expect(standing.has('left')).toBe(false);
     // Its id is free.
     await open('left');

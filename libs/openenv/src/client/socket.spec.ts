@@ -25,10 +25,10 @@ test.concurrent.for([true, false])(
     let pings = 0;
     server.on('connection', (socket) => socket.on('ping', () => (pings += 1)));
     const socket = await UpstreamSocket.open({ url, headers: {} }, AbortSignal.timeout(25_000));
-    const keepAlive = new KeepAlive({ pingMs: 50, silenceMs: 1_500 });
+    const keepAlive = new KeepAlive({ pingMs: 50, silenceMs: 4_000 });
     running.onTestFinished(() => keepAlive.stop());
     keepAlive.add(socket);
-    if (autoPong) await pause(2_500);
+    if (autoPong) await pause(5_000);
     else await running.expect.poll(() => socket.isOpen).toBe(false);
     expect(pings).toBeGreaterThan(3);
     expect(socket.isOpen).toBe(autoPong);

@@ -106,8 +106,8 @@ test.concurrent(
 );
 
 test.concurrent('resumes a call by its id after a short freeze', { timeout: TIMEOUT_MS }, async (running) => {
-  // Longer than the limit of a silent stream, shorter than that of the server, by a second each.
-  const silenceMs = 5_000;
+  // Longer than the limit of a silent stream, shorter than that of the server, by two seconds each.
+  const silenceMs = 10_000;
   const { backend, child, ran } = await serve(running, silenceMs);
   const outcome = call(backend, 2_000);
   await running.expect.poll(ran).toHaveLength(1);

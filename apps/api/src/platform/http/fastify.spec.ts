@@ -18,8 +18,9 @@ it('answers shutting_down while it closes', async () => {
     const original = app.server.close.bind(app.server);
     app.server.close = (callback) => {
       // Between the first hook of the shutdown and the end of listening.
-      void fetch(`${url}/x`).then(async (answer) => seen.push(answer.status, await answer.json()));
-      setTimeout(() => original(callback), 200);
+      void fetch(`${url}/x`)
+        .then(async (answer) => seen.push(answer.status, await answer.json()))
+        .finally(() => original(callback));
       return app.server;
     };
     close = app.close();
