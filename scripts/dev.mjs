@@ -33,6 +33,8 @@ let announced = false;
 let stopping = false;
 /** Requests wait for it while the API starts. */
 let ready;
+/** Resolves when Vite listens. */
+let listening;
 
 /** A process that becomes the API when it gets a message. */
 function spawnApi(database) {
@@ -71,7 +73,8 @@ async function startApi() {
       if (!output.includes('Palestra is ready')) return;
       output = '';
       if (announced) console.log(`API restarted in ${Date.now() - startedAt} ms`);
-      else announce();
+      // If Vite cannot listen, this script ends.
+      else listening.then(announce, () => {});
       if (!stopping) standby = spawnApi(database);
       resolve();
     });
@@ -224,8 +227,9 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => v
 
 ready = startApi();
 try {
+  listening = startVite();
   watchSources(() => (ready = ready.then(restartApi)));
-  await Promise.all([startVite(), ready]);
+  await Promise.all([listening, ready]);
 } catch (error) {
   console.error(`dev: ${error.message}`);
   await stop(1);
