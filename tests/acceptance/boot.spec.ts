@@ -32,7 +32,8 @@ async function run(env: Record<string, string>): Promise<{ code: number | null; 
   });
   let stderr = '';
   child.stderr!.on('data', (data: Buffer) => (stderr += data.toString()));
-  const [code] = (await once(child, 'exit')) as [number | null];
+  // Its output is complete only then.
+  const [code] = (await once(child, 'close')) as [number | null];
   return { code, stderr };
 }
 

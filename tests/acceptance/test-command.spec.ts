@@ -16,7 +16,8 @@ function run(which: string) {
   const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (data: Buffer) => (output += data.toString()));
-  return { child, ended: once(child, 'exit') as Promise<[code: number | null]>, output: () => output };
+  // Its output is complete only then.
+  return { child, ended: once(child, 'close') as Promise<[code: number | null]>, output: () => output };
 }
 
 async function listens(port: number): Promise<boolean> {
@@ -41,7 +42,7 @@ test.each([
 
 test('a test run that a signal ends leaves no PostgreSQL running', async () => {
   const { child, ended, output } = run('waits');
-  await expect.poll(output, { timeout: 40_000 }).toMatch(/waiting beside \S+:\d+/);
+  await expect.poll(output, { timeout: 90_000 }).toMatch(/waiting beside \S+:\d+\n/);
   const port = Number(/waiting beside \S+:(\d+)/.exec(output())![1]);
   expect(await listens(port)).toBe(true);
   child.kill('SIGTERM');

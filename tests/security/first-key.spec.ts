@@ -71,7 +71,8 @@ test.each(['12345678', 'changeme-changeme-changeme-changeme'])('M6: the first ke
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (data: Buffer) => (output += data.toString()));
-  const [code] = (await once(child, 'exit')) as [number | null];
+  // Its output is complete only then.
+  const [code] = (await once(child, 'close')) as [number | null];
   expect(code).toBe(1);
   expect(output).toMatch(/palestra: PALESTRA_API_KEY: expected [^\n]+openssl rand[^\n]+\n$/);
 });
