@@ -177,12 +177,12 @@ describe.each(nodes.map((node, at) => [node, at] as const))('installed by %s', (
     // README's rollout, and the demo, which the installed command line plays.
     await expect.poll(async () => (await get('/v1/runs')).runs.map((one: { name: string }) => one.name)).toContain('first');
     await expect.poll(async () => (await get('/v1/runs')).runs.map((one: { name: string }) => one.name)).toContain('demo-learner');
-    expect((await get('/v1/environments/palestra/coding_env')).status).toBe('ready');
+    await expect.poll(async () => (await get('/v1/environments/palestra/coding_env')).status).toBe('ready');
 
     // npm waits for the service and then ends by the signal that it got.
     process.kill(-child.pid!, 'SIGINT');
     await vi.waitFor(() => expect(child.signalCode ?? child.exitCode).not.toBeNull(), { timeout: 60_000, interval: 100 });
-    expect(output()).toContain('Stopping');
+    await expect.poll(output).toContain('Stopping');
     await expect.poll(() => processesWith(operator)).toEqual([]);
     expect(existsSync(path.join(operator, '.palestra/postgres/data/postmaster.pid'))).toBe(false);
   });
