@@ -69,6 +69,8 @@ export class SqlCallLedger implements CallLedger {
   readonly #undelivered: MicroBatcher<string, void>;
   #unconfirmed = noWrites();
   #mayHaveCrashed = false;
+  /** The last `confirm`. Never rejects. */
+  #confirming: Promise<void> = Promise.resolve();
   /** No new call begins before this monotonic time, milliseconds. */
   #acceptsAt = 0;
 
@@ -141,9 +143,15 @@ export class SqlCallLedger implements CallLedger {
 
   /**
    * Runs `commit`, which waits for the disk: everything that was written before is safe afterwards. If PostgreSQL may have crashed since the
-   * last commit, first repeats the writes since then.
+   * last commit, first repeats the writes since then. One at a time, so that a commit does not overtake writes that an earlier one repeats.
    */
-  async confirm(commit: () => Promise<void>): Promise<void> {
+  confirm(commit: () => Promise<void>): Promise<void> {
+    const confirmed = this.#confirming.then(() => this.#confirmNext(commit));
+    this.#confirming = confirmed.catch(() => {});
+    return confirmed;
+  }
+
+  async #confirmNext(commit: () => Promise<void>): Promise<void> {
     const before = this.#unconfirmed;
     this.#unconfirmed = noWrites();
     try {

@@ -50,7 +50,8 @@ export class SqlReplicaLeases implements ReplicaLeases {
   #renewedAt = 0;
   #renewedLateAt = 0;
   #timer: NodeJS.Timeout | undefined;
-  #renewing: Promise<void> = Promise.resolve();
+  /** The renewal that the timer began and that has not ended. */
+  #renewing: Promise<void> | null = null;
 
   constructor(options: LeaseOptions) {
     this.#options = options;
@@ -61,8 +62,10 @@ export class SqlReplicaLeases implements ReplicaLeases {
     await this.#renew();
     await this.#options.pool.query(`DELETE FROM session_replicas WHERE seen_at < now() - ${KEEP_DEAD}`);
     this.#timer = setInterval(() => {
-      // The next renewal makes up for a failed one.
-      this.#renewing = this.#renew().catch(() => {});
+      // The next renewal makes up for a failed one. None is added to one that waits for PostgreSQL.
+      this.#renewing ??= this.#renew()
+        .catch(() => {})
+        .finally(() => (this.#renewing = null));
     }, RENEW_MS);
     this.#timer.unref();
   }
