@@ -64,7 +64,8 @@ class Training:
             if 2 * failed < len(played):
                 break
             print(f"step {step}: {failed} of {len(played)} episodes failed ({self._failure}), playing them again", file=sys.stderr, flush=True)
-            if self._failure is not None and not self._failure.retryable:
+            # A session that the outage ended (410) is the failure of its episode only.
+            if self._failure is not None and not self._failure.retryable and self._failure.status != 410:
                 break
             await asyncio.sleep(min(2**attempt, 10))
         if 2 * failed >= len(played):
