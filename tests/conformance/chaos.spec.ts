@@ -327,8 +327,8 @@ describe(`chaos, seed ${seed}, ${sessions} sessions`, () => {
     const parents = () => replicas.all.map((replica) => replica.pid()).join(',');
     let children = 0;
     const killChild = async () => {
-      // The first session may still be opening.
-      for (let look = 0; look < 50; look += 1) {
+      // The client may still be starting, and its first session opening.
+      for (let look = 0; look < 600; look += 1) {
         const { code } = await run('pkill', ['-9', '-P', parents(), '-f', 'environments/dist/main.js echo ']);
         if (code === 0) return void (children += 1);
         await new Promise((resolve) => setTimeout(resolve, 100));

@@ -88,7 +88,7 @@ describe.each(generations)('a $version server', ({ python, generation, name }) =
     const wire = await startTcpForwarder(server.port);
     const through = new OpenEnvBackend({ url: wire.url });
     const session = await openWhenFree(through);
-    const running = call(session, 'step', { add: 1, wait: 1 });
+    const running = call(session, 'step', { add: 1, wait: 2 });
     await pause(300);
     wire.cut();
     expect(await rejection(running)).toMatchObject({ code: 'session_lost' });

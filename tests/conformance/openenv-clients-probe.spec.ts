@@ -40,7 +40,8 @@ afterAll(async () => {
 
 async function transcript(url: string): Promise<string[]> {
   const probe = path.join(conformanceFolder(), 'openenv_wsprobe.py');
-  const finished = await run(openEnvPython('PALESTRA_PYTHON_OE_0_10_0'), [probe, url, '--normalise', '--attach', '--width', '100000']);
+  const options = ['--normalise', '--attach', '--width', '100000', '--timeout', '30'];
+  const finished = await run(openEnvPython('PALESTRA_PYTHON_OE_0_10_0'), [probe, url, ...options]);
   expect(finished.code, finished.output).toBe(0);
   return finished.stdout.trimEnd().split('\n');
 }

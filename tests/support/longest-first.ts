@@ -4,10 +4,11 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** The slowest test files, slowest first. If one of them starts last, the other workers idle; a clean clone has no recorded durations. */
 const LONGEST = [
   'tests/conformance/suites.spec.ts',
-  'tests/conformance/chaos.spec.ts',
   'tests/conformance/orwd.spec.ts',
   'tests/conformance/recordings.spec.ts',
   'tests/conformance/mcp.spec.ts',
+  // After the suites, which measure how soon the service answers: it kills and starts services.
+  'tests/conformance/chaos.spec.ts',
   'tests/conformance/env-images.spec.ts',
   'tests/conformance/lake.spec.ts',
   'tests/conformance/outage.spec.ts',

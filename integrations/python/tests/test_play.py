@@ -230,9 +230,9 @@ async def test_a_full_context_ends_the_episode_without_a_failure() -> None:
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        ({"timeout_s": 0.05}, "episode_timeout"),
+        ({"timeout_s": 0.5}, "episode_timeout"),
         ({"call_timeout_s": 0.05}, "call_timeout"),
-        ({"call_timeout_s": 9, "timeout_s": 0.05}, "episode_timeout"),
+        ({"call_timeout_s": 9, "timeout_s": 0.5}, "episode_timeout"),
     ],
 )
 async def test_deadlines(options: dict[str, Any], code: str) -> None:

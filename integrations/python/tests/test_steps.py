@@ -172,9 +172,14 @@ def test_a_dropped_episode_is_closed_and_recorded_as_aborted(service: Service, t
         session = Lamp()
         steps = Steps(session, record=recorder.rollout(environment="a/b", split="train", index=0))
         steps.reply_sync(calling("lamp", '{"on": false}'))
+        before = recorder.report().recorded
         del steps
         gc.collect()
         wait_until_closed(session)
+        # What closed it records the end afterwards.
+        deadline = time.monotonic() + 10
+        while recorder.report().recorded == before and time.monotonic() < deadline:
+            time.sleep(0.01)
         assert recorder.flush(10).complete
     assert any(event.get("rollout_info", {}).get("stop_reason") == "aborted" for event in service.stored.values())
 

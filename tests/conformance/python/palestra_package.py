@@ -230,7 +230,7 @@ async def errors(environment):
     async def revoke():
         ask("DELETE", f"/v1/keys/{revoked['id']}")
 
-    await during("key_revoked", revoke, revoked, close_s=2)
+    await during("key_revoked", revoke, revoked, close_s=5)
     with_new_key = upload.Uploader(settings(), Path(spool), any_owner=True).close(20)
     results["uploaded_later"] = {"stored": with_new_key.stored, "complete": with_new_key.complete}
 
@@ -240,7 +240,7 @@ async def errors(environment):
         async with Client(api_key=limited["key"], retry_for_s=0) as client:
             session = client.session(environment, variant="abacus", split="train", index=0)
             # The service does not refuse: a session waits until the key has a slot.
-            second = await play(session, lambda _messages, _tools: "no", timeout_s=2)
+            second = await play(session, lambda _messages, _tools: "no", timeout_s=5)
             results["quota_reached"] = {"stop": second.stop, "failure": second.failure and second.failure.to_dict()}
 
     await during("beside_the_quota", open_another, limited)
