@@ -75,7 +75,7 @@ describe.skipIf(engineCommand === undefined)('the sandbox client', () => {
 
   test('runs commands, moves files, keeps its network rules, and leaves nothing behind', async () => {
     await expectSandboxTour([deployment, image, echo.url], clientEnv(palestra));
-    expect(leftovers()).toEqual([]);
+    await expect.poll(leftovers).toEqual([]);
   });
 
   test('answers the recorded requests in the recorded form', async () => {

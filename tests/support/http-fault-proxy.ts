@@ -35,9 +35,11 @@ export async function startHttpFaultProxy({ port, share, seed = 1, stallMs = 5_0
   const counts: Record<string, number> = Object.fromEntries(FAULTS.map((fault) => [fault, 0]));
   let target = port;
   let calm = false;
+  let faults = 0;
 
   const server = http.createServer((request, response) => {
-    const fault = !calm && random() < share ? FAULTS[Math.floor(random() * FAULTS.length)]! : null;
+    // They take turns, so that each happens after few requests.
+    const fault = !calm && random() < share ? FAULTS[faults++ % FAULTS.length]! : null;
     if (fault !== null) counts[fault]! += 1;
     request.on('error', () => {});
     response.on('error', () => {});

@@ -45,6 +45,15 @@ interface Job {
 
 const signalOf = (number: number) => Object.entries(constants.signals).find(([, value]) => value === number)![0] as NodeJS.Signals;
 
+/** Does nothing when the fork has ended, as `ChildProcess.kill`: its end may not be reported yet. */
+function signalFork(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
 const folder = mkdtempSync(path.join(tmpdir(), 'palestra-fork-'));
 const importing = new Set<ChildProcess>();
 process.once('exit', () => {
@@ -91,7 +100,7 @@ class ForkServer {
       else {
         job.pid = pid!;
         job.process.emit('spawn');
-        if (job.signal !== null) process.kill(pid!, job.signal);
+        if (job.signal !== null) signalFork(pid!, job.signal);
       }
     });
     return child;
@@ -148,7 +157,7 @@ class ForkServer {
       kill: (signal: NodeJS.Signals = 'SIGTERM') => {
         if (created.exitCode !== null || created.signalCode !== null) return;
         if (job.pid === null) job.signal = signal;
-        else process.kill(job.pid, signal);
+        else signalFork(job.pid, signal);
       },
     });
     this.#jobs.set(id, job);
