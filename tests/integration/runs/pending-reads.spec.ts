@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { lockRun } from '../../../apps/api/src/store/figures/dirty-steps.sql.ts';
+import { holdLanes } from '../../support/lanes.ts';
+import { sharedServer, startServer, type TestServer } from '../../support/server.ts';
 
 let server: TestServer;
 let other: pg.Client;
@@ -16,7 +18,7 @@ afterAll(async () => {
   await server.close();
 });
 
-async function upload(rollouts: number): Promise<void> {
+async function upload(rollouts: number, to = server): Promise<void> {
   const events = Array.from({ length: rollouts }, () => randomUUID()).flatMap((eventId) => [
     {
       eventType: 'rollout',
@@ -40,7 +42,7 @@ async function upload(rollouts: number): Promise<void> {
       metadata: {},
     },
   ]);
-  expect((await server.request('POST', '/v1/rollouts', { body: { events } })).status).toBe(200);
+  expect((await to.request('POST', '/v1/rollouts', { body: { events } })).status).toBe(200);
 }
 const listed = async () => (await server.request('GET', '/v1/runs?limit=20')).body.runs[0];
 
@@ -72,4 +74,33 @@ test('a read answers in time with the figures that exist, and says how many roll
   const summary = await server.request('GET', '/v1/runs/behind/summary');
   expect(summary.body.rollouts).toBe(5);
   expect(summary.headers.get('x-data-pending')).toBeNull();
+});
+
+test('a read has the events that were acknowledged while another read derived', async () => {
+  const patient = await sharedServer();
+  const client = new pg.Client({ connectionString: patient.config.databaseUrl! });
+  await client.connect();
+  try {
+    await holdLanes(client);
+    await upload(1, patient);
+    const { rows } = await client.query('SELECT seq FROM runs WHERE org_id = (SELECT id FROM organisations WHERE name = $1)', [
+      patient.orgName,
+    ]);
+    const dirty = async () => (await client.query('SELECT FROM rollout_heads WHERE dirty AND run_seq = $1', [rows[0].seq])).rowCount;
+    const read = async () => (await patient.request('GET', '/v1/runs/behind/summary')).body.rollouts as number;
+
+    await client.query('BEGIN');
+    await lockRun(client, rows[0].seq);
+    const first = read();
+    // Now it waits for the figures.
+    await expect.poll(dirty).toBe(0);
+    await upload(1, patient);
+    const second = read();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    await client.query('COMMIT');
+    expect(await second).toBe(2);
+    await first;
+  } finally {
+    await client.end();
+  }
 });

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { type Config, CONFIG } from '../../platform/config.ts';
 import { Database } from '../../platform/database/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
-import { selectPending, selectUnsettled } from './derive.sql.ts';
+import { selectPending, selectUnsettled, type UnsettledRun } from './derive.sql.ts';
 import { DeriveService } from './derive.service.ts';
 import { Quarantine } from '../quarantine.ts';
 
@@ -18,7 +18,7 @@ export type PendingRollouts = ReadonlyMap<number, number>;
 
 /**
  * Derives the changes of a run before it is read, so that the read contains all acknowledged events. A read waits at most
- * `PALESTRA_READ_WAIT_MS`; then the derivation continues in the background. Readers of one run share one derivation.
+ * `PALESTRA_READ_WAIT_MS`; then the derivation continues in the background. Reads that begin while their run is derived share the next derivation.
  */
 @Injectable()
 export class ReadSettler implements OnApplicationShutdown {
@@ -41,7 +41,13 @@ export class ReadSettler implements OnApplicationShutdown {
     const unsettled = await selectUnsettled(this.database.pool, runSeqs, this.quarantine.members('rollout'), MAX_ROLLOUTS + 1);
     if (unsettled.length === 0) return new Map();
     const small = unsettled.filter(({ waiting }) => waiting <= MAX_ROLLOUTS);
-    await this.#inTime(small.map((run) => this.#shared(`run ${run.seq}`, () => this.derive.settleRun(run))));
+    const settle = (run: UnsettledRun) =>
+      this.#next(
+        `run ${run.seq}`,
+        () => this.derive.settleRun(run),
+        () => this.derive.settle([run.seq]),
+      );
+    await this.#inTime(small.map(settle));
     return selectPending(
       this.database.pool,
       unsettled.map(({ seq }) => seq),
@@ -50,13 +56,23 @@ export class ReadSettler implements OnApplicationShutdown {
 
   /** The same for one rollout, by `seq` of its head: its narrow row only. */
   async settleRollout(seq: string): Promise<void> {
-    await this.#inTime([this.#shared(`rollout ${seq}`, () => this.derive.settleRollout(seq))]);
+    await this.#inTime([this.#next(`rollout ${seq}`, () => this.derive.settleRollout(seq))]);
   }
 
   async #inTime(work: readonly Promise<unknown>[]): Promise<void> {
     const waiting = new AbortController();
     const timeout = delay(this.config.readWaitMs, undefined, { signal: waiting.signal }).catch(() => {});
     await Promise.race([Promise.all(work), timeout]).finally(() => waiting.abort());
+  }
+
+  /**
+   * Waits for a running derivation first, because it may have begun before the newest events of this read. Then readers share `again`, which looks
+   * for itself what there is to derive.
+   */
+  async #next(key: string, work: () => Promise<unknown>, again = work): Promise<unknown> {
+    const running = this.#running.get(key);
+    await running?.catch(() => {});
+    return this.#shared(key, running ? again : work);
   }
 
   #shared(key: string, work: () => Promise<unknown>): Promise<unknown> {
