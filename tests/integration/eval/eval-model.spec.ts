@@ -205,6 +205,7 @@ test('after kill -9 the evaluation continues, and no episode is lost or doubled'
     timeout: 90_000,
     interval: 200,
   });
+  await vi.waitFor(() => expect(chat.calls.length).toBe(13), { timeout: 90_000 });
   child.kill('SIGKILL');
   await ended;
   const before = await rolloutsOf(server, 'sums-killed');

@@ -39,7 +39,10 @@ export async function serveChat(
   let script = first;
   const server = http.createServer((request, response) => {
     void (async () => {
-      const body = JSON.parse(await text(request)) as ChatBody;
+      const sent = await text(request).catch(() => null);
+      // The client has ended in the middle of its request.
+      if (sent === null) return;
+      const body = JSON.parse(sent) as ChatBody;
       const task = Number(/Task (\d+)/.exec(JSON.stringify(body.messages))?.[1] ?? -1);
       visits.set(task, (visits.get(task) ?? 0) + 1);
       const call = { body, authorization: request.headers.authorization, task, visit: visits.get(task)! };

@@ -418,7 +418,7 @@ describe('sealed rollouts and objects', () => {
       [...made.events, message(6, `look: ${image} and palestra-object:${'0'.repeat(64)}.png`)],
     );
     await upload((events) => sealing.request('POST', '/v1/rollouts', { body: { events } }), [message(7, large)]);
-  }, 60_000);
+  });
   afterAll(() => sealing?.close());
 
   const everything = async () => {
@@ -429,7 +429,7 @@ describe('sealed rollouts and objects', () => {
     return (await lines(view)).map(({ rollout_id, messages }) => ({ rollout_id, messages }));
   };
 
-  test('images and large bodies are restored, and sealed transcripts equal the rows', { timeout: 90_000 }, async () => {
+  test('images and large bodies are restored, and sealed transcripts equal the rows', { timeout: 150_000 }, async () => {
     const before = await everything();
     const restored = before.flatMap(({ messages }) => messages).filter(({ index }: any) => index > 5);
     // A text that only looks like a reference stays. Compared without printing ten megabytes.

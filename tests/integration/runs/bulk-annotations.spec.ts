@@ -165,7 +165,7 @@ describe('an export of chosen rollouts', () => {
     const finished = async (body: object) => {
       const { status, body: job } = await ask('POST', '/v1/exports', { run: RUN, format: 'jsonl', ...body });
       expect(status).toBe(200);
-      await expect.poll(async () => (await ask('GET', `/v1/exports/${job.id}`)).body.state, { timeout: 20_000 }).toBe('complete');
+      await expect.poll(async () => (await ask('GET', `/v1/exports/${job.id}`)).body.state).toBe('complete');
       return (await ask('GET', `/v1/exports/${job.id}`)).body;
     };
     expect(await finished({ rollouts: [...chosen, randomUUID()] })).toMatchObject({ chosen: 6, total: 5, written: 5 });

@@ -250,13 +250,13 @@ it('fingerprints by older rules are derived again in the background after the st
     await first.close();
     second = await startServer({ databaseUrl: database.url });
     await expect
-      .poll(async () => (await second!.request('GET', path, { headers })).body, { timeout: 20_000 })
+      .poll(async () => (await second!.request('GET', path, { headers })).body)
       .toMatchObject({ failures: [{ fingerprint: failures[0].fingerprint, count: 2 }], pending: 0 });
   } finally {
     await (second ?? first).close();
     await database.drop();
   }
-}, 60_000);
+});
 
 it('another text per rollout gives as many causes; the answer has the most frequent ones and counts the rest', async () => {
   const run = `failures hostile ${randomUUID()}`;

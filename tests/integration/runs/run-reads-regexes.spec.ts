@@ -38,6 +38,10 @@ beforeAll(async () => {
   server = await sharedServer();
   await upload(server, RUN, rollouts);
   await listed('');
+  // Unfinished rollouts are live for ten seconds. These stay live while two lists of live ones are compared.
+  await server.database.pool.query(`UPDATE rollouts SET last_at = now() + interval '1 hour' WHERE NOT finished AND id = ANY($1)`, [
+    rollouts.map(({ id }) => id),
+  ]);
   for (const [at, note] of ['Format only', 'looks odd'].entries()) {
     await server.request('POST', '/v1/annotations', {
       body: { rollout: rollouts[at]!.id, tag: `to review ${at}`, note, verdict: 'bad' },

@@ -111,5 +111,5 @@ describe('verl’s turns', () => {
     await expect.poll(() => figures('num_turns/max'), { timeout: 20_000 }).toEqual([6, null, null, null]);
     const { rows } = await server.database.pool.query('SELECT DISTINCT normaliser FROM rollouts');
     expect(rows).toEqual([{ normaliser: NORMALISER_VERSION }]);
-  }, 60_000);
+  });
 });

@@ -74,7 +74,6 @@ describe('runs', () => {
           avg_rollout_length: 1,
           environments: ['acme/math'],
           org: server.orgName,
-          live: true,
         },
       ],
     });
@@ -184,6 +183,8 @@ describe('runs', () => {
       body: { events: [{ eventType: 'rollout', eventId: randomUUID(), timestamp: 1, runName: 'alpha' }] },
     });
     expect(await news).toContain('event: run');
+    // For ten seconds.
+    expect((await server.request('GET', '/v1/runs?name=alpha')).body.runs).toMatchObject([{ live: true }]);
     controller.abort();
   });
 });
