@@ -5,6 +5,8 @@ import type { ReplicaLeases } from '@palestra/session';
 /** How often a process renews its lease, and after how long without a renewal it counts as dead. */
 const RENEW_MS = 1_000;
 export const LEASE_MS = 3_000;
+/** A renewal that is not answered for so long is begun again, over another connection: this one may be dead. */
+const RENEW_DEADLINE_MS = 10_000;
 /** How long addresses and lease states are cached, so that forwarded requests cost no query. */
 const CACHE_MS = 500;
 const PROBE_DEADLINE_MS = 2_000;
@@ -141,7 +143,8 @@ export class SqlReplicaLeases implements ReplicaLeases {
   #renew(): Promise<void> {
     const { pool, replicaId, confirm } = this.#options;
     return confirm(async () => {
-      const { rows } = await pool.query<{ siblings: boolean }>(RENEW, [replicaId, this.#address, this.#draining, LEASE_MS]);
+      const values = [replicaId, this.#address, this.#draining, LEASE_MS];
+      const { rows } = await pool.query<{ siblings: boolean }>({ text: RENEW, values, query_timeout: RENEW_DEADLINE_MS });
       this.#alone = rows[0]?.siblings === false;
       const now = this.#clock.now();
       if (this.#renewedAt !== 0 && now - this.#renewedAt > LEASE_MS) this.#renewedLateAt = now;
