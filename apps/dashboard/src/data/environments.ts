@@ -16,7 +16,7 @@ export type VersionView = EnvironmentVersionList['versions'][number];
 export type TaskFigures = TaskDifficulty['tasks'][number];
 
 /** How often an empty list is read until its first rows are there: figures follow an upload by seconds. */
-const FIRST_ROWS_MS = 2_000;
+const FIRST_ROWS_MS = 5_000;
 
 export const usageQuery = queryOptions({
   queryKey: ['environments', 'usage'],
