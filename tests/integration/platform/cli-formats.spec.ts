@@ -46,8 +46,8 @@ async function palestra(args: readonly string[], extra: NodeJS.ProcessEnv = {}) 
   return { code: child.exitCode, stdout, stderr };
 }
 
-/** These commands use a key, a run is live for seconds, and rollouts are compared with the ledger in the background. */
-const VOLATILE = new Set(['last_used_at', 'live', 'verified']);
+/** These commands use a key, a run and its rollouts are live for ten seconds, and rollouts are compared with the ledger in the background. */
+const VOLATILE = new Set(['last_used_at', 'live', 'state', 'verified']);
 
 describe.each<[line: string, ofApi: string, field: string | null]>([
   ['env list --owner palestra', '/v1/environments?owner=palestra&limit=100', 'environments'],
