@@ -13,9 +13,16 @@ const engine = new Engine({ host: `unix://${socketPath}` });
 const { signal } = new AbortController();
 const asked: string[] = [];
 let hasImage = false;
+let removals = 0;
 
 const answers: Record<string, (response: http.ServerResponse) => void> = {
   '/json': (response) => response.end('{"a":[1]}'),
+  '/removing': (response) =>
+    (removals -= 1) < 0
+      ? response.end('[]')
+      : response
+          .writeHead(500)
+          .end(`{"message":"retrieving parent of image sha256:b2: reading image \\"b2\\" as image: top layer not found"}`),
   '/empty': (response) => response.writeHead(204).end(),
   '/text': (response) => response.end('OK'),
   '/refused': (response) => response.writeHead(409).end('{"message":"in use\\n"}'),
@@ -64,6 +71,16 @@ test('an answer is JSON, text or empty, and a refusal says why', async () => {
   await expect(get('/refused-text')).rejects.toMatchObject({ status: 500, message: 'broken' });
   await expect(get('/refused-empty')).rejects.toMatchObject({ status: 500, message: 'status 500' });
   await expect(engine.stream({ method: 'GET', path: '/refused' }, signal)).rejects.toMatchObject({ status: 409, message: 'in use' });
+});
+
+test('a question that Podman does not answer while it removes an image is asked again', async () => {
+  removals = 3;
+  expect(await get('/removing')).toEqual([]);
+  removals = 100;
+  await expect(get('/removing')).rejects.toMatchObject({ status: 500, message: expect.stringContaining('retrieving parent') });
+  expect(removals).toBe(96);
+  await expect(engine.request({ method: 'POST', path: '/removing' }, signal)).rejects.toMatchObject({ status: 500 });
+  expect(removals).toBe(95);
 });
 
 test('an answer that does not end is cut, and one that stops is not waited for', async () => {

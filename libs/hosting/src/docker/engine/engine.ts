@@ -1,11 +1,12 @@
 import http from 'node:http';
 import https from 'node:https';
 import type { Duplex, Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import Docker from 'dockerode';
 import { HostingError } from '../../provider/hosting-error.ts';
 import { readAnswer } from './answer.ts';
 import { type EngineAddress, type EngineOptions, findEngine } from './engine-address.ts';
-import { EngineError } from './engine-error.ts';
+import { EngineError, isStatus } from './engine-error.ts';
 
 export { EngineError, isStatus } from './engine-error.ts';
 
@@ -33,6 +34,8 @@ export interface EngineInfo {
   runtimes: readonly string[];
 }
 
+type AnswerKind = 'json' | 'stream' | 'duplex';
+
 interface DockerInfo {
   MemTotal?: number;
   MemoryLimit?: boolean;
@@ -46,7 +49,11 @@ interface DockerVersion {
 }
 
 const DEADLINE_MS = 30_000;
+const REPEATS = 3;
+const REPEAT_MS = 100;
 const MAX_REASON_CHARS = 10_000;
+/** What Podman says of every image while it removes one. */
+const REMOVING = /retrieving parent of image|reading image "[0-9a-f]+" as image/;
 /** Statuses of success, also "it is so already" (304). */
 const OK = new Set([200, 201, 202, 204, 304]);
 /** docker-modem collects the answers with other statuses, without a limit. */
@@ -65,13 +72,7 @@ export class Engine {
   /** Rejects with an `EngineError` if the engine refuses, with `engine_unavailable` if it does not answer. */
   async request<T>(request: EngineRequest, signal: AbortSignal): Promise<T> {
     const either = AbortSignal.any([signal, AbortSignal.timeout(request.deadlineMs ?? DEADLINE_MS)]);
-    try {
-      return (await this.#dial(request, 'json', either, signal)) as T;
-    } catch (error) {
-      // An archive is a stream, which only its owner can send again.
-      if (!wasCut(error) || request.archive !== undefined) throw error;
-      return (await this.#dial(request, 'json', either, signal)) as T;
-    }
+    return (await this.#send(request, 'json', either, signal)) as T;
   }
 
   /** The same for an answer that is read as it comes. The signal also ends the stream; `deadlineMs` does not. */
@@ -88,9 +89,23 @@ export class Engine {
     const tooLate = new AbortController();
     const timer = setTimeout(() => tooLate.abort(new Error('deadline')), request.deadlineMs ?? DEADLINE_MS);
     try {
-      return await this.#dial(request, kind, AbortSignal.any([signal, tooLate.signal]), signal);
+      return await this.#send(request, kind, AbortSignal.any([signal, tooLate.signal]), signal);
     } finally {
       clearTimeout(timer);
+    }
+  }
+
+  /** Sends the request again when the engine did nothing for a reason that passes. */
+  async #send(request: EngineRequest, kind: AnswerKind, abortSignal: AbortSignal, caller: AbortSignal): Promise<unknown> {
+    for (let left = REPEATS; ; left -= 1) {
+      try {
+        return await this.#dial(request, kind, abortSignal, caller);
+      } catch (error) {
+        // An archive is a stream, which only its owner can send again.
+        const mayRepeat = wasCut(error) ? request.archive === undefined : request.method === 'GET' && wasRemoving(error);
+        if (left === 0 || !mayRepeat) throw error;
+      }
+      await sleep(REPEAT_MS);
     }
   }
 
@@ -148,7 +163,7 @@ export class Engine {
     return this.#found;
   }
 
-  async #dial(request: EngineRequest, kind: 'json' | 'stream' | 'duplex', abortSignal: AbortSignal, caller: AbortSignal): Promise<unknown> {
+  async #dial(request: EngineRequest, kind: AnswerKind, abortSignal: AbortSignal, caller: AbortSignal): Promise<unknown> {
     caller.throwIfAborted();
     try {
       const { docker } = await this.#connect();
@@ -182,6 +197,8 @@ export class Engine {
 /** The engine closed the connection before it had the whole request, so it did nothing. */
 export const wasCut = (error: unknown): boolean =>
   error instanceof HostingError && (error.cause as NodeJS.ErrnoException | undefined)?.code === 'EPIPE';
+
+const wasRemoving = (error: unknown): boolean => isStatus(error, 500) && REMOVING.test((error as EngineError).message);
 
 /** Explicit values for all that docker-modem would otherwise take from DOCKER_HOST. */
 function dockerOptions(address: EngineAddress): Docker.DockerOptions {
