@@ -144,7 +144,9 @@ export class SqlReplicaLeases implements ReplicaLeases {
     const { pool, replicaId, confirm } = this.#options;
     return confirm(async () => {
       const values = [replicaId, this.#address, this.#draining, LEASE_MS];
-      const { rows } = await pool.query<{ siblings: boolean }>({ text: RENEW, values, query_timeout: RENEW_DEADLINE_MS });
+      // `query_timeout` is missing in the types of a query.
+      const renewal = { text: RENEW, values, query_timeout: RENEW_DEADLINE_MS };
+      const { rows } = await pool.query<{ siblings: boolean }>(renewal);
       this.#alone = rows[0]?.siblings === false;
       const now = this.#clock.now();
       if (this.#renewedAt !== 0 && now - this.#renewedAt > LEASE_MS) this.#renewedLateAt = now;
