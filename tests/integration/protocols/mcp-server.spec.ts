@@ -274,7 +274,7 @@ describe('connections', () => {
 
   test('an infrastructure failure is a JSON-RPC error and ends the session', async () => {
     await server.request('POST', '/v1/environments', { body: { name: 'hasty', source: { kind: 'remote', url: upstream.url } } });
-    await server.request('PUT', `/v1/environments/${server.orgName}/hasty/details`, { body: { sessions: { call_timeout_s: 1 } } });
+    await server.request('PUT', `/v1/environments/${server.orgName}/hasty/details`, { body: { sessions: { call_timeout_s: 3 } } });
     const { call, sid } = await connect('hasty');
     expect(await call('look')).toMatchObject({ isError: false });
     await expect(call('doze', { ms: 20_000 })).rejects.toMatchObject({ code: -32603, data: { code: 'call_timeout', retryable: false } });
