@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { DeployView, HostingOffer } from '@palestra/protocol';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
@@ -201,19 +202,23 @@ test('the log is followed and filtered, instances and settings are shown and cha
   });
   await api('POST', '/call', { name: 'guess', input: { number: 9 } }, { 'x-session-id': sid });
   await log.getByText('guessed 9').waitFor();
-  // A search applies also while lines arrive all the time.
+  // A search applies also while lines arrive all the time, more often than the page waits for the next letter.
   let talks = true;
   const talk = (async () => {
-    while (talks) await api('POST', '/call', { name: 'guess', input: { number: 8 } }, { 'x-session-id': sid });
+    while (talks) {
+      await api('POST', '/call', { name: 'guess', input: { number: 8 } }, { 'x-session-id': sid });
+      await sleep(150);
+    }
   })();
   await page.getByRole('searchbox', { name: 'Search the log' }).fill('no such text');
   await page.getByText('No line matches.').waitFor();
   talks = false;
   await talk;
   await page.getByRole('searchbox', { name: 'Search the log' }).fill('');
-  await log.getByText('guessed 9').waitFor();
+  await api('POST', '/call', { name: 'guess', input: { number: 6 } }, { 'x-session-id': sid });
+  await log.getByText('guessed 6').waitFor();
   await page.getByRole('combobox', { name: 'Severity' }).selectOption('Errors');
-  await log.getByText('guessed 9').waitFor({ state: 'detached' });
+  await log.getByText('guessed 6').waitFor({ state: 'detached' });
   await log.getByText('the score file is missing').first().waitFor();
   expect(await axeFaults(page)).toEqual([]);
 
@@ -257,7 +262,7 @@ test('the pages fit a phone and both themes', async () => {
     ['versions', '', 'stable'],
     ['versions', '&from=1&to=2', 'Rewards of a fixed episode'],
     ['instances', '', 'Cold start'],
-    ['logs', '', 'loading the environment'],
+    ['logs', '', 'guessed 6'],
     ['settings', '', 'Secret name'],
   ] as const;
   const { page, complaints, close } = await openPage(browser, palestra, { width: 1280, theme: 'dark' });
