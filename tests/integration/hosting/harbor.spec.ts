@@ -215,6 +215,7 @@ describe.skipIf(engineCommand === undefined)('tasks of Harbor', { timeout: 300_0
       await fetch(`${palestra.url}/v1/environments/${palestra.namespace}/broken/deploys`, { headers: { 'x-api-key': palestra.apiKey } })
     ).json()) as { deploys: DeployView[] };
     expect(deploys[0]).toMatchObject({ state: 'failed', error: { code: 'build_failed', line: expect.any(Number) } });
-    expect(engine.lines('ps', '-a', '--filter', 'label=palestra.dev/role=build', '--format', '{{.Names}}')).toEqual([]);
+    const labels = [`installation=${engine.installation}`, 'role=build'].flatMap((label) => ['--filter', `label=palestra.dev/${label}`]);
+    expect(engine.lines('ps', '-a', ...labels, '--format', '{{.Names}}')).toEqual([]);
   });
 });
