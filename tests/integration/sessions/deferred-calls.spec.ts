@@ -94,7 +94,7 @@ test('writes rows again that PostgreSQL lost in a crash', async () => {
   expect(await ledger.find(call.taskId)).toMatchObject({ input: '{}', outcome: { text: '"kept"', reward: 0.5 } });
 });
 
-test('a watcher is told the last call before the end of its session, which is stored before the row of the call', async () => {
+test('a watcher gets the last call before the end of its session, although the end is stored first', async () => {
   const sid = 'deferred-watched';
   // It ends in two seconds, so that a busy machine has time to store the call.
   await server.database.pool.query(

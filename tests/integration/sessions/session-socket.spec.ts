@@ -189,7 +189,7 @@ test('two clients of a session see each other’s calls and those over HTTP, onc
   expect(accepted).toMatchObject({ id, task_id: expect.stringMatching(/^[0-9a-f]{32}$/) });
   const begun = await other.heard('call');
   expect(begun.call).toMatchObject({ tool: 'wait', state: 'running', task_id: accepted.task_id });
-  // A call is told when it is stored, which may be before its tool runs.
+  // Clients see a call when it is stored, which may be before its tool runs.
   await expect.poll(() => gate.runs).toBeGreaterThan(before);
   gate.open();
   expect(await one.heard('result')).toEqual({

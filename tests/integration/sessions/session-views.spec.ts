@@ -232,7 +232,7 @@ describe('a session', () => {
       ['session', expect.any(String)],
       ['call', 'running'],
     ]);
-    // A call is told when it is stored, which may be before its tool runs.
+    // Clients see a call when it is stored, which may be before its tool runs.
     await expect.poll(() => gate.runs).toBeGreaterThan(before);
     gate.open();
     await waiting;

@@ -52,7 +52,7 @@ export async function* frames(chunks: AsyncIterable<Buffer>): AsyncGenerator<{ s
 }
 
 function* take(stream: Stream, bytes: Buffer): Generator<LogLine> {
-  // Podman sends each part that a program writes of a line, and Docker each 16 kB of it, as one frame with a time of its own.
+  // A line can come in several frames, each with its own time: Podman sends one for each write, Docker one for each 16 kB.
   const time = stream.isUnfinished ? STAMP.exec(bytes.toString('latin1', 0, MOST_STAMP)) : null;
   stream.isUnfinished = bytes.at(-1) !== 10;
   const pieces = stream.decoder.decode(bytes.subarray(time?.[0].length ?? 0), { stream: true }).split('\n');
