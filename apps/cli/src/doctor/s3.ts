@@ -38,16 +38,17 @@ export async function checkS3(env: NodeJS.ProcessEnv): Promise<Finding> {
   } catch (error) {
     if (step === 'read') await store.delete(key, signal).catch(() => {});
     const reason = signal.aborted ? `no answer within ${DEADLINE_MS / 1_000} s` : messageOf(error);
-    return fail(`An object cannot be ${step} in the bucket ${bucket}: ${reason}`, adviceFor(reason));
+    return fail(`An object cannot be ${step} in the bucket ${bucket}: ${reason}`, adviceFor(error));
   }
   return ok(`An object was written, read and deleted in the bucket ${bucket}.`);
 }
 
-/** By the codes of S3 in the message. */
-function adviceFor(reason: string): string {
-  if (/NoSuchBucket|NotFound|bucket does not exist/i.test(reason)) return 'Create the bucket, or correct S3_BUCKET.';
-  if (/InvalidAccessKeyId|SignatureDoesNotMatch|access key|credential/i.test(reason))
+/** By the answer of S3, which is the cause of an error of the store. Texts are not compared: they name ports and keys. */
+function adviceFor(error: unknown): string {
+  const { name = '', $metadata } = (error as { cause?: { name?: string; $metadata?: { httpStatusCode?: number } } }).cause ?? {};
+  if (/^(?:NoSuchBucket|NotFound)$/.test(name)) return 'Create the bucket, or correct S3_BUCKET.';
+  if (/^(?:InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|InvalidToken|CredentialsProviderError)$/.test(name))
     return 'Correct S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY.';
-  if (/AccessDenied|Forbidden|403/i.test(reason)) return 'Allow this key to put, get and delete objects of the bucket.';
+  if ($metadata?.httpStatusCode === 403) return 'Allow this key to put, get and delete objects of the bucket.';
   return 'Check that S3_ENDPOINT is reachable from this machine, and S3_REGION.';
 }
