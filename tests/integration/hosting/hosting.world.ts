@@ -43,14 +43,17 @@ export async function startHosting(overrides: Parameters<typeof startServer>[0] 
   const engine = new ChildEngine();
   const reconcilers = new Set<Reconciler>();
 
-  const start = (providers: readonly Provider[] = [engine, new RemoteProvider(server.serviceDatabase.pool)]): Reconciler => {
+  const start = (
+    providers: readonly Provider[] = [engine, new RemoteProvider(server.serviceDatabase.pool)],
+    pool = server.serviceDatabase.pool,
+  ): Reconciler => {
     const { serviceDatabase: database, config } = server;
     const logger = createLogger('silent');
     const secrets = new EnvironmentSecrets(database, config, new SecretKeys('k'.repeat(40)));
     const find = (name: string) => providers.find((provider) => provider.name === name) ?? null;
     const specs = new InstanceSpecs(database, { get: async (name) => find(name) }, secrets);
     const reconciler = new Reconciler({
-      pool: database.pool,
+      pool,
       connectionString: database.connectionString,
       logger,
       providers: async () => providers,

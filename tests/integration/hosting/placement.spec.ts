@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { serve } from '@palestra/environment-kit';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { WAITING } from '../../../apps/api/src/environments/hosting/instances/instance.sql.ts';
 import { echo } from '../../../apps/environments/src/echo/echo.environment.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { ask } from '../sessions/session-requests.ts';
@@ -63,6 +65,35 @@ test('sessions keep to the oldest instances that have room for all, so that the 
   expect((await placed(deployed)).map(({ instance_id: id, count }) => [id, count])).toEqual([[oldest!.id, 2]]);
   await expect.poll(async () => (await livingOf(world, deployed)).map(({ id }) => id)).toEqual([oldest!.id]);
   for (const sid of later) await client!.end(sid);
+});
+
+test('a session that gets its place while instances are counted counts once', async () => {
+  const one = await startHosting();
+  onTestFinished(() => one.close());
+  const deployed = await deploy(one, 'single', { concurrency: 1, max: 2 });
+  const isWaiting = async () =>
+    (await query(one, 'SELECT FROM sessions WHERE instance_id = $1 AND ended_at IS NULL', [WAITING])).length > 0;
+  const { pool } = one.server.serviceDatabase;
+  /** Reads the instances only when the session has its place. */
+  const slow = new Proxy(pool, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== 'function') return value;
+      if (name !== 'query') return value.bind(target) as unknown;
+      return async (...statement: [{ name?: string }]) => {
+        const isLate = statement[0].name === 'instances_living' && (await instancesOf(one, deployed)).length > 0;
+        while (isLate && (await isWaiting())) await sleep(20);
+        return Reflect.apply(value, target, statement) as unknown;
+      };
+    },
+  });
+  one.start(undefined, slow);
+  const client = clientOf(one);
+  const sid = await client.open(deployed.name);
+  // Time for the pass that counted it.
+  await sleep(1_000);
+  expect(await instancesOf(one, deployed)).toHaveLength(1);
+  await client.end(sid);
 });
 
 test('an episode that cannot be opened takes no place', async () => {

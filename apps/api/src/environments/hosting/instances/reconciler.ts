@@ -121,7 +121,9 @@ class ReconcilerPass {
     this.#providers = new Map((await this.#options.providers()).map((provider) => [provider.name, provider]));
     // Engines first: whatever they have then has had its row before.
     await this.#engines.refresh([...this.#providers.values()], this.#inUse, Date.now());
-    const [rows, crashes, demand] = await Promise.all([selectLiving(pool), selectCrashes(pool, CRASH_WINDOW_MS), selectDemand(pool)]);
+    const [rows, crashes] = await Promise.all([selectLiving(pool), selectCrashes(pool, CRASH_WINDOW_MS)]);
+    // Sessions that wait are counted last: one that gets its place meanwhile must not count on its instance and in the queue.
+    const demand = await selectDemand(pool);
     const now = Date.now();
     const crashed = crashesByVersion(crashes, rows);
     const versions = demand.map((row) => demandOf(row, crashed.get(row.id), this.#engines.capabilities(row.provider ?? '')));
