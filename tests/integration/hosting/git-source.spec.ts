@@ -168,6 +168,7 @@ describe('is refused with what to do:', () => {
       refused(/host repository\.invalid is unknown/),
     );
     await expect(clone('none')).rejects.toEqual(refused(/There is no repository at http:/));
+    await expect(clone('redirects')).rejects.toEqual(refused(/There is no repository at http:/));
     await expect(clone('moved')).rejects.toEqual(refused(/redirects to another address/));
     mkdirSync(path.join(root, 'empty.work'));
     inWork(root, 'empty', 'init', '--quiet');

@@ -138,7 +138,9 @@ function explain(lines: readonly string[], { url, ref, credentials }: GitSource)
     return ref === null
       ? 'The repository is empty.'
       : `The repository has no branch, tag or commit ${JSON.stringify(ref)}. A commit needs all 40 digits.`;
-  if (/redirect|returned error: 30\d/i.test(text)) return `${host} redirects to another address. Use the final URL of the repository.`;
+  // Not only "redirect": a URL in the output may have that word.
+  if (/base from redirection|redirects followed|returned error: 30\d/i.test(text))
+    return `${host} redirects to another address. Use the final URL of the repository.`;
   if (
     /authentication failed|could not read (?:Username|Password)|terminal prompts disabled|returned error: 40[13]|permission denied/i.test(
       text,
