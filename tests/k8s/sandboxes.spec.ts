@@ -100,7 +100,7 @@ describe.skipIf(kubeProgram === undefined || engineCommand === undefined)('sandb
     await expect(sandboxes.exec(id, { ...missing, user: 'root' }, soon())).rejects.toMatchObject({ code: 'hosting_unsupported' });
 
     const started = Date.now();
-    expect(await bash(id, '(sleep 100; touch /tmp/late) & echo begun; sleep 100', { timeoutMs: 700 })).toMatchObject({
+    expect(await bash(id, '(sleep 100; touch /tmp/late) & echo begun; sleep 100', { timeoutMs: 3_000 })).toMatchObject({
       exitCode: 124,
       timedOut: true,
       output: 'begun\n',

@@ -26,7 +26,7 @@ let server: TestServer;
 let attacker: TestOrganisation;
 let neighbour: TestOrganisation;
 beforeAll(async () => {
-  server = await startServer({ bundledEnvironments: true, limits: readLimits(LOW), queue: { limit: 1_000, patienceMs: 2_000 } });
+  server = await startServer({ bundledEnvironments: true, limits: readLimits(LOW), queue: { limit: 1_000, patienceMs: 5_000 } });
   attacker = await createOrganisation(server.url, server.apiKey);
   neighbour = await createOrganisation(server.url, server.apiKey);
 });

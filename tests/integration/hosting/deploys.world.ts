@@ -28,7 +28,7 @@ import { ChildEngine } from './child-engine.ts';
 import { type HostingWorld, startHosting } from './hosting.world.ts';
 
 const KEY = 'k'.repeat(40);
-export const WITHIN = { timeout: 30_000, interval: 50 };
+export const WITHIN = { timeout: 60_000, interval: 50 };
 
 /** What a folder of the tests says: variables of `counter-server.mjs`, and how its build behaves. */
 export interface CounterSource {

@@ -50,7 +50,8 @@ http.createServer((request, response) => {
 process.on('SIGTERM', () => { console.log('ending'); process.exit(0); });
 `;
 
-export const LIMITS: BuildRequest['limits'] = { seconds: 60, memoryMb: 1_024, maxBytes: 2 ** 30, network: false };
+/** Much disk, because what others write to it during a build counts too. */
+export const LIMITS: BuildRequest['limits'] = { seconds: 60, memoryMb: 1_024, maxBytes: 2 ** 33, network: false };
 export const soon = () => AbortSignal.timeout(60_000);
 
 /** A folder with files, by their names. */

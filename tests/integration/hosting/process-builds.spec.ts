@@ -187,7 +187,7 @@ describe.skipIf(!hasPython)('a build fails', () => {
       {},
       stop.signal,
     );
-    await expect.poll(() => isThere(marker)).toBe(true);
+    await expect.poll(() => isThere(marker), { timeout: 90_000 }).toBe(true);
     stop.abort(new Error('cancelled by the author'));
     expect((await running).artifact).toMatchObject({ code: 'build_cancelled' });
     await expect.poll(() => processesOf(path.join(builds, '.new-'))).toEqual([]);
