@@ -88,7 +88,7 @@ export async function furnish(server: TestServer, upstreamUrl: string): Promise<
   await made('POST', `/v1/text-sessions/${opened.id}/step`, {
     text: '<tool_call>{"name": "count", "arguments": {}}</tool_call>',
   });
-  await vi.waitUntil(async () => (await made('GET', `/v1/sessions/${opened.id}/calls`)).calls.length === 1, 20_000);
+  await vi.waitUntil(async () => (await made('GET', `/v1/sessions/${opened.id}/calls`)).calls.length === 1, 60_000);
   const [{ task_id }] = (await made('GET', `/v1/sessions/${opened.id}/calls`)).calls;
   const run = await made('GET', `/v1/runs/${encodeURIComponent(RUN)}`);
   const { groups } = await made('GET', `/v1/runs/${encodeURIComponent(RUN)}/groups`);
@@ -104,7 +104,7 @@ export async function furnish(server: TestServer, upstreamUrl: string): Promise<
   const delivery = await made('POST', `/v1/webhooks/${webhook.id}/test`);
   const exported = await made('POST', '/v1/exports', { run: RUN, format: 'jsonl' });
   const { user } = await made('GET', '/v1/me');
-  await vi.waitUntil(async () => (await made('GET', `/v1/exports/${exported.id}`)).state === 'complete', 20_000);
+  await vi.waitUntil(async () => (await made('GET', `/v1/exports/${exported.id}`)).state === 'complete', 60_000);
   const { files } = await made('GET', `/v1/exports/${exported.id}`);
   const deployment = { owner: server.orgName, name: 'house', variant: 'abacus', id: set.id, split: 'train' };
   const ids: House['ids'] = {

@@ -86,7 +86,7 @@ const message = (text: string) => ({ output: [{ type: 'message', role: 'assistan
 const sidOf = (cookie: string) => cookie.split('=')[1]!;
 const session = async (sid: string) => (await server.request('GET', `/v1/sessions/${sid}`)).body;
 async function isOver(sid: string): Promise<void> {
-  await expect.poll(async () => (await session(sid)).live, { timeout: 20_000 }).toBe(false);
+  await expect.poll(async () => (await session(sid)).live).toBe(false);
 }
 
 async function seeded(options: Options = {}, more: object = {}): Promise<string> {
@@ -112,7 +112,7 @@ describe('an agent', () => {
     const { recording } = await session(sidOf(cookie));
     expect(recording).toMatchObject({ run: 'gym run', split: 'train', task_index: 1, metadata: { group_id: '5', sample_idx: 2 } });
     await expect
-      .poll(async () => (await server.request('GET', `/v1/rollouts/${recording.rollout_id}`)).body, { timeout: 20_000 })
+      .poll(async () => (await server.request('GET', `/v1/rollouts/${recording.rollout_id}`)).body, { timeout: 60_000 })
       .toMatchObject({ reward: 1, rollout_info: { session_state: 'closed' } });
   });
 

@@ -13,7 +13,7 @@ import {
 } from '../../../libs/session/src/memory-ports.fixture.ts';
 
 /** Replies within the deadline while the environment is slow, with short deadlines. */
-function world(capacity: number | null = null, deadlineMs = 300) {
+function world(capacity: number | null = null, deadlineMs = 1_000) {
   const backend = new InProcessBackend();
   const directory = new OneEnvironmentDirectory(backend, { policy: { capacity }, owned: true });
   const store = new MemorySessionStore();
@@ -32,7 +32,7 @@ function world(capacity: number | null = null, deadlineMs = 300) {
     queue: { limit: 100, patienceMs: 60_000 },
     onBackgroundError,
   });
-  const server = new OpenEnvServer({ engine, directory, onBackgroundError, deadlineMs, slotTimeoutMs: 200 });
+  const server = new OpenEnvServer({ engine, directory, onBackgroundError, deadlineMs, slotTimeoutMs: 600 });
   const connection = async () => server.connect(await server.resolve(testCaller('alice'), 'acme', 'math', null), 'socket');
   return { backend, store, server, connection, problems };
 }
@@ -58,7 +58,7 @@ describe('a step that takes longer than the deadline', () => {
     const began = Date.now();
     here.submit(call('slow', { n: 4_000 }), (result) => answers.push(told(result)));
     expect(await asked(here, { type: 'state' })).toBe(
-      'EXECUTION_ERROR: No result within 0.3 s. The message before it still runs; this one was not run.',
+      'EXECUTION_ERROR: No result within 1 s. The message before it still runs; this one was not run.',
     );
     expect(Date.now() - began).toBeLessThan(3_500);
     // It counts as a step, because the environment ran it.
@@ -67,7 +67,7 @@ describe('a step that takes longer than the deadline', () => {
       return reply instanceof OpenEnvError ? null : (JSON.parse((reply as { text: string }).text) as object);
     };
     await expect.poll(state).toMatchObject({ step_count: 1 });
-    expect(answers).toEqual(['EXECUTION_ERROR: No result within 0.3 s. It goes on; its result is not sent.']);
+    expect(answers).toEqual(['EXECUTION_ERROR: No result within 1 s. It goes on; its result is not sent.']);
     expect([...backend.executions.values()]).toEqual([1]);
     expect(await asked(here, call('echo', { text: 'next' }))).toBe('next');
   });

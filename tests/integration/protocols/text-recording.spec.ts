@@ -58,7 +58,7 @@ async function recordingOf(run: string) {
   return { run: body.runs[0], listed: rollouts[0], rollout, messages: rollout.messages as any[] };
 }
 
-test('is the conversation as the model saw it, with each reward once', { timeout: 60_000 }, async () => {
+test('is the conversation as the model saw it, with each reward once', { timeout: 150_000 }, async () => {
   const id = await open('abacus', { recording: { name: 'conversation' }, max_turns: 9, secrets: { api: { value: 'hunter2-hunter2' } } });
   const said = [
     `Let me think: hunter2-hunter2.\n${call('add', { a: 1, b: 2 })}`,
@@ -111,7 +111,7 @@ test('is the conversation as the model saw it, with each reward once', { timeout
     [6, 0, 'policy'],
   ]);
   // Every call matches the ledger despite the texts between them.
-  await expect.poll(async () => (await recordingOf('conversation')).listed.verified, { timeout: 30_000, interval: 1_000 }).toBe('verified');
+  await expect.poll(async () => (await recordingOf('conversation')).listed.verified, { timeout: 60_000, interval: 1_000 }).toBe('verified');
 });
 
 test('of actions has the last observation, which the model did not see', async () => {

@@ -129,7 +129,7 @@ describe('a process that dies while it opens a session', () => {
     const backend = new InProcessBackend();
     const [one, two] = [await startReplica(database.url, backend), await start({}, backend)];
     const sid = sidOf((await ask(one, 'POST', '/create_session', { body: {} })).text);
-    const body = { task_spec: { q: '1+1', construct_ms: 1_500 } };
+    const body = { task_spec: { q: '1+1', construct_ms: 3_000 } };
     const first = ask(one, 'POST', '/create', { sid, body }).catch(() => null);
     await until(
       () => stored(sid),
@@ -144,7 +144,7 @@ describe('a process that dies while it opens a session', () => {
   test('the next attempt joins an interrupted one while the constructor runs', async () => {
     const one = await start({});
     const sid = sidOf((await ask(one, 'POST', '/create_session', { body: {} })).text);
-    const body = { task_spec: { q: '1+1', construct_ms: 2_000 } };
+    const body = { task_spec: { q: '1+1', construct_ms: 3_000 } };
     const first = ask(one, 'POST', '/create', { sid, body });
     await until(
       () => stored(sid),

@@ -71,8 +71,9 @@ test(
   },
 );
 
-test('a tool that blocks its server has the time that its environment declares', { timeout: 60_000 }, async () => {
-  const hasty = await startServer({ silenceTimeoutMs: 2_000 });
+test('a tool that blocks its server has the time that its environment declares', { timeout: 120_000 }, async () => {
+  // This silence is longer than a pause of a busy machine, and over long before the tool ends.
+  const hasty = await startServer({ silenceTimeoutMs: 4_000 });
   const other = spawn(process.execPath, ['-e', ORS_PROCESS], { stdio: ['ignore', 'pipe', 'inherit'] });
   onTestFinished(async () => {
     other.kill('SIGKILL');
@@ -84,7 +85,7 @@ test('a tool that blocks its server has the time that its environment declares',
   const blocked = async () => {
     const asked = { 'x-deployment': `${hasty.orgName}/blocking`, 'x-session-id': randomUUID() };
     await hasty.request('POST', '/create', { headers: asked, body: { task_spec: { ms: 0 } } });
-    const { body } = await hasty.request('POST', '/call', { headers: asked, body: { name: 't', input: { ms: 4_000, block: true } } });
+    const { body } = await hasty.request('POST', '/call', { headers: asked, body: { name: 't', input: { ms: 8_000, block: true } } });
     return String(body);
   };
   expect(await blocked()).toMatch(/event: error\r?\ndata: Session lost: /);
