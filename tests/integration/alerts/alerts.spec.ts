@@ -171,6 +171,26 @@ it('a run below its baseline fires at the same step, and equal runs do not', asy
   expect(await made('POST', '/v1/alerts/preview', { run: 'baseline', condition })).toMatchObject({ fired: 0, judged: 2 });
 }, 120_000);
 
+it('a step that the baseline reaches after the run fires too', async () => {
+  await uploadStep(server, 'slow baseline', { step: 0 });
+  const { id } = await made('POST', '/v1/alerts', {
+    name: 'below a slow one',
+    runs: 'fast',
+    condition: { kind: 'baseline', run: 'slow baseline' },
+  });
+  for (const step of [0, 1]) await uploadStep(server, 'fast', { step, reward: 1 - step });
+  // Judged without step 1, which the baseline has not reached.
+  const states = 'SELECT step, version >= 0 AS complete FROM alert_states WHERE alert_id = $1';
+  await expect
+    .poll(
+      judged(async () => (await server.database.pool.query(states, [id])).rows),
+      WITHIN,
+    )
+    .toEqual([{ step: 0, complete: true }]);
+  await uploadStep(server, 'slow baseline', { step: 1 });
+  await eventually(id, [['firing', 1]]);
+}, 120_000);
+
 it('an alert on an environment judges its rollouts alone, all variants together', async () => {
   const run = 'mixed';
   const on = (environment: string, condition: object) =>

@@ -12,13 +12,14 @@ import { AlertFigures, type StepRange } from './alert-figures.service.ts';
 import { advance, type Judgement } from './alert-state.ts';
 import {
   type AlertedRun,
+  type BaselineRun,
   deleteOldEvents,
   endStatesOfOverRuns,
   insertEvent,
   selectAlertedOrganisations,
   selectAlerts,
+  selectBaselines,
   selectLiveRuns,
-  selectRunById,
   selectStates,
   type StoredAlert,
   type StoredState,
@@ -40,10 +41,15 @@ const BATCH = 1_000;
 interface Pair {
   alert: StoredAlert;
   run: AlertedRun;
+  /** Of a condition on a baseline; null also when that is the run itself, or was deleted. */
+  baseline: BaselineRun | null;
   state: StoredState | null;
 }
 
-/** Judges alerts in the background. A condition on steps is judged when the figures of its run changed, one on time in each round. */
+/**
+ * Judges alerts in the background. A condition on steps is judged when the figures of its run or baseline changed, one on
+ * time in each round.
+ */
 @Injectable()
 export class AlertEvaluator implements OnModuleInit {
   /** Where the next round begins, so that a round that reaches its deadline does not starve the same organisations. */
@@ -82,31 +88,37 @@ export class AlertEvaluator implements OnModuleInit {
     await endStatesOfOverRuns(pool, orgId);
     const [alerts, runs] = await Promise.all([selectAlerts(pool, orgId), selectLiveRuns(pool, orgId)]);
     await this.environments.judge(alerts, signal);
-    const due = await this.#due(alerts, runs);
-    const pending = await selectPending(pool, [...new Set(due.map(({ run }) => run.seq))]);
+    const due = await this.#due(orgId, alerts, runs);
+    const pending = await selectPending(pool, [...new Set(due.flatMap(judgedRuns))]);
     for (const pair of due) {
       if (signal.aborted) return;
       try {
-        await this.#judge(pair, pending.has(pair.run.seq));
+        await this.#judge(
+          pair,
+          judgedRuns(pair).some((seq) => pending.has(seq)),
+        );
       } catch (error) {
         this.logger.warn({ err: error, alert: pair.alert.id, run: pair.run.id }, 'an alert was not judged; the next round repeats it');
       }
     }
   }
 
-  async #due(alerts: readonly StoredAlert[], runs: readonly AlertedRun[]): Promise<Pair[]> {
+  async #due(orgId: string, alerts: readonly StoredAlert[], runs: readonly AlertedRun[]): Promise<Pair[]> {
     const ids = alerts.map(({ id }) => id);
-    const states = await selectStates(
-      this.database.pool,
-      ids,
-      runs.map(({ seq }) => seq),
-    );
+    const { pool } = this.database;
+    const seqs = runs.map(({ seq }) => seq);
+    const conditions = alerts.map(({ condition }) => condition);
+    const [states, baselines] = await Promise.all([selectStates(pool, ids, seqs), selectBaselines(pool, orgId, conditions)]);
+    const baselineOf = ({ condition }: StoredAlert, run: AlertedRun): BaselineRun | null => {
+      const baseline = condition.kind === 'baseline' ? baselines.get(condition.run) : undefined;
+      return baseline && baseline.seq !== run.seq ? baseline : null;
+    };
     const byAlert = groupBy(states, (state) => state.alert_id);
     const pairs = alerts.flatMap((alert) => {
       const known = new Map((byAlert.get(alert.id) ?? []).map((state) => [state.run_seq, state]));
       return runs
         .filter(({ name }) => matchesName(alert.runs, name))
-        .map((run): Pair => ({ alert, run, state: known.get(run.seq) ?? null }))
+        .map((run): Pair => ({ alert, run, baseline: baselineOf(alert, run), state: known.get(run.seq) ?? null }))
         .filter(isDue);
     });
     const age = ({ state }: Pair) => state?.checked_at.getTime() ?? 0;
@@ -124,7 +136,7 @@ export class AlertEvaluator implements OnModuleInit {
       firing,
       changed: changes.length > 0,
       // While rollouts wait, the same version is judged again.
-      version: isPending ? '-1' : run.version,
+      version: isPending ? '-1' : versionOf(pair),
       step: last?.step ?? state?.step ?? null,
       evidence: last?.evidence ?? null,
     };
@@ -138,7 +150,7 @@ export class AlertEvaluator implements OnModuleInit {
     });
   }
 
-  async #judgements({ alert, run, state }: Pair, isPending: boolean): Promise<Judgement[]> {
+  async #judgements({ alert, run, baseline, state }: Pair, isPending: boolean): Promise<Judgement[]> {
     const { condition } = alert;
     // A run that existed before the alert is judged by its newest step first: its history is no news.
     const isNew = run.created_at >= alert.since;
@@ -146,11 +158,8 @@ export class AlertEvaluator implements OnModuleInit {
     switch (condition.kind) {
       case 'metric':
         return (await this.figures.metric(run, condition, range)).judgements;
-      case 'baseline': {
-        const baseline = await selectRunById(this.database.pool, alert.org_id, condition.run);
-        if (baseline === null || baseline.seq === run.seq) return [];
-        return (await this.figures.baseline(run, condition, baseline, range)).judgements;
-      }
+      case 'baseline':
+        return baseline === null ? [] : (await this.figures.baseline(run, condition, baseline, range)).judgements;
       case 'count':
         return [judgeCount(condition, await countRecent(this.database.pool, run.seq, countedQuery(condition), condition.minutes), null)];
       // Not of a run: `EnvironmentAlerts` judges it.
@@ -173,9 +182,15 @@ export class AlertEvaluator implements OnModuleInit {
 /** Silence that began before the alert watched it is no news. */
 const isNews = ({ since }: StoredAlert, lastEventAt: number, minutes: number): boolean => lastEventAt > since.getTime() - minutes * 60_000;
 
-function isDue({ alert, run, state }: Pair): boolean {
+const judgedRuns = ({ run, baseline }: Pair): number[] => (baseline ? [run.seq, baseline.seq] : [run.seq]);
+
+/** Of the figures that are judged. The versions of a run only grow, so their sum changes with either run. */
+const versionOf = ({ run, baseline }: Pair): string => String(BigInt(run.version) + BigInt(baseline?.version ?? 0));
+
+function isDue(pair: Pair): boolean {
+  const { alert, run, state } = pair;
   const { condition } = alert;
-  if (condition.kind === 'metric' || condition.kind === 'baseline') return state?.version !== run.version;
+  if (condition.kind === 'metric' || condition.kind === 'baseline') return state?.version !== versionOf(pair);
   if (condition.kind === 'crashes') return false;
   if (condition.kind === 'silence')
     return run.finished ? state?.firing === true : isNews(alert, run.updated_at.getTime(), condition.minutes);

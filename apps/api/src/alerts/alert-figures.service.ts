@@ -32,7 +32,7 @@ export interface JudgedRun {
 export interface StepRange {
   /** First judged step; null = the newest one only. */
   from: number | null;
-  /** Leaves out the newest step, whose rollouts are not derived yet. */
+  /** Leaves out the newest step, of a baseline too: its rollouts may not be derived yet. */
   withoutNewest: boolean;
 }
 
@@ -64,7 +64,7 @@ export class AlertFigures {
     const [rows, others] = await Promise.all([this.#rowsOf(run, environment), this.#steps(baseline.seq, environment)]);
     const { phase, rows: own } = mainPhase(rows, condition.phase ?? undefined);
     const code = codeOf(PHASES, phase);
-    const theirs = new Set(others.filter((row) => row.phase === code).map(({ step }) => step));
+    const theirs = new Set(settled(stepsOf(others.filter((row) => row.phase === code)), range));
     const common = settled(stepsOf(own), range).filter((step) => theirs.has(step) && step >= (range.from ?? 0));
     const steps = range.from === null ? common.slice(-1) : common.slice(-MAX_BASELINE_STEPS);
     const judgements: Judgement[] = [];

@@ -7,7 +7,7 @@ import { type RunScope, RunScopes } from '../runs/run-scope.ts';
 import { selectEnvironments } from '../store/figures/step-figures.sql.ts';
 import { AlertFigures } from './alert-figures.service.ts';
 import { advance, type Judgement } from './alert-state.ts';
-import { selectRunById } from './alert.sql.ts';
+import { selectBaselines } from './alert.sql.ts';
 import { MAX_ARRIVALS, selectArrivals, selectLastEvent, selectPauses } from './run-arrivals.sql.ts';
 import { countedQuery, countHistory, silenceHistory } from './time-judgements.ts';
 
@@ -72,8 +72,8 @@ export class AlertPreviews {
         return { ...found, judged: found.judgements.length, incomplete: false };
       }
       case 'baseline': {
-        const baseline = await selectRunById(pool, run.orgId, condition.run);
-        if (baseline === null) throw new PalestraError('run_not_found');
+        const baseline = (await selectBaselines(pool, run.orgId, [condition])).get(condition.run);
+        if (!baseline) throw new PalestraError('run_not_found');
         const found = await this.figures.baseline(run, condition, baseline, whole);
         return { ...found, judged: found.judgements.length };
       }

@@ -12,7 +12,7 @@ import { decodeCursor, encodeCursor, INT64 } from '../platform/http/cursor.ts';
 import { canonicalQuery, rolloutQuery } from '../rollouts/rollout-query.ts';
 import { RunService } from '../runs/run.service.ts';
 import { AlertPreviews } from './alert-preview.service.ts';
-import { type FiringRow, markRead, selectEvents, selectFiring, selectRunById, selectUnread } from './alert.sql.ts';
+import { type FiringRow, markRead, selectBaselines, selectEvents, selectFiring, selectUnread } from './alert.sql.ts';
 import { conditionText } from './alert-text.ts';
 import { selectFiringEnvironments } from './environment-alerts.sql.ts';
 import { countedQuery } from './time-judgements.ts';
@@ -176,13 +176,8 @@ export class AlertService {
   }
 
   async #present(caller: Caller, rows: readonly AlertModel[], firing: readonly FiringRow[]) {
-    const names = new Map<string, string>();
     const conditions = rows.map(({ condition }) => alertConditionSchema.parse(condition));
-    for (const condition of conditions) {
-      if (condition.kind !== 'baseline' || names.has(condition.run)) continue;
-      const run = await selectRunById(this.database.pool, caller.orgId, condition.run);
-      if (run) names.set(run.id, run.name);
-    }
+    const baselines = await selectBaselines(this.database.pool, caller.orgId, conditions);
     return rows.map((row, at) => {
       const condition = conditions[at]!;
       return {
@@ -190,7 +185,7 @@ export class AlertService {
         name: row.name,
         runs: row.runs,
         condition,
-        condition_text: conditionText(condition, condition.kind === 'baseline' ? (names.get(condition.run) ?? null) : null),
+        condition_text: conditionText(condition, condition.kind === 'baseline' ? (baselines.get(condition.run)?.name ?? null) : null),
         webhook: row.webhookId,
         muted: row.muted,
         author: row.author,

@@ -58,13 +58,22 @@ export async function selectLiveRuns(pool: Client, orgId: string): Promise<Alert
   return rows;
 }
 
-/** A run by its id, of the organisation. Plan: runs_pkey. */
-export async function selectRunById(pool: Client, orgId: string, id: string): Promise<{ seq: number; id: string; name: string } | null> {
-  const { rows } = await pool.query<{ seq: number; id: string; name: string }>(
-    'SELECT seq, id, name FROM runs WHERE org_id = $1 AND id = $2 AND deleted_at IS NULL',
-    [orgId, id],
+/** A run that others are compared with. */
+export type BaselineRun = Pick<AlertedRun, 'seq' | 'id' | 'name' | 'version'>;
+
+/** The baselines of conditions, by the ids of their runs; without those that were deleted. Plan: runs_pkey. */
+export async function selectBaselines(
+  pool: Client,
+  orgId: string,
+  conditions: readonly AlertCondition[],
+): Promise<Map<string, BaselineRun>> {
+  const ids = new Set(conditions.flatMap((condition) => (condition.kind === 'baseline' ? [condition.run] : [])));
+  if (ids.size === 0) return new Map();
+  const { rows } = await pool.query<BaselineRun>(
+    'SELECT seq, id, name, version::text FROM runs WHERE org_id = $1 AND id = ANY($2::uuid[]) AND deleted_at IS NULL',
+    [orgId, [...ids]],
   );
-  return rows[0] ?? null;
+  return new Map(rows.map((row) => [row.id, row]));
 }
 
 export interface StoredState {
