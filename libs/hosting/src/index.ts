@@ -1,7 +1,7 @@
 export { DockerProvider, type DockerProviderOptions } from './docker/docker.provider.ts';
 export { KubernetesProvider, type KubernetesProviderOptions } from './kubernetes/kubernetes.provider.ts';
 export { LocalBackend } from './local/local-backend.ts';
-export { freePort } from './process/free-port.ts';
+export { freePort, portOrFree } from './process/free-port.ts';
 export { ProcessProvider } from './process/process-provider.ts';
 export { type ReadyMessage, SupervisedProcess } from './process/supervised-process.ts';
 export { detectServer, MAX_ANSWER_BYTES, type ServerKind } from './remote/detect-server.ts';

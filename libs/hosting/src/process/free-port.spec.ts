@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
-import { freePort } from './free-port.ts';
+import { freePort, portOrFree } from './free-port.ts';
 
 async function holding(port: number) {
   const server = createServer().listen(port, '127.0.0.1');
@@ -25,6 +25,18 @@ test('is reserved: no other call returns it, although nothing listens at it yet'
   const [mine] = ports;
   await expect(once(createSocket('udp4').bind({ port: mine, address: '127.0.0.1' }), 'listening')).rejects.toThrow('EADDRINUSE');
   await (await holding(mine!)).close();
+});
+
+test('is the wanted one, unless another process has it, which may not listen yet', async () => {
+  const wanted = await freePort();
+  expect(await portOrFree(wanted)).not.toBe(wanted);
+  // One that is not reserved.
+  const other = await freePort('127.0.0.1', 1_024);
+  expect(await portOrFree(other)).toBe(other);
+  expect(await portOrFree(other)).toBe(other);
+  const held = await holding(other);
+  expect(await portOrFree(other)).not.toBe(other);
+  await held.close();
 });
 
 test('is any free port if the ephemeral range covers all ports', async () => {

@@ -35,7 +35,21 @@ export async function freePort(host = '127.0.0.1', below = firstEphemeral()): Pr
   return listening(0, host);
 }
 
-/** Reserves a number among the callers of `freePort` by its UDP port, which the system gives to one process and which nothing else uses. */
+/** Ports that this process wanted and got. */
+const ours = new Set<number>();
+
+/**
+ * Returns the wanted port if nothing listens at it and no other process got it, else one of `freePort`. Without a reservation, two processes
+ * that start at the same time would both find it free.
+ */
+export async function portOrFree(wanted: number, host = '127.0.0.1'): Promise<number> {
+  const free = await listening(wanted, host).catch(() => null);
+  if (free === null || (!ours.has(free) && !(await reserve(free)))) return freePort(host);
+  ours.add(free);
+  return free;
+}
+
+/** Reserves a number among these callers by its UDP port, which the system gives to one process and which nothing else uses. */
 async function reserve(port: number): Promise<boolean> {
   const socket = createSocket('udp4');
   try {

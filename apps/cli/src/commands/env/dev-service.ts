@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdir, open, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '@palestra/hosting';
+import { portOrFree } from '@palestra/hosting';
 import { readSettings, UsageError } from '../../server-settings.ts';
 import { serverMain } from '../../server-main.ts';
 
@@ -72,7 +72,7 @@ async function startService(dataDir: string, signal: AbortSignal): Promise<DevSe
   await mkdir(dataDir, { recursive: true });
   const log = path.join(dataDir, 'service.log');
   const output = await open(log, 'w', 0o600);
-  const port = (await isFree(DEFAULT_PORT)) ? DEFAULT_PORT : await freePort('127.0.0.1');
+  const port = await portOrFree(DEFAULT_PORT);
   const child = spawn(process.execPath, ['--max-semi-space-size=32', main, '--exit-with-parent'], {
     env: {
       ...process.env,
@@ -148,16 +148,3 @@ async function responds(url: string, route: string, headers: Record<string, stri
   await answer?.body?.cancel();
   return answer?.ok ?? false;
 }
-
-/** Whether nothing listens on a port of this machine. */
-async function isFree(port: number): Promise<boolean> {
-  const { createServer } = await import('node:net');
-  const probe = createServer();
-  return new Promise((resolve) => {
-    probe.once('error', () => resolve(false));
-    probe.listen({ host: '127.0.0.1', port }, () => probe.close(() => resolve(true)));
-  });
-}
-
-/** The wanted port if it is free, else any free one. */
-export const portOrFree = async (wanted: number): Promise<number> => ((await isFree(wanted)) ? wanted : freePort('127.0.0.1'));

@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { PalestraApiError, PalestraClient } from '@palestra/client';
-import { cardOf, nameFrom, type Target } from '@palestra/hosting';
+import { cardOf, nameFrom, portOrFree, type Target } from '@palestra/hosting';
 import { printable, type Printed, printOne } from '../../output.ts';
 import { UsageError, withInterrupt } from '../../settings.ts';
 import { DevServer } from './dev-server.ts';
-import { findOrStartService, portOrFree } from './dev-service.ts';
+import { findOrStartService } from './dev-service.ts';
 import { applyGuarantees, declaredGuarantees } from './guarantees.ts';
 import { parseName, register } from './register.ts';
 import { untilStopped } from './run.ts';
