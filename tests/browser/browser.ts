@@ -42,6 +42,8 @@ const sizeOf = ({ width }: View) => ({ width, height: width === 1280 ? 800 : 100
 
 /** Number of pending requests of a page, without event streams and followed logs, which never end. */
 const pending = new WeakMap<Page, Set<Request>>();
+/** Requests of a page that got no response, with the reason. */
+const failures = new WeakMap<Page, string[]>();
 
 function watchRequests(page: Page): void {
   const open = new Set<Request>();
@@ -53,7 +55,12 @@ function watchRequests(page: Page): void {
     if (!/\/(stream|events)\b/.test(pathname) && searchParams.get('follow') !== 'true') open.add(request);
   });
   page.on('requestfinished', (request) => open.delete(request));
-  page.on('requestfailed', (request) => open.delete(request));
+  const failed: string[] = [];
+  failures.set(page, failed);
+  page.on('requestfailed', (request) => {
+    open.delete(request);
+    failed.push(`${request.failure()?.errorText} ${request.url()}`);
+  });
 }
 
 /** A context with an idle page of the service. It keeps the process alive (`--process-per-site`) that has compiled the dashboard. */
@@ -150,10 +157,17 @@ export async function openStranger(browser: Browser, { width, theme }: { width: 
   return { page, complaints, refused, close: () => context.close() };
 }
 
-/** A page with an event stream never reaches `networkidle`; wait for its content instead. */
+/** A page with an event stream never reaches `networkidle`; wait for its content instead. The error has its text and failed requests. */
 export async function visit(page: Page, url: string, text: string): Promise<void> {
   await page.goto(url, { waitUntil: 'domcontentloaded' });
-  await page.getByText(text).first().waitFor();
+  await page
+    .getByText(text)
+    .first()
+    .waitFor()
+    .catch(async (cause: unknown) => {
+      const shown = await page.locator('body').innerText({ timeout: 5_000 }).catch(String);
+      throw new Error(`no “${text}” at ${page.url()}:\n${[shown, ...(failures.get(page) ?? [])].join('\n')}`, { cause });
+    });
 }
 
 /** Presses a key that a control of the page announces, after the control exists: text can appear before the key handlers. */
@@ -185,11 +199,12 @@ export async function atRest(page: Page): Promise<void> {
 
 /** Waits until the page has no pending requests and no busy part, and does not move. */
 export async function loaded(page: Page): Promise<void> {
-  const busy = async () => (pending.get(page)?.size ?? 0) + (await page.locator('main [aria-busy=true]').count());
-  await expect.poll(busy, { message: 'open requests and busy parts' }).toBe(0);
+  const busyParts = () => page.locator('main [aria-busy=true]').evaluateAll((all) => all.map((one) => one.outerHTML.slice(0, 160)));
+  const busy = async () => [...[...(pending.get(page) ?? [])].map((request) => request.url()), ...(await busyParts())];
+  await expect.poll(busy, { message: 'open requests and busy parts' }).toEqual([]);
   await atRest(page);
   // The last answer may have caused further requests.
-  await expect.poll(busy, { message: 'open requests and busy parts' }).toBe(0);
+  await expect.poll(busy, { message: 'open requests and busy parts' }).toEqual([]);
 }
 
 /** Runs `check` in both widths and both themes on one loaded page, which follows the window and the system. */
