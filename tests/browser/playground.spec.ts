@@ -240,6 +240,8 @@ test('a call whose connection breaks runs once and is shown as replayed', { time
   look = held;
   await page.getByRole('button', { name: 'Call look' }).click();
   await card(page, 1, 'look').getByText('running').waitFor();
+  // The page can show it before the environment has it.
+  await expect.poll(() => looks).toBe(before + 1);
   for (const socket of sockets) socket.resetAndDestroy();
   look = null;
   held.end();

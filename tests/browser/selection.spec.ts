@@ -253,7 +253,7 @@ test('a task shows its prompt, its curves, its figures and its rollouts', async 
     const visitRewards = own.filter((one) => one.step === step).flatMap(({ reward }) => reward ?? []);
     await table.getByRole('row', { name: new RegExp(`^${step}\\b.*${visitRewards.length} of 4$`) }).waitFor();
   }
-  expect(await page.getByRole('table', { name: 'Rollouts of the query' }).locator('[data-row]').count()).toBeGreaterThan(5);
+  await expect.poll(() => page.getByRole('table', { name: 'Rollouts of the query' }).locator('[data-row]').count()).toBeGreaterThan(5);
   await page.keyboard.press('j');
   await page.keyboard.press('x');
   await bar(page).getByText('1 selected').waitFor();

@@ -172,7 +172,7 @@ test('JSON is a tree: the keyboard opens it, values and paths can be copied, the
   const copied = () => page.evaluate(() => navigator.clipboard.readText());
   const result = feed(page).getByRole('tree').nth(1);
   const row = (name: RegExp | string) => result.getByRole('treeitem', { name });
-  expect(await result.getByRole('treeitem').count()).toBe(5 + people.length);
+  await expect.poll(() => result.getByRole('treeitem').count()).toBe(5 + people.length);
   await row(/^.?people/).focus();
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('ArrowRight');

@@ -65,7 +65,7 @@ function foreground(...args: string[]): Foreground {
   return one;
 }
 const isHealthy = async (url: string) =>
-  (await fetch(`${url}/health`, { signal: AbortSignal.timeout(2_000) }).catch(() => null))?.ok ?? false;
+  (await fetch(`${url}/health`, { signal: AbortSignal.timeout(20_000) }).catch(() => null))?.ok ?? false;
 
 test('an image is pushed, played by both protocols, started again when it dies, and gone at the end', async () => {
   const pushing = foreground('env', 'push', image, '--env', 'MODEL_KEY', '--env', 'A=b=c', '--memory', '600m', '--cpus', '1.5');

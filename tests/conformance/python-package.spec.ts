@@ -96,7 +96,10 @@ async function assertStored(service: Service, { played, events, complete, report
 
 describe('the package', () => {
   test('passes its own tests', async () => {
-    const finished = await run(python('v167'), ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', 'tests'], { cwd: packageFolder });
+    const finished = await run(python('v167'), ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', 'tests'], {
+      cwd: packageFolder,
+      timeoutMs: 280_000,
+    });
     expect(finished.code, finished.output.slice(-5_000)).toBe(0);
     expect(finished.stdout).toMatch(/\d{3} passed/);
     expect(finished.stdout).not.toMatch(/skipped|failed/);
