@@ -11,7 +11,8 @@ export class RequestTimer {
   #isAborted = false;
   #listener: () => void = () => {};
   #timer: ReturnType<typeof setTimeout>;
-  #touchedAt = Date.now();
+  /** On the clock of `performance`, which is never set. */
+  #touchedAt = performance.now();
   /** Whether the time passed. */
   isLate = false;
 
@@ -35,7 +36,7 @@ export class RequestTimer {
 
   /** Starts the time again. */
   touch(): void {
-    this.#touchedAt = Date.now();
+    this.#touchedAt = performance.now();
   }
 
   end(): void {
@@ -44,7 +45,7 @@ export class RequestTimer {
   }
 
   #check(): void {
-    const leftMs = this.#touchedAt + this.timeoutMs - Date.now();
+    const leftMs = this.#touchedAt + this.timeoutMs - performance.now();
     if (leftMs > 0) {
       this.#timer = setTimeout(() => this.#check(), leftMs);
       return;

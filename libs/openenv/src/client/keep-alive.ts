@@ -30,7 +30,7 @@ export class KeepAlive {
   }
 
   #sweep(): void {
-    const oldest = Date.now() - (this.options.silenceMs ?? SILENCE_MS);
+    const oldest = performance.now() - (this.options.silenceMs ?? SILENCE_MS);
     for (const socket of this.#sockets) {
       if (!socket.isOpen) this.remove(socket);
       else if (socket.heardAt < oldest) socket.drop('it sent nothing for minutes and answered no ping');

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { expect, test, type TestContext } from 'vitest';
-import { WebSocketServer } from 'ws';
+import { expect, test, type TestContext, vi } from 'vitest';
+import { type WebSocket, WebSocketServer } from 'ws';
 import { KeepAlive } from './keep-alive.ts';
 import { OpenEnvConnection } from './connection.ts';
 import { UpstreamSocket } from './socket.ts';
@@ -34,6 +34,20 @@ test.concurrent.for([true, false])(
     expect(socket.isOpen).toBe(autoPong);
   },
 );
+
+test('a server that answers is kept when the clock of the machine is set', async (running) => {
+  const { server, url } = await serve(running, { autoPong: true });
+  const connected = once(server, 'connection');
+  const socket = await UpstreamSocket.open({ url, headers: {} }, AbortSignal.timeout(25_000));
+  const [client] = (await connected) as [WebSocket];
+  const keepAlive = new KeepAlive({ pingMs: 50, silenceMs: 60_000 });
+  running.onTestFinished(() => keepAlive.stop());
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 });
+  running.onTestFinished(() => void vi.useRealTimers());
+  keepAlive.add(socket);
+  for (let ping = 0; ping < 2; ping += 1) await once(client, 'ping');
+  expect(socket.isOpen).toBe(true);
+});
 
 test('a key in the URL goes into a header, and nowhere else', async (running) => {
   const { server } = await serve(running, { autoPong: true });

@@ -77,14 +77,14 @@ export class UpstreamSocket {
   readonly #onSent = (error?: Error | null): void => {
     if (error) this.#fail(`it took no message (${error.message})`);
   };
-  /** When the server last sent anything, pongs included; milliseconds since the epoch. */
-  heardAt = Date.now();
+  /** When the server last sent anything, pongs included, on the clock of `performance`, which is never set. */
+  heardAt = performance.now();
 
   private constructor(socket: WebSocket) {
     this.#socket = socket;
     socket.on('message', (data, isBinary) => this.#receive(data as Buffer, isBinary));
-    socket.on('pong', () => (this.heardAt = Date.now()));
-    socket.on('ping', () => (this.heardAt = Date.now()));
+    socket.on('pong', () => (this.heardAt = performance.now()));
+    socket.on('ping', () => (this.heardAt = performance.now()));
     // `close` follows with the same information.
     socket.on('error', (error) => {
       const isTooLong = (error as NodeJS.ErrnoException).code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH';
@@ -230,7 +230,7 @@ export class UpstreamSocket {
   }
 
   #receive(data: Buffer, isBinary: boolean): void {
-    this.heardAt = Date.now();
+    this.heardAt = performance.now();
     if (this.#broken !== null) return;
     if (isBinary) return void this.#fail('it sent a binary frame');
     try {

@@ -1,6 +1,6 @@
 /** A client's message that waits for its reply. */
 export interface PendingReply {
-  /** Milliseconds since the epoch. */
+  /** On the clock of `performance`, which is never set. */
   expiresAt: number;
   /** Sends an error in place of the reply. */
   expire(): void;
@@ -16,7 +16,7 @@ export class ReplyDeadlines {
   constructor(readonly limitMs: number) {}
 
   add(reply: PendingReply): void {
-    reply.expiresAt = Date.now() + this.limitMs;
+    reply.expiresAt = performance.now() + this.limitMs;
     this.#pending.add(reply);
     if (this.#timer !== null) return;
     this.#timer = setInterval(() => this.#expireDue(), Math.min(CHECK_INTERVAL_MS, this.limitMs));
@@ -28,7 +28,7 @@ export class ReplyDeadlines {
   }
 
   #expireDue(): void {
-    const now = Date.now();
+    const now = performance.now();
     for (const pending of this.#pending) {
       if (pending.expiresAt > now) return;
       this.#pending.delete(pending);

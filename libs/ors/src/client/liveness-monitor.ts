@@ -53,13 +53,23 @@ export class LivenessMonitor {
 
   #scheduleCheck(): void {
     const { clock } = this.#options;
-    const silenceMs = this.#options.silenceMs();
+    const pauseMs = this.#options.silenceMs() / (2 * PROBES);
+    const dueAt = clock.now() + pauseMs;
     this.#ticking = true;
-    clock.after(silenceMs / (2 * PROBES), () => {
+    clock.after(pauseMs, () => {
       this.#ticking = false;
+      this.#leaveOut(clock.now() - dueAt);
       this.#check();
       if (this.#waiting.size > 0) this.#scheduleCheck();
     });
+  }
+
+  /** While this process was paused, or when its clock was set, nothing was read: that time is no silence of the server. */
+  #leaveOut(lateMs: number): void {
+    const now = this.#options.clock.now();
+    const later = (at: number) => Math.min(at + Math.max(0, lateMs), now);
+    this.#heardAt = later(this.#heardAt);
+    for (const waiting of this.#waiting) waiting.since = later(waiting.since);
   }
 
   #check(): void {

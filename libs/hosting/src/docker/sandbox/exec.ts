@@ -45,12 +45,12 @@ export async function exec(engine: Engine, container: string, request: Request, 
   socket.end(request.stdin ?? Buffer.alloc(0));
   try {
     await Promise.race([output.started, read.catch(() => {}), sleep(START_MS, undefined, { signal: until })]);
-    const deadline = Date.now() + request.timeoutMs;
+    const deadline = performance.now() + request.timeoutMs;
     let exitCode = await ended(engine, id, read, deadline, signal);
     const timedOut = exitCode === null;
     if (exitCode === null) {
       await kill(engine, container, output.processId, signal);
-      exitCode = (await ended(engine, id, read, Date.now() + KILLED_MS, signal)) === null ? null : TIMEOUT_STATUS;
+      exitCode = (await ended(engine, id, read, performance.now() + KILLED_MS, signal)) === null ? null : TIMEOUT_STATUS;
     }
     await Promise.race([read, sleep(DRAIN_MS, undefined, { signal })]);
     const { kept } = output;
@@ -101,12 +101,12 @@ async function ended(engine: Engine, id: string, read: Promise<void>, deadline: 
   };
   read.then(onRead, onRead);
   for (;;) {
-    const waits = sleep(Math.min(pause, Math.max(0, deadline - Date.now())), undefined, { signal });
+    const waits = sleep(Math.min(pause, Math.max(0, deadline - performance.now())), undefined, { signal });
     pause = Math.min(LAST_POLL_MS, pause * POLL_GROWTH);
     await (isRead ? waits : Promise.race([read.catch(() => {}), waits]));
     const found = await inspect(engine, id, signal);
     if (!found.Running) return found.ExitCode ?? NOT_FOUND_STATUS;
-    if (Date.now() >= deadline) return null;
+    if (performance.now() >= deadline) return null;
   }
 }
 
