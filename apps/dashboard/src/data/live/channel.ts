@@ -19,13 +19,14 @@ const policy = factory?.createPolicy('palestra-worker', {
 
 let port: MessagePort | undefined;
 const listeners = new Set<(message: ToTab) => void>();
+const followed = new Set<string>();
 
 function sharedPort(): MessagePort {
   if (port) return port;
   const opened = new SharedWorker(policy?.createScriptURL(workerUrl) ?? workerUrl, { type: 'module', name: 'palestra-stream' }).port;
   opened.addEventListener('message', ({ data }: MessageEvent<ToTab>) => listeners.forEach((listener) => listener(data)));
   opened.start();
-  setInterval(() => opened.postMessage({ kind: 'alive' } satisfies FromTab), ALIVE_MS);
+  setInterval(() => opened.postMessage({ kind: 'alive', urls: [...followed] } satisfies FromTab), ALIVE_MS);
   port = opened;
   return opened;
 }
@@ -54,10 +55,14 @@ export function listen(url: string, listener: (message: ToTab) => void): () => v
     if (message.url === url) listener(message);
   };
   listeners.add(forUrl);
+  followed.add(url);
   const connection = sharedPort();
   connection.postMessage({ kind: 'join', url } satisfies FromTab);
   const leave = () => {
-    if (listeners.delete(forUrl)) connection.postMessage({ kind: 'leave', url } satisfies FromTab);
+    if (listeners.delete(forUrl)) {
+      followed.delete(url);
+      connection.postMessage({ kind: 'leave', url } satisfies FromTab);
+    }
     removeEventListener('pagehide', leave);
   };
   addEventListener('pagehide', leave);

@@ -41,16 +41,22 @@ function leave(tab: MessagePort, url: string): void {
   streams.delete(url);
 }
 
-function receive(tab: MessagePort, message: FromTab): void {
-  lastMessageAt.set(tab, Date.now());
-  if (message.kind === 'leave') leave(tab, message.url);
-  if (message.kind !== 'join') return;
-  const known = streams.get(message.url);
-  if (known?.source.readyState === EventSource.CLOSED) streams.delete(message.url);
-  const stream = streams.get(message.url) ?? open(message.url);
+function join(tab: MessagePort, url: string): void {
+  const known = streams.get(url);
+  if (known?.source.readyState === EventSource.CLOSED) streams.delete(url);
+  const stream = streams.get(url) ?? open(url);
   stream.tabs.add(tab);
   // A tab that joins an open stream refetches everything, as after any opening.
-  if (stream.source.readyState === EventSource.OPEN) tab.postMessage({ url: message.url, kind: 'open' } satisfies ToTab);
+  if (stream.source.readyState === EventSource.OPEN) tab.postMessage({ url, kind: 'open' } satisfies ToTab);
+}
+
+function receive(tab: MessagePort, message: FromTab): void {
+  lastMessageAt.set(tab, Date.now());
+  if (message.kind === 'alive') {
+    // A tab that was silent because its machine slept was taken for closed.
+    for (const url of message.urls) if (!streams.get(url)?.tabs.has(tab)) join(tab, url);
+  } else if (message.kind === 'leave') leave(tab, message.url);
+  else join(tab, message.url);
 }
 
 setInterval(() => {

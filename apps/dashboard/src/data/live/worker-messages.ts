@@ -1,7 +1,7 @@
 import type { StreamEvent } from '@palestra/protocol';
 
-/** From a tab to the worker that holds its connection. */
-export type FromTab = { kind: 'join' | 'leave'; url: string } | { kind: 'alive' };
+/** From a tab to the worker that holds its connection. `urls`: of all streams that the tab follows. */
+export type FromTab = { kind: 'join' | 'leave'; url: string } | { kind: 'alive'; urls: string[] };
 
 export type ToTab =
   | { url: string; kind: 'open' }
