@@ -92,7 +92,7 @@ class LogFollower {
         }
         this.#flush('interrupted');
       }
-      if (this.options.follow) await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
+      if (this.options.follow || this.#log.state === 'interrupted') await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
     }
   }
 
