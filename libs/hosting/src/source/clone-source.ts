@@ -132,8 +132,12 @@ async function lfsPointers(folder: string, entries: readonly SourceEntry[]): Pro
 
 /** What an author can do, from the last lines of `git fetch`. */
 function explain(lines: readonly string[], { url, ref, credentials }: GitSource): string {
-  const text = lines.join('\n');
-  const { host = url } = URL.canParse(url) ? new URL(url) : {};
+  const { host = url, pathname = '' }: Partial<URL> = URL.canParse(url) ? new URL(url) : {};
+  // Without the address, whose words are not those of Git: a repository may be called "redirects".
+  const text = lines
+    .join('\n')
+    .replaceAll(/\b[a-z]+:\/\/\S+/gi, '')
+    .replaceAll(pathname, '');
   if (/couldn't find remote ref|not our ref|no such remote ref|unadvertised object/i.test(text))
     return ref === null
       ? 'The repository is empty.'

@@ -48,7 +48,7 @@ async function insert(client: pg.PoolClient, splitId: number, first: number, bat
   } catch (error) {
     if ((error as { code?: unknown }).code !== UNIQUE_VIOLATION) throw error;
     const detail = (error as { detail?: string }).detail ?? '';
-    const taskId = /\)=\(\d+, (.*)\) already exists/s.exec(detail)?.[1];
+    const taskId = /\)=\(\d+, (.*)\)/s.exec(detail)?.[1];
     const repeated = batch.findLast((row) => row.taskId === taskId);
     throw taskFileError(
       file,
