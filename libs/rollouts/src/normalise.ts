@@ -29,7 +29,7 @@ import { isSubagent, sourceOf } from './provenance/source.ts';
 import { ROLLOUT_FLAGS } from './rollout-flags.ts';
 
 /** Stored with every normalised rollout. Raise it when the same raw events can give another result. */
-export const NORMALISER_VERSION = 10;
+export const NORMALISER_VERSION = 9;
 
 /** The raw events of one rollout that have arrived so far, cleaned (tolerant-json.ts). */
 export interface RawRollout {

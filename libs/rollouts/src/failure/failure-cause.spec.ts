@@ -113,13 +113,6 @@ test.each([
   ['policy', 'search', 'no such suspect', null],
   ['environment', 'search', 'no such suspect', { failure_class: 'environment' }],
   ['policy', 'foo', `'foo' is not a valid tool`, null],
-  ['policy', 'search', 'at most 500 credits, not 503', null],
-  ['policy', 'search', 'the query returned 500 rows, not 504', null],
-  ['environment', 'search', 'KeyError: 503', null],
-  ['environment', 'search', 'the API answered 500', null],
-  ['infrastructure', 'search', 'Request failed with status code 429', null],
-  ['infrastructure', 'search', 'HTTPError: 502', null],
-  ['infrastructure', 'search', '{"status": 503}', null],
 ] as const)('class %s of %s: %s', (expected, tool, content, metadata) => {
   expect(cause({ messages: calls(`${tool}!`) }, content, metadata)).toMatchObject({ class: expected });
 });
