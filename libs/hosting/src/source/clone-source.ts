@@ -142,7 +142,6 @@ function explain(lines: readonly string[], { url, ref, credentials }: GitSource)
     return ref === null
       ? 'The repository is empty.'
       : `The repository has no branch, tag or commit ${JSON.stringify(ref)}. A commit needs all 40 digits.`;
-  // Not only "redirect": a URL in the output may have that word.
   if (/base from redirection|redirects followed|returned error: 30\d/i.test(text))
     return `${host} redirects to another address. Use the final URL of the repository.`;
   if (
