@@ -1,10 +1,16 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Database } from '../../../apps/api/src/platform/database/database.ts';
+import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
+import { Metrics } from '../../../apps/api/src/platform/telemetry/metrics.ts';
 import { ROWS } from '../../../apps/api/src/store/derive/derive.loop.ts';
+import { DeriveService } from '../../../apps/api/src/store/derive/derive.service.ts';
 import { isBehind, selectDueLanes } from '../../../apps/api/src/store/derive/derive.sql.ts';
 import { LANE_LOCK, LaneLocks } from '../../../apps/api/src/store/derive/lane-locks.ts';
+import { Quarantine } from '../../../apps/api/src/store/quarantine.ts';
+import { TranscriptObjects } from '../../../apps/api/src/store/storage/transcript-objects.service.ts';
+import { TranscriptReader } from '../../../apps/api/src/store/storage/transcript-reader.service.ts';
 import { settled } from '../../support/derived-rows.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { killed, spawnWorker } from '../../support/worker.ts';
@@ -97,4 +103,41 @@ test('two processes share the lanes, and one that is killed leaves its lanes to 
   await other.query('COMMIT');
   await settled(server.database.pool);
   expect(await countOf('rollouts')).toBe(400);
+});
+
+/** As SkyRL uploads it: its last turn made a call, and the limit of turns is not told. */
+function skyrl(turns: number): object[] {
+  const id = randomUUID();
+  const callId = createHash('md5').update(`${turns}:submit`).digest('hex').slice(0, 12);
+  const message = { eventType: 'message', rolloutEventId: id, timestamp: 2, isFinished: false, metadata: {} };
+  const start = { eventType: 'rollout', eventId: id, timestamp: 1, runName: 'skyrl', rolloutName: 'acme-lanes-train-1' };
+  const metadata = { stop_reason: 'finished', total_reward: 0, num_turns: turns };
+  return [
+    { ...start, environment: 'acme/lanes', split: 'train', metadata },
+    { ...message, eventId: randomUUID(), index: 0, type: 'tool_call', name: 'submit', callId, content: '{}' },
+    { ...message, eventId: randomUUID(), index: 1, type: 'tool_result', callId, content: 'noted' },
+  ];
+}
+
+test('the first rollouts of a run are compared with the longest one, also if two lanes derive them at the same time', async () => {
+  const { pool } = server.database;
+  const events = [2, 3].flatMap(skyrl);
+  expect((await server.request('POST', '/v1/rollouts', { body: { events } })).status).toBe(200);
+  const transcripts = new TranscriptReader(server.database, new TranscriptObjects({} as never));
+  const quarantine = new Quarantine(new Metrics(), createLogger('silent'));
+  const derive = new DeriveService(server.database, {} as never, quarantine, transcripts, server.config);
+  const { rows } = await pool.query(
+    `SELECT h.seq::text FROM rollout_heads h JOIN runs r ON r.seq = h.run_seq WHERE r.name = 'skyrl' ORDER BY h.seq`,
+  );
+  expect(rows).toHaveLength(2);
+  // Both have read by then what the run has.
+  await other.query('BEGIN; LOCK TABLE rollouts IN EXCLUSIVE MODE');
+  const derived = Promise.all(rows.map(({ seq }) => derive.settleRollout(seq)));
+  const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+  await expect.poll(async () => (await pool.query(waiting)).rowCount).toBe(2);
+  await other.query('COMMIT');
+  await derived;
+  const { rollouts } = (await server.request('GET', '/v1/runs/skyrl/rollouts')).body;
+  const stops = rollouts.map(({ turns, stop }: { turns: number; stop: string }) => `${turns} ${stop}`);
+  expect(stops.toSorted()).toEqual(['2 context_length', '3 max_turns']);
 });

@@ -106,6 +106,39 @@ test('a run whose samples cannot be inferred is readable, and other runs are inf
   await eventually(async () => expect(await samplesOf(odd)).toEqual(inferred));
 });
 
+test('a run whose inference ends because PostgreSQL restarts is inferred later', async () => {
+  const id = await scored('restarted', { rollout_info: { task_index: 0 } });
+  await world.settled();
+  const { pool } = world.server.database;
+  const held = await pool.connect();
+  try {
+    await holdLanes(held);
+    const [{ run_seq: runSeq }] = await sql('SELECT run_seq FROM rollouts WHERE id = $1', id);
+    await sql('UPDATE runs SET inference_due = true WHERE seq = $1', runSeq);
+    const starting = () => Promise.reject(Object.assign(new Error('the database system is starting up'), { code: '57P03' }));
+    const failing = <T extends object>(target: T, isFailing: (text: string) => boolean, more: Record<string, unknown> = {}): T =>
+      new Proxy(target, {
+        get: (_target, name: string) => {
+          if (name in more) return more[name];
+          const value = (target as any)[name];
+          if (typeof value !== 'function') return value;
+          return (...args: any[]) => (name === 'query' && isFailing(String(args[0])) ? starting() : value.apply(target, args));
+        },
+      });
+    let refused = 0;
+    const connect = async () => failing(await pool.connect(), (text) => text.includes('json_agg(json_build_array('));
+    const away = failing(pool, (text) => text.startsWith('UPDATE runs SET inference_due = true') && (refused += 1) <= 2, { connect });
+    const quarantine = new Quarantine(new Metrics(), createLogger('silent'));
+    const derive = new DeriveService({ pool: away } as never, {} as never, quarantine, {} as never, world.server.config);
+    await expect(derive.infer(runSeq)).rejects.toThrow('starting up');
+    expect(refused).toBe(3);
+    expect(await sql('SELECT inference_due FROM runs WHERE seq = $1', runSeq)).toEqual([{ inference_due: true }]);
+  } finally {
+    await releaseLanes(held);
+    held.release();
+  }
+});
+
 test('a rollout that cannot be compared with the ledger does not block others', async () => {
   const ids = [await scored('lost'), await scored('lost')];
   await sealedWithout(ids[0]!);

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { clearDue, withInferenceLock, writeInferred, selectArrivals } from '../../../apps/api/src/store/derive/infer.sql.ts';
+import { clearDue, markDue, withInferenceLock, writeInferred, selectArrivals } from '../../../apps/api/src/store/derive/infer.sql.ts';
 import { markRuns } from '../../../apps/api/src/store/derive/derive.sql.ts';
 import { inTransaction } from '../../../apps/api/src/platform/database/transaction.ts';
+import { eraseRollouts } from '../../../apps/api/src/store/storage/erase.sql.ts';
 import { settled } from '../../support/derived-rows.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 
@@ -127,6 +128,29 @@ test('inference does not overwrite later results of a rollout', { timeout: 60_00
   // Whoever was changed is due again, and its run comes to rest.
   await settled(pool, server.orgName);
   expect((await rows()).map(({ step }) => step)).not.toContain(70);
+});
+
+test('inference does not begin with rollouts that are being erased, although their run is due already', { timeout: 60_000 }, async () => {
+  const [kept, gone] = [randomUUID(), randomUUID()];
+  expect(await post([start(kept, 'erased'), start(gone, 'erased')])).toMatchObject({ status: 200 });
+  await atRest('erased');
+  const seq = await runOf('erased');
+  const { pool } = server.database;
+  const [{ seq: erased }] = await sql('SELECT seq FROM rollout_heads WHERE id = $1', [gone]);
+  await withInferenceLock(pool, seq, async (client) => {
+    await markDue(client, seq);
+    const { cleared } = await inTransaction(pool, async (eraser) => {
+      await eraseRollouts(eraser, [erased], true);
+      const clearing = clearDue(client, seq);
+      const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%inference_due = false%'`;
+      await expect.poll(() => sql(waiting)).toHaveLength(1);
+      return { cleared: clearing };
+    });
+    expect(await cleared).toBe(true);
+    expect(await selectArrivals(client, seq, 3, 1)).toHaveLength(1);
+    await markDue(client, seq);
+  });
+  await settled(pool, server.orgName);
 });
 
 test('two processes never infer the steps of one run at the same time', { timeout: 60_000 }, async () => {

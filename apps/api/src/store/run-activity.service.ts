@@ -83,6 +83,8 @@ export class RunActivity implements OnApplicationBootstrap, OnApplicationShutdow
     this.#rolled = new Map();
     try {
       if (touched.size > 0) await touchRuns(this.database.pool, touched);
+      // Only what was not written is repeated: counts are added.
+      touched.clear();
       if (rolled.size > 0) await notifyChanges(this.database.pool, [...rolled.values()].map(changeOf));
     } catch (error) {
       for (const [seq, counts] of touched) this.received([seq], counts);

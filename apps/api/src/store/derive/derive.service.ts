@@ -244,7 +244,7 @@ export class DeriveService {
     heads.forEach((head, at) => {
       const turns = rollouts[at]!.turns;
       if (turns === null || turns <= (maxTurns.get(head.run_seq) ?? 0)) return;
-      if (maxTurns.get(head.run_seq) !== null) grown.add(head.run_seq);
+      grown.add(head.run_seq);
       maxTurns.set(head.run_seq, turns);
     });
     const nameless = heads.filter((_head, at) => rollouts[at]!.taskKey === null);
@@ -259,17 +259,24 @@ export class DeriveService {
     );
     const rows = await this.#narrowRows(heads, rollouts, messagesOf, causes, (head) => settingsOf(runs.get(head.run_seq)?.settings));
     // The normaliser compares turns with the longest rollout of the run (docs/reference/metrics.md#stop-reason), so that a longer one
-    // changes the others.
+    // changes the others. This also holds for the first ones of a run: another lane may be deriving others, and know none of these.
     const outdated = rollouts.some(({ source }) => source === 'skyrl') ? [...grown] : [];
     await retryDatabase(() => this.#write(rows, outdated), RETRY_MS);
   }
 
-  /** One transaction, so that readers see rows and their marks together. Marks first, because heads are locked before rows everywhere. */
+  /**
+   * One transaction, so that readers see rows and their marks together. Marks first, because heads are locked before rows everywhere.
+   * `outdatedRuns`: their other rollouts are marked.
+   */
   async #write(rows: readonly NarrowRow[], outdatedRuns: readonly number[]): Promise<void> {
     const { pool } = this.database;
     if (outdatedRuns.length === 0) return void (await writeNarrowRows(pool, rows, BITS));
     await inTransaction(pool, async (client) => {
-      await markRuns(client, outdatedRuns);
+      await markRuns(
+        client,
+        outdatedRuns,
+        rows.map(({ seq }) => seq),
+      );
       await writeNarrowRows(client, rows, BITS);
     });
   }
@@ -312,7 +319,8 @@ export class DeriveService {
       try {
         await this.#inferLocked(client, runSeq);
       } catch (error) {
-        await markDue(this.database.pool, runSeq);
+        // PostgreSQL may be restarting. Without its mark the run would wait for its next upload.
+        await retryDatabase(() => markDue(this.database.pool, runSeq));
         if (!isItemFault(error)) throw error;
         this.quarantine.add('run', String(runSeq), error);
       }

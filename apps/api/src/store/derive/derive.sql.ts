@@ -291,12 +291,15 @@ export async function writeNarrowRows(
   return rows[0]!;
 }
 
-/** Marks all rollouts of these runs to be normalised again, after new settings or a new maximum. Locks heads in the order of ingest. */
-export async function markRuns(client: Pick<pg.Pool, 'query'>, runSeqs: readonly number[]): Promise<void> {
+/**
+ * Marks the rollouts of these runs, except those of `except`, to be normalised again, after new settings or a new maximum. Locks the heads of
+ * all of them, in the order of ingest.
+ */
+export async function markRuns(client: Pick<pg.Pool, 'query'>, runSeqs: readonly number[], except: readonly string[] = []): Promise<void> {
   await client.query(
     `UPDATE rollout_heads SET dirty = true, revision = revision + 1 WHERE seq IN (
-       SELECT seq FROM rollout_heads WHERE run_seq = ANY($1::int[]) ORDER BY id FOR UPDATE)`,
-    [runSeqs],
+       SELECT seq FROM rollout_heads WHERE run_seq = ANY($1::int[]) ORDER BY id FOR UPDATE) AND NOT seq = ANY($2::bigint[])`,
+    [runSeqs, except],
   );
 }
 

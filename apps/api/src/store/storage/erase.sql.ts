@@ -46,7 +46,8 @@ export interface ErasableRollout {
 export async function eraseRollouts(client: Queryable, seqs: readonly string[], steps: boolean): Promise<string[]> {
   await eraseRecordedCalls(client, seqs);
   await client.query('SELECT FROM rollout_heads WHERE seq = ANY($1::bigint[]) ORDER BY id FOR UPDATE', [seqs]);
-  // Then narrow rows, as deriving does. Steps of the remaining rollouts are inferred again.
+  // Then narrow rows, as deriving does. Steps of the remaining rollouts are inferred again, also if their run is due: inference may be clearing
+  // that mark while it still sees these rollouts.
   await client.query('SELECT FROM rollouts WHERE seq = ANY($1::bigint[]) ORDER BY seq FOR UPDATE', [seqs]);
   if (steps) {
     await client.query(
@@ -54,7 +55,7 @@ export async function eraseRollouts(client: Queryable, seqs: readonly string[], 
       [seqs],
     );
     await client.query(
-      `UPDATE runs SET inference_due = true WHERE NOT inference_due AND seq IN (
+      `UPDATE runs SET inference_due = true WHERE seq IN (
          SELECT run_seq FROM rollouts WHERE seq = ANY($1::bigint[]) AND task_id IS NOT NULL AND provenance & 3 < 2)`,
       [seqs],
     );
