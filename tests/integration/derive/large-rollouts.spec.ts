@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { spawnWorker } from '../../support/worker.ts';
@@ -10,12 +11,19 @@ const MB = 1024 * 1024;
 /** A worker without work takes some 155 MB. */
 const MOST_MEMORY = 1_000 * MB;
 let server: TestServer;
+/** Without the time limit of the service's statements: half a million rows take long on a busy machine. */
+let client: pg.Client;
 beforeAll(async () => {
   server = await startServer({ jobs: 'off' });
+  client = new pg.Client({ connectionString: server.config.databaseUrl! });
+  await client.connect();
 });
-afterAll(() => server.close());
+afterAll(async () => {
+  await client.end();
+  await server.close();
+});
 
-const sql = async (text: string, ...values: unknown[]) => (await server.database.pool.query(text, values)).rows;
+const sql = async (text: string, ...values: unknown[]) => (await client.query(text, values)).rows;
 
 /** Uploads rollouts without messages, and gives each of them so many messages of so many bytes. Returns their `seq`. */
 async function upload(runName: string, rollouts: number, messages: number, bytes: number): Promise<string[]> {

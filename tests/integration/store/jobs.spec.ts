@@ -37,7 +37,7 @@ function queueOf(prepare: (queue: JobQueue) => void, jobs = true): JobQueue {
 }
 const waiting = async () =>
   (await database.pool.query(`SELECT task_identifier FROM palestra_jobs.jobs WHERE task_identifier = 'work'`)).rows;
-const WITHIN = { timeout: 20_000, interval: 50 };
+const WITHIN = { timeout: 60_000, interval: 50 };
 
 describe('the job queue', () => {
   it('runs jobs of a process that runs none, once', async () => {
