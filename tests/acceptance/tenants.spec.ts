@@ -54,7 +54,7 @@ interface Answer {
   leaks: string[];
 }
 
-/** Without a deployment of its own, a request of the session plane names the first tenant's. An event stream is read for `readMs`. */
+/** A request of the session plane that names no deployment gets that of the first tenant. An event stream is read for `readMs`. */
 async function ask(route: Route, headers: Record<string, string>, url = urlOf(route, first), readMs = 1_000): Promise<Answer> {
   const body = bodyOf(route, first);
   const request = {

@@ -11,7 +11,7 @@ export class RequestTimer {
   #isAborted = false;
   #listener: () => void = () => {};
   #timer: ReturnType<typeof setTimeout>;
-  /** On the clock of `performance`, which is never set. */
+  /** A time of `performance.now()`, which nobody can set. */
   #touchedAt = performance.now();
   /** Whether the time passed. */
   isLate = false;

@@ -77,7 +77,7 @@ export class UpstreamSocket {
   readonly #onSent = (error?: Error | null): void => {
     if (error) this.#fail(`it took no message (${error.message})`);
   };
-  /** When the server last sent anything, pongs included, on the clock of `performance`, which is never set. */
+  /** When the server last sent anything, pongs included: a time of `performance.now()`, which nobody can set. */
   heardAt = performance.now();
 
   private constructor(socket: WebSocket) {

@@ -1,6 +1,6 @@
 /** A client's message that waits for its reply. */
 export interface PendingReply {
-  /** On the clock of `performance`, which is never set. */
+  /** A time of `performance.now()`, which nobody can set. */
   expiresAt: number;
   /** Sends an error in place of the reply. */
   expire(): void;

@@ -46,8 +46,8 @@ export interface ErasableRollout {
 export async function eraseRollouts(client: Queryable, seqs: readonly string[], steps: boolean): Promise<string[]> {
   await eraseRecordedCalls(client, seqs);
   await client.query('SELECT FROM rollout_heads WHERE seq = ANY($1::bigint[]) ORDER BY id FOR UPDATE', [seqs]);
-  // Then narrow rows, as deriving does. Steps of the remaining rollouts are inferred again, also if their run is due: inference may be clearing
-  // that mark while it still sees these rollouts.
+  // Then narrow rows, as deriving does. Steps of the remaining rollouts are inferred again. The mark is set even if it stands already: an
+  // inference that still sees these rollouts may be about to clear it.
   await client.query('SELECT FROM rollouts WHERE seq = ANY($1::bigint[]) ORDER BY seq FOR UPDATE', [seqs]);
   if (steps) {
     await client.query(
