@@ -1,9 +1,11 @@
 import { newUuid } from '@palestra/kit';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ArtifactPruner } from '../../../apps/api/src/environments/hosting/deploys/artifact-pruner.ts';
 import { insertDeploy } from '../../../apps/api/src/environments/hosting/deploys/deploy.sql.ts';
 import type { HostingProviders } from '../../../apps/api/src/environments/hosting/providers/hosting-providers.ts';
 import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
+import { ask } from '../sessions/session-requests.ts';
 import {
   addVersion,
   clientOf,
@@ -168,6 +170,22 @@ describe('what ends', () => {
     expect(await client.add(again)).toMatch(/:1$/);
     await client.end(again);
     await world.server.request('DELETE', pathOf(deployed));
+  });
+
+  test('a session on an instance that dies is lost, also while no process runs instances', async () => {
+    const own = await startHosting();
+    const reconciler = own.start();
+    const deployed = await deploy(own, 'unattended', { idle_s: 0 });
+    const sid = await clientOf(own).open(deployed.name);
+    expect(await clientOf(own).add(sid)).toMatch(/:1$/);
+    const [dead] = await livingOf(own, deployed);
+    await reconciler.stop();
+    await own.engine.kill(dead!.id);
+    const prompt = ask(own.server, 'GET', '/prompt', { sid, key: own.server.apiKey });
+    await sleep(8_000);
+    own.start();
+    expect(await prompt).toMatchObject({ status: 410, text: expect.stringContaining('"session_lost"') });
+    await own.close();
   });
 
   test('a deterministic session continues on another instance', async () => {

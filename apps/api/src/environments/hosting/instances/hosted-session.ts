@@ -11,6 +11,12 @@ const DOUBTFUL = new Map([
   ['session_lost', 1_000],
 ]);
 
+/**
+ * How long a request that certainly did not run is sent again. The process that finds out whether the instance is gone may be starting
+ * again itself.
+ */
+const UNREACHABLE_MS = 30_000;
+
 /** Finds the instance of a session. */
 export interface SessionInstance {
   /** Null while this process does not use it yet. Throws `session_lost`. */
@@ -69,14 +75,18 @@ export class HostedSession implements BackendSession {
 
   async #run<T>(ask: (session: BackendSession) => Promise<T>): Promise<T> {
     const { connection, session } = this.#current ?? this.#use(this.#instance.known() ?? (await this.#instance.find()));
-    try {
-      return await abortable(ask(session), connection.gone);
-    } catch (error) {
-      // A tool that raised has run to its end.
-      if (error instanceof ToolFailedError) throw error;
-      const verdictMs = error instanceof PalestraError ? (DOUBTFUL.get(error.code) ?? 0) : 0;
-      if (connection.gone.aborted || (verdictMs > 0 && (await connection.endsWithin(verdictMs)))) throw connection.gone.reason;
-      throw error;
+    const until = performance.now() + UNREACHABLE_MS;
+    for (;;) {
+      try {
+        return await abortable(ask(session), connection.gone);
+      } catch (error) {
+        // A tool that raised has run to its end.
+        if (error instanceof ToolFailedError) throw error;
+        const code = error instanceof PalestraError ? error.code : '';
+        const verdictMs = DOUBTFUL.get(code) ?? 0;
+        if (connection.gone.aborted || (verdictMs > 0 && (await connection.endsWithin(verdictMs)))) throw connection.gone.reason;
+        if (code !== 'backend_unreachable' || performance.now() >= until) throw error;
+      }
     }
   }
 
