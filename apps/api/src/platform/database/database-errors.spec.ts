@@ -13,17 +13,28 @@ test.each([
   new Error('Cannot use a pool after calling end on the pool'),
   new Error('Client has encountered a connection error and is not queryable'),
   new Error('outer', { cause: { kind: 'DatabaseNotReachable' } }),
+  withCode('EPIPE'),
+  new Error('outer', { cause: withCode('57P01') }),
   Object.assign(withCode('P2039'), { meta: { driverAdapterError: { cause: { originalCode: '57P03', kind: 'postgres' } } } }),
 ])('%s means that the database is unavailable', (error) => {
   expect(isDatabaseUnavailable(error)).toBe(true);
 });
 
-test.each([withCode('23505'), withCode('22P05'), withCode('42P01'), new Error('no such column'), null, 'text'])(
-  '%s does not mean that the database is unavailable',
-  (error) => {
-    expect(isDatabaseUnavailable(error)).toBe(false);
-  },
-);
+/** The text of a user, in an error of PostgreSQL and of Prisma. */
+const quoted = 'invalid input syntax for type uuid: "connection closed"';
+
+test.each([
+  withCode('23505'),
+  withCode('22P05'),
+  withCode('42P01'),
+  new Error('no such column'),
+  null,
+  'text',
+  Object.assign(new Error(quoted), { code: '22P02' }),
+  Object.assign(new Error(quoted), { code: 'P2010', meta: { driverAdapterError: { message: quoted, cause: { originalCode: '22P02' } } } }),
+])('%s does not mean that the database is unavailable', (error) => {
+  expect(isDatabaseUnavailable(error)).toBe(false);
+});
 
 test('a deadlock means that the statement may be repeated, not that the database is unavailable', () => {
   expect([isRolledBack(withCode('40P01')), isDatabaseUnavailable(withCode('40P01'))]).toEqual([true, false]);

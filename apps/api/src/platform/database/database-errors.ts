@@ -6,30 +6,48 @@ const PRISMA = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024']);
 const MESSAGES =
   /connection (terminated|ended|closed|error)|after calling end on the pool|not queryable|timeout exceeded when trying to connect|can't reach database|server closed the connection|DatabaseNotReachable|ConnectionClosed|SocketTimeout|TooManyConnections/i;
 
+/** A SQLSTATE, not the code of a socket (EPIPE) or of Prisma (P1001). */
+const SQLSTATE = /^(\d[\dA-Z]{4}|XX\d{3})$/;
+
+interface Reason {
+  /** Of PostgreSQL, a socket or Prisma. */
+  codes: string[];
+  /** May contain what a user sent. */
+  texts: string[];
+}
+
+/** An error, and those below it: Prisma puts the error of its adapter below `meta`. */
+function* reasonsOf(error: unknown): Generator<Reason> {
+  const seen = new Set<unknown>();
+  for (const next = [error]; next.length > 0;) {
+    const one = next.shift();
+    if (typeof one !== 'object' || one === null || seen.has(one)) continue;
+    seen.add(one);
+    const { code, originalCode, message, cause, kind, meta } = one as Record<string, unknown>;
+    const isText = (value: unknown): value is string => typeof value === 'string';
+    yield { codes: [originalCode, code].filter(isText), texts: [message, kind].filter(isText) };
+    next.push((meta as { driverAdapterError?: unknown } | null | undefined)?.driverAdapterError, cause);
+  }
+}
+
 /**
  * Whether a statement failed because PostgreSQL is unavailable or shutting down. It did not run, or was rolled back, and may be repeated
- * later.
+ * later. Texts count only when no SQLSTATE says what happened.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
-  if (typeof error !== 'object' || error === null) return false;
-  const { code, originalCode, message, cause, kind, meta } = error as Record<string, unknown>;
-  if (typeof originalCode === 'string' && STATES.test(originalCode)) return true;
-  if (typeof code === 'string' && (STATES.test(code) || SOCKET.has(code) || PRISMA.has(code))) return true;
-  if (typeof message === 'string' && MESSAGES.test(message)) return true;
-  if (typeof kind === 'string' && MESSAGES.test(kind)) return true;
-  // Prisma puts the error of its adapter below `meta`.
-  if (isDatabaseUnavailable((meta as { driverAdapterError?: unknown } | null | undefined)?.driverAdapterError)) return true;
-  return cause !== error && isDatabaseUnavailable(cause);
+  const reasons = [...reasonsOf(error)];
+  const codes = reasons.flatMap((reason) => reason.codes);
+  const state = codes.find((code) => SQLSTATE.test(code));
+  if (state !== undefined) return STATES.test(state);
+  return (
+    codes.some((code) => SOCKET.has(code) || PRISMA.has(code)) || reasons.some(({ texts }) => texts.some((text) => MESSAGES.test(text)))
+  );
 }
 
 /** PostgreSQL could not extend a table, or write a file, because its disk is full (SQLSTATE 53100). */
 export function isDiskFull(error: unknown): boolean {
-  if (typeof error !== 'object' || error === null) return false;
-  const { code, originalCode, message, cause, meta } = error as Record<string, unknown>;
-  if (code === '53100' || originalCode === '53100') return true;
-  if (typeof message === 'string' && message.includes('No space left on device')) return true;
-  return [cause, (meta as { driverAdapterError?: unknown } | null | undefined)?.driverAdapterError].some(
-    (inner) => inner !== error && isDiskFull(inner),
+  return [...reasonsOf(error)].some(
+    ({ codes, texts }) => codes.includes('53100') || texts.some((text) => text.includes('No space left on device')),
   );
 }
 
@@ -50,11 +68,10 @@ export function isRefusedValue(error: unknown): boolean {
 
 /** Whether PostgreSQL refused a text: a NUL (in JSON too), or half of a surrogate pair in JSON. */
 export function isUnstorableText(error: unknown): boolean {
-  if (typeof error !== 'object' || error === null) return false;
-  const { code, originalCode, message, cause, meta } = error as Record<string, unknown>;
-  for (const state of [code, originalCode]) if (state === '22021' || state === '22P05') return true;
-  if (code === '22P02' && typeof message === 'string' && message.endsWith('for type json')) return true;
-  return [cause, (meta as { driverAdapterError?: unknown } | null | undefined)?.driverAdapterError].some(
-    (inner) => inner !== error && isUnstorableText(inner),
+  return [...reasonsOf(error)].some(
+    ({ codes, texts }) =>
+      codes.includes('22021') ||
+      codes.includes('22P05') ||
+      (codes.includes('22P02') && texts.some((text) => text.endsWith('for type json'))),
   );
 }
