@@ -15,7 +15,7 @@ from pathlib import Path
 
 # The official client and the recorder read different variables.
 for name in ("URL", "API_URL", "SESSION_URL"):
-    os.environ.setdefault(f"OPENREWARD_{name}", os.environ.get("PALESTRA_URL", "http://localhost:8000"))
+    os.environ.setdefault(f"OPENREWARD_{name}", os.environ.get("PALESTRA_URL", "http://127.0.0.1:8080"))
 os.environ.setdefault("OPENREWARD_API_KEY", os.environ.get("PALESTRA_API_KEY", ""))
 
 import numpy as np  # noqa: E402

@@ -323,6 +323,8 @@ async def test_events_end_at_line_feeds_only() -> None:
 
 
 def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Where `palestra up` listens.
+    assert settings().url == "http://127.0.0.1:8080"
     assert settings("http://a:1/").url == "http://a:1"
     monkeypatch.setenv("OPENREWARD_URL", "https://web")
     monkeypatch.setenv("OPENREWARD_API_URL", "https://api")

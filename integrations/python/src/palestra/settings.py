@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-DEFAULT_URL = "http://localhost:8000"
+DEFAULT_URL = "http://127.0.0.1:8080"
 
 
 @dataclass(frozen=True)
