@@ -34,6 +34,8 @@ test('in lists, groups, queries, pages and exports', async () => {
   await upload('by task', { rollout_info: { task_index: 4 } });
   await upload('told', group('h', { sample_idx: 7 }));
   await upload('no group', { step: undefined });
+  await upload('no step', { step: undefined, rollout_info: { task_index: 4 } });
+  await upload('no step, told', { step: undefined, rollout_info: { task_index: 4 }, metadata: { sample_idx: 3 } });
   const third = await upload('g third', group('g'));
 
   const { rollouts } = await list();
@@ -45,12 +47,14 @@ test('in lists, groups, queries, pages and exports', async () => {
     ['by task', 0, 'inferred'],
     ['told', 7, 'reported'],
     ['no group', null, 'unknown'],
+    ['no step', 0, 'inferred'],
+    ['no step, told', 3, 'reported'],
     ['g third', 2, 'inferred'],
   ]);
   const names = async (q: string) => (await list(q)).rollouts.map((row: any) => row.rolloutName);
-  expect(await names('sample:>0')).toEqual(['g second', 'told', 'g third']);
+  expect(await names('sample:>0')).toEqual(['g second', 'told', 'no step, told', 'g third']);
   expect(await names('sample:2')).toEqual(['g third']);
-  expect(await names('prov.sample:inferred')).toEqual(['g first', 'h first', 'g second', 'by task', 'g third']);
+  expect(await names('prov.sample:inferred')).toEqual(['g first', 'h first', 'g second', 'by task', 'no step', 'g third']);
 
   const { neighbours } = await get(`/v1/rollouts/${second}/header`);
   expect(neighbours).toMatchObject({ previous_sample: { id: first, sample: 0 }, next_sample: { id: third, sample: 2 } });

@@ -44,6 +44,12 @@ function isInferred(rollout: NormalisedRollout, settings: RunSettings): boolean 
   return rollout.step === null && rollout.taskKey !== null && isEnabled;
 }
 
+/** In a group that is inferred, samples without a number count in their order of arrival. */
+function provenanceInSamples({ prov, sampleIdx }: NormalisedRollout): number {
+  const grouped = withProvenance(prov, 'group', 'inferred');
+  return sampleIdx === null ? withProvenance(grouped, 'sample', 'inferred') : grouped;
+}
+
 /** Batches arrive in any order: a missing message counts as lost after `graceMs` without an event (docs/reference/metrics.md#messages). */
 function gapsOf({ gaps, flags }: NormalisedRollout, quietMs: number, graceMs: number): Pick<NarrowRow, 'gaps' | 'gaps_in' | 'flags'> {
   if (gaps === 0 || quietMs >= graceMs) return { gaps, gaps_in: null, flags };
@@ -102,7 +108,7 @@ export function narrowRow(
     tokens_tool: rollout.tokensTool,
     bytes: rollout.bytes,
     ...gapsOf(rollout, head.quiet_ms, gapGraceMs),
-    provenance: samples === null ? rollout.prov : withProvenance(rollout.prov, 'group', 'inferred'),
+    provenance: samples === null ? rollout.prov : provenanceInSamples(rollout),
     normaliser: NORMALISER_VERSION,
     finished: rollout.isFinished,
     split: rollout.split,
