@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+import numpy as np
 import pytest
 from service import QuietServer
 
@@ -142,6 +143,16 @@ async def test_a_session_from_its_start_to_its_end(client: Client, ors: Ors) -> 
     assert body == {"split": "train", "index": 3, "env_name": "v"}
     assert (headers["x-session-id"], headers["x-deployment"], headers["x-api-key"]) == ("s-1", "a/b", "or_key")
     assert json.loads(base64.b64decode(headers["x-secrets"])) == {"token": {"value": "x"}}
+
+
+async def test_numbers_of_numpy(client: Client, ors: Ors) -> None:
+    async with client.session("a/b", split="train", index=np.int64(3), ping_s=0) as session:
+        await session.call("add", {"a": np.float32(0.5), "b": [np.int64(1)]})
+    assert ors.of("/create")[0][1]["index"] == 3
+    assert ors.of("/call")[0][1]["input"] == {"a": 0.5, "b": [1]}
+    with pytest.raises(TypeError, match="ndarray is not a JSON value"):
+        async with client.session("a/b", task_spec={"words": np.arange(2)}, ping_s=0):
+            pass
 
 
 async def test_calls(client: Client, ors: Ors) -> None:

@@ -14,6 +14,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from service import Service
 
@@ -472,6 +473,21 @@ def test_values_that_json_and_utf_8_do_not_have(service: Service, tmp_path: Path
         rollout = records.rollout(environment="a/b", metadata={"path": Path("/x"), "loss": float("nan")})
         rollout.log("user_message", "lone \udcff surrogate, ü, \U0001f600")
     assert service.messages(rollout.id)[0]["content"] == "lone \udcff surrogate, ü, \U0001f600"
+
+
+def test_numbers_of_numpy(service: Service, tmp_path: Path) -> None:
+    one, half = np.int64(1), np.float32(0.5)
+    with recorder(service.url, tmp_path, sidecar_dir=tmp_path / "tokens") as records:
+        rollout = records.rollout(environment="a/b", index=one, step=one, sample=one, policy_version=one)
+        rollout.reply(Reply({"role": "assistant", "content": "hi"}, token_ids=[one], logprobs=[half]), [])
+        rollout.log("tool_result", "r", reward=half, finished=np.bool_(True))
+        rollout.finish("finished", total=half)
+    start, _, result, update = service.stored.values()
+    assert (start["step"], start["rollout_info"]) == (1, {"task_index": 1, "current_step": 1})
+    assert start["metadata"] == {"sample_idx": 1, "policy_step": 1}
+    assert (result["reward"], result["isFinished"]) == (0.5, True)
+    assert update["rollout_info"]["reward_total"] == 0.5
+    assert [(record.token_ids, record.logprobs) for record in read_tokens(tmp_path / "tokens")] == [([1], [0.5])]
 
 
 def test_palestra_upload(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,6 +25,13 @@ def canonical_json(value: Any) -> str:
     raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
+def number_of(value: Any) -> Any:
+    """The number in a scalar of numpy or torch, for `default` of `json.dumps`. Raises TypeError for any other value."""
+    if getattr(value, "ndim", None) != 0:
+        raise TypeError(f"{type(value).__name__} is not a JSON value")
+    return value.item()
+
+
 def sha256_of(value: Any) -> str:
     """SHA-256 of the canonical JSON, in hex."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()

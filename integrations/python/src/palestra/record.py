@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -99,7 +100,7 @@ class Recorder:
             "sample_idx": sample,
             "n_samples": samples,
             "phase": phase,
-            "policy_step": policy_version if isinstance(policy_version, int) else None,
+            "policy_step": policy_version if isinstance(policy_version, Integral) else None,
             "policy_version": policy_version if isinstance(policy_version, str) else None,
             "session_id": session_id,
             **({"task_key": task.key or None, "env_version": task.version} if task is not None else {}),

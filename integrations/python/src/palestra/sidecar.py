@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from palestra.canonical import number_of
+
 
 @dataclass(frozen=True)
 class TokenRecord:
@@ -43,7 +45,7 @@ class TokenSidecar:
 
     def write(self, record: TokenRecord) -> None:
         """Raises OSError if the file cannot be written."""
-        line = json.dumps(asdict(record), separators=(",", ":")).encode() + b"\n"
+        line = json.dumps(asdict(record), separators=(",", ":"), default=number_of).encode() + b"\n"
         with self._lock:
             if self._pid != os.getpid():
                 self._open()

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import httpx
 
 from palestra._version import __version__
+from palestra.canonical import number_of
 from palestra.failures import CLASSES, ADVICE, Failure, classify, http_failure, tool_failed, unreachable
 from palestra.settings import Settings
 
@@ -170,7 +171,7 @@ class Transport:
         headers = dict(request.headers or {})
         content = None
         if request.body is not None:
-            content = json.dumps(request.body).encode()
+            content = json.dumps(request.body, default=number_of).encode()
             headers["content-type"] = "application/json"
         timeout = httpx.Timeout(read_s, connect=CONNECT_TIMEOUT_S, pool=None)
         return self._client().build_request(request.method, origin + request.path, headers=headers, content=content, timeout=timeout)

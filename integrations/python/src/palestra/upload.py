@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from palestra.canonical import number_of
 from palestra.failures import ADVICE, Failure, InfrastructureFailure, http_failure, unreachable
 from palestra.settings import Settings
 from palestra.spool import REJECTED, Segment, append_rejected, orphans
@@ -372,12 +373,19 @@ def _wait_before(attempt: int, failure: Failure) -> float:
     return float(min(_FIRST_WAIT_S * 2.0 ** min(attempt, 10), _LONGEST_WAIT_S) * random.uniform(0.5, 1.0))
 
 
+def _number_or_text(value: Any) -> Any:
+    try:
+        return number_of(value)
+    except TypeError:
+        return str(value)
+
+
 def _encode(event: dict[str, Any]) -> bytes:
-    text = json.dumps(event, ensure_ascii=False, separators=(",", ":"), default=str)
+    text = json.dumps(event, ensure_ascii=False, separators=(",", ":"), default=_number_or_text)
     try:
         return text.encode()
     except UnicodeEncodeError:  # A lone surrogate, which UTF-8 does not have.
-        return json.dumps(event, separators=(",", ":"), default=str).encode()
+        return json.dumps(event, separators=(",", ":"), default=_number_or_text).encode()
 
 
 _instances: weakref.WeakSet[Uploader] = weakref.WeakSet()
