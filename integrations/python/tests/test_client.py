@@ -325,6 +325,11 @@ async def test_a_model_that_is_down_or_full(client: Client, ors: Ors) -> None:
     await chat.close()
 
 
+def test_an_address_of_a_model_has_a_scheme() -> None:
+    with pytest.raises(ValueError, match="'localhost:8001/v1' is no address of a model. Expected http://host:port/v1"):
+        OpenAIChat("localhost:8001/v1", "m")
+
+
 async def test_events_end_at_line_feeds_only() -> None:
     async def chunks() -> AsyncIterator[bytes]:
         for piece in (b'event: chunk\r\nda', 'ta: "a\u2028b\x85"'.encode(), b"\r\n\r\nevent:end\ndata:", b" x\ndata: y\n\n", b"event: cut"):

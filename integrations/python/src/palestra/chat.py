@@ -24,7 +24,7 @@ class OpenAIChat:
         retry_for_s: seconds during which a generation is repeated after 429, 502, 503, 504 and broken connections.
         sampling: further fields of the request, such as `temperature=1.0`, `logprobs=True`, or `return_token_ids=True` for vLLM.
 
-    Raises `InfrastructureFailure` with the code `chat_failed`, or `context_length_exceeded`, which ends an episode without a failure.
+    Raises ValueError for an address without http, and later `InfrastructureFailure` with the code `chat_failed`, or `context_length_exceeded`, which ends an episode without a failure.
     """
 
     def __init__(
@@ -37,6 +37,8 @@ class OpenAIChat:
         retry_for_s: float = 120.0,
         **sampling: Any,
     ) -> None:
+        if not base_url.startswith(("http://", "https://")):
+            raise ValueError(f"{base_url!r} is no address of a model. Expected http://host:port/v1.")
         self.model = model
         self.sampling = sampling
         self._timeout_s = timeout_s
