@@ -19,7 +19,7 @@ export interface StreamedRequest {
   onRefused(answer: UpstreamAnswer): Promise<PalestraError> | PalestraError;
 }
 
-/** How long a request that reached no server is sent again. */
+/** How long a request is sent again that reached no server, or only a proxy without one (503). */
 const NOT_SENT_LIMIT_MS = 15_000;
 const FIRST_PAUSE_MS = 250;
 const LAST_PAUSE_MS = 5_000;
@@ -51,10 +51,11 @@ export async function postForResult(connection: OrsConnection, request: Streamed
     try {
       return await attempt(connection, request, call, signal);
     } catch (error) {
-      if (!(error instanceof StreamCut || error instanceof OrsConnectionError)) throw error;
-      call.mayRun ||= error instanceof StreamCut || error.sent;
+      const isRefused = error instanceof PalestraError && error.code === 'backend_unreachable';
+      if (!(isRefused || error instanceof StreamCut || error instanceof OrsConnectionError)) throw error;
+      call.mayRun ||= error instanceof StreamCut || (error instanceof OrsConnectionError && error.sent);
       const again = clock.now() + pauseMs;
-      if (again >= call.deadlineMs(connection.silenceMs)) throw call.lost(error);
+      if (again >= call.deadlineMs(connection.silenceMs)) throw isRefused ? error : call.lost(error);
     }
     await clock.sleep(pauseMs * (1 + Math.random() / 2), signal);
   }

@@ -109,6 +109,39 @@ describe('OrsBackend', () => {
     expect(count('/a/call')).toBe(3);
   });
 
+  test.each([429, 502, 504])('takes %i for a server that starts if it says so', async (status) => {
+    const starting = json({}, status, { 'retry-after': '0', 'x-backend-state': 'starting' });
+    const { backend, count } = await serve({
+      '/a/call': (response, request, attempt) =>
+        attempt === 1 ? starting(response, request, attempt) : void sse(response, `event: end\r\ndata: ${result}\r\n\r\n`),
+    });
+    expect(await call(backend)).toMatchObject({ ok: true });
+    expect(count('/a/call')).toBe(2);
+  });
+
+  test('sends a call again while a proxy has no server for it', async () => {
+    const { backend, count } = await serve({
+      '/a/call': (response, _request, attempt) =>
+        attempt < 3 ? void response.writeHead(503).end('no healthy upstream') : void sse(response, `event: end\r\ndata: ${result}\r\n\r\n`),
+    });
+    expect(await call(backend)).toMatchObject({ ok: true });
+    expect(count('/a/call')).toBe(3);
+  });
+
+  test('does not take a server whose version cannot be read for one without versions', async () => {
+    const { backend, seen } = await serve({
+      '/version': (response, request, attempt) =>
+        json(attempt <= 4 ? {} : { version: 'x', build_sha: null }, attempt <= 4 ? 503 : 200)(response, request, attempt),
+      '/create': json({ sid: 's' }),
+    });
+    const secrets = { KEY: { value: 'value' } };
+    const create = () =>
+      backend.create({ sid: 's', env: null, task: { kind: 'spec', spec: {} }, toolsetName: 'all', secrets, again: false }, soon());
+    await expect(create()).rejects.toMatchObject({ code: 'backend_unreachable' });
+    await create();
+    expect(JSON.parse(seen.at(-1)!.body)).toMatchObject({ toolset_name: 'all' });
+  });
+
   test('keeps the list of a 422, and the status and text of other errors', async () => {
     const list = [{ type: 'missing', loc: ['body', 'name'], msg: 'Field required' }];
     const { backend } = await serve({ '/create': json({ detail: list }, 422), '/a/prompt': json({ detail: 'I am a teapot' }, 418) });

@@ -233,6 +233,8 @@ export class OrsBackend implements Backend {
     }
     // ors-sdk redirects to `/{env}/version`, which does not exist.
     const version = await this.#connection.answer({ method: 'GET', path: '/version' }, 'idempotent', signal);
+    // A proxy, or a server that starts: what it is will be known later.
+    if (version.status === 429 || version.status >= 500) throw relayedError(version);
     this.#upstream = {
       kind: version.status === 200 ? 'openreward' : 'ors-sdk',
       takesCallIds: version.status === 200 && version.text.includes('+palestra.'),

@@ -22,7 +22,7 @@ export function retryAfterSeconds(answer: UpstreamAnswer): number | undefined {
 
 /** The server did not run the request; repeat it later (docs/reference/ors.md#headers). */
 export function isStarting(answer: UpstreamAnswer): boolean {
-  return answer.status === 503 && header(answer, 'x-backend-state') === 'starting';
+  return [429, 502, 503, 504].includes(answer.status) && header(answer, 'x-backend-state') === 'starting';
 }
 
 /** FastAPI's `detail`, otherwise the name of the status. Other bodies, such as a proxy's page, are not passed on. */
