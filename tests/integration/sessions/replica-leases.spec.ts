@@ -4,6 +4,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { openPool } from '../../../apps/api/src/platform/database/pool.ts';
 import { SqlReplicaLeases } from '../../../apps/api/src/sessions/persistence/replica-leases.sql.ts';
+import { startCuttingProxy } from '../../support/cutting-proxy.ts';
 import { sharedServer } from '../../support/server.ts';
 
 test('a lease is renewed again after the network lost the connection of a renewal without a word', async () => {
@@ -35,4 +36,25 @@ test('a lease is renewed again after the network lost the connection of a renewa
   const before = await seenAt();
   await expect.poll(seenAt).toBeGreaterThan(before);
   await leases.stop();
+});
+
+test('whether a process lives is asked again while PostgreSQL is away for a moment', async () => {
+  const { database } = await sharedServer();
+  const target = new URL(database.connectionString);
+  const network = await startCuttingProxy(Number(target.port));
+  target.port = String(network.port);
+  const pool = openPool({ connectionString: target.href, max: 1 });
+  const otherId = `other-${randomUUID()}`;
+  const other = new SqlReplicaLeases({ pool: database.pool, replicaId: otherId, confirm: (commit) => commit() });
+  onTestFinished(async () => {
+    await other.stop();
+    await pool.end();
+    await network.close();
+  });
+  await other.start();
+  const leases = new SqlReplicaLeases({ pool, replicaId: `asks-${randomUUID()}`, confirm: (commit) => commit() });
+  const accept = network.refuse();
+  const alive = leases.isAlive(otherId);
+  setTimeout(accept, 300);
+  expect(await alive).toBe(true);
 });

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { type Clock, SingleFlight, systemClock } from '@palestra/kit';
 import type { ReplicaLeases } from '@palestra/session';
+import { retryDatabase } from '../../platform/database/database-retry.ts';
 
 /** How often a process renews its lease, and after how long without a renewal it counts as dead. */
 const RENEW_MS = 1_000;
@@ -122,7 +123,8 @@ export class SqlReplicaLeases implements ReplicaLeases {
 
   #find(replicaId: string): Promise<Row | null> {
     return this.#lookups.do(replicaId, async () => {
-      const { rows } = await this.#options.pool.query<Row>({ name: 'replica_find', text: FIND, values: [replicaId, LEASE_MS] });
+      const find = { name: 'replica_find', text: FIND, values: [replicaId, LEASE_MS] };
+      const { rows } = await retryDatabase(() => this.#options.pool.query<Row>(find));
       const row = rows[0] ?? null;
       if (row !== null && !row.alive && (row.late || this.#mayHaveLostDatabase()))
         row.alive = await answersAs(row.address, replicaId, 'alive');
