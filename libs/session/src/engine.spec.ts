@@ -296,6 +296,36 @@ describe('calls', () => {
     }
   });
 
+  test('a replay waits until the environment has room for it, and begins again when its server is away for a moment', async () => {
+    for (const code of ['capacity_exhausted', 'instance_failed', 'backend_unreachable'] as const) {
+      const here = world({ policy: { deterministic: true } });
+      const sid = await opened(here);
+      await (await here.first.call(alice, sid, callOf('count'))).outcome();
+      here.backend.forgetAll();
+      const away = () => Promise.reject(new PalestraError(code));
+      const { backend } = here;
+      if (code === 'backend_unreachable')
+        vi.spyOn(backend, 'session')
+          .mockReturnValueOnce(backend.session({ sid }))
+          .mockReturnValueOnce({ ...backend.session({ sid }), ready: away });
+      else vi.spyOn(backend, 'create').mockImplementationOnce(away);
+      const again = await here.first.call(alice, sid, callOf('count'));
+      expect(await again.outcome(), code).toMatchObject({ type: 'result', text: expect.stringContaining('call 2') });
+    }
+  });
+
+  test('a replay that the store interrupts is continued by the next request', async () => {
+    const here = world({ policy: { deterministic: true } });
+    const sid = await opened(here);
+    await (await here.first.call(alice, sid, callOf('count'))).outcome();
+    here.backend.forgetAll();
+    vi.spyOn(here.ledger, 'journal').mockRejectedValueOnce(new PalestraError('database_unavailable'));
+    expect(await (await here.first.call(alice, sid, callOf('count'))).outcome()).toMatchObject({ code: 'database_unavailable' });
+    expect(here.store.records.get(sid)?.state).toBe('restoring');
+    const again = await here.first.call(alice, sid, callOf('count'));
+    expect(await again.outcome()).toMatchObject({ type: 'result', text: expect.stringContaining('call 2') });
+  });
+
   test('a delete while a replay is being stored leaves no episode', async () => {
     const here = world({ policy: { deterministic: true } });
     const sid = await opened(here);
@@ -509,6 +539,17 @@ describe('several processes', () => {
     expect(looks).toBeGreaterThan(1);
     await third.stop(0);
     expect(here.store.records.get(sid)).toMatchObject({ state: 'ready', ownerReplicaId: 'second' });
+  });
+
+  test('a session is not lost when its environment cannot be read as its process dies', async () => {
+    const here = world({ owned: true, policy: { deterministic: true } });
+    const sid = await opened(here);
+    here.dead.add('first');
+    vi.spyOn(here.directory, 'version').mockRejectedValueOnce(new PalestraError('database_unavailable'));
+    const second = here.engine('second');
+    expect(await codeOf(second.locate(alice, sid))).toBe('database_unavailable');
+    expect(await second.locate(alice, sid)).toEqual({ here: true });
+    expect(here.store.records.get(sid)).toMatchObject({ state: 'restoring', ownerReplicaId: 'second' });
   });
 
   test('a session that is pinged on one process is not expired by another, also with a short heartbeat timeout', async () => {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { echo } from '../../../apps/environments/src/echo/echo.environment.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 import { createCaller, ownerOf } from '../../support/callers.ts';
+import { startCuttingProxy } from '../../support/cutting-proxy.ts';
 import { anotherReplica } from './environments.world.ts';
 
 /** The registry over HTTP, and the directory that sessions resolve names by, with a real environment server behind. */
@@ -155,6 +156,20 @@ describe('the directory', () => {
       () => 'resolved',
       (error: { code: string; detail: string }) => `${error.code} ${error.detail}`,
     );
+
+  test('reads the version of a session again while PostgreSQL is away for a moment', async () => {
+    const { versionId } = await directory.resolve(`${org()}/remote-echo`, me());
+    const target = new URL(server.config.databaseUrl!);
+    const network = await startCuttingProxy(Number(target.port));
+    target.port = String(network.port);
+    const distant = anotherReplica(server, target.href);
+    const accept = network.refuse();
+    const read = distant.directory.version(versionId);
+    setTimeout(accept, 300);
+    await expect(read).resolves.toMatchObject({ versionId, name: 'remote-echo' });
+    await distant.close();
+    await network.close();
+  });
 
   test('resolves full, bare and pinned names, and no private environments of others', async () => {
     const hosted = await directory.resolve(`${org()}/remote-echo`, me());

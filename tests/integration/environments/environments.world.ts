@@ -17,8 +17,8 @@ import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts
 import type { TestServer } from '../../support/server.ts';
 
 /** The directory of a second API process on the same database. */
-export function anotherReplica(server: TestServer) {
-  const database = new Database(server.config.databaseUrl!, 2);
+export function anotherReplica(server: TestServer, databaseUrl = server.config.databaseUrl!) {
+  const database = new Database(databaseUrl, 2);
   let queries = 0;
   const counted = {
     prisma: database.prisma.$extends({

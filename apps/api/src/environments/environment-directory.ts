@@ -10,6 +10,7 @@ import {
 } from '@palestra/session';
 import { LRUCache } from 'lru-cache';
 import { CONFIG, type Config } from '../platform/config.ts';
+import { retryDatabase } from '../platform/database/database-retry.ts';
 import { atMost } from '../platform/limits.ts';
 import { CLOCK } from '../platform/tokens.ts';
 import { BackendPool } from './backend.pool.ts';
@@ -66,7 +67,7 @@ export class RegistryDirectory implements EnvironmentDirectory {
     const known = this.#versions.get(versionId);
     if (known !== undefined) return known;
     return this.#loading.do(versionId, async () => {
-      const environment = await this.repository.findVersionById(versionId);
+      const environment = await retryDatabase(() => this.repository.findVersionById(versionId));
       if (environment === null) {
         this.#versions.delete(versionId);
         throw new PalestraError('session_lost', { detail: 'Session lost: the environment that it ran on was deleted.' });

@@ -76,7 +76,11 @@ export class SessionReaper {
       return void (await this.registry.advance(live, 'reserved', { ownerReplicaId: null, admittedAt: null }, isUnchanged));
     const policy = await this.registry.hosted(live).then(
       (hosted) => hosted.policy,
-      () => null,
+      (error: unknown) => {
+        // The next look finds out.
+        if (error instanceof PalestraError && error.code === 'database_unavailable') throw error;
+        return null;
+      },
     );
     // Nothing ran yet, and the client will send its request again: the process that gets it opens the session.
     if (state === 'starting' && live.record.ref === null)

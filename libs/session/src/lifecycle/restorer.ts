@@ -23,6 +23,15 @@ export interface RestorerOptions {
 /** How long a replay waits for a new process before the session is lost. */
 const PROCESS_WAIT_MS = 60_000;
 const PROCESS_POLL_MS = 200;
+/** What the opening of an episode waits for, with its pause: a process that starts, and room. */
+const WAITS_MS = new Map([
+  ['environment_starting', PROCESS_POLL_MS],
+  ['backend_unreachable', PROCESS_POLL_MS],
+  ['capacity_exhausted', 1_000],
+  ['instance_failed', 1_000],
+]);
+/** The server did not get a request of the replay. */
+const NOT_SENT = new Set(['backend_unreachable', 'environment_starting']);
 /** How often a replay is tried when its process dies, too. */
 const ATTEMPTS = 3;
 const FORGET_DEADLINE_MS = 10_000;
@@ -141,7 +150,8 @@ export class Restorer {
       end('restored');
     } catch (error) {
       if (live.signal.aborted) throw live.signal.reason;
-      if (error instanceof PalestraError && error.code === 'session_moved') throw error;
+      // The session stays as it is when the store is away: its next request replays it.
+      if (error instanceof PalestraError && (error.code === 'session_moved' || error.code === 'database_unavailable')) throw error;
       const reason = error instanceof PalestraError ? error : new PalestraError('session_lost', { cause: error });
       if (reason !== error) onBackgroundError(error, live.record.sid);
       const diverged = reason.code === 'session_diverged';
@@ -176,17 +186,20 @@ export class Restorer {
   }
 
   async #replayWithRetry(live: LiveSession, calls: CallRecord[]): Promise<{ ref: JsonObject; finished: boolean }> {
+    const { clock } = this.options;
+    const deadline = clock.now() + PROCESS_WAIT_MS;
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await this.replay(live, calls);
       } catch (error) {
-        const died = error instanceof PalestraError && error.code === 'session_lost' && !live.signal.aborted;
-        if (!died || attempt === ATTEMPTS) throw error;
+        const code = error instanceof PalestraError ? error.code : '';
+        const mayGoBetter = code === 'session_lost' || (NOT_SENT.has(code) && clock.now() < deadline);
+        if (!mayGoBetter || live.signal.aborted || attempt === ATTEMPTS) throw error;
       }
     }
   }
 
-  /** Opens an episode; waits until the process of the environment runs again. */
+  /** Opens an episode; waits until the process of the environment runs again and has room. */
   async #open(backend: Backend, create: BackendCreate, signal: AbortSignal): Promise<JsonObject> {
     const { clock } = this.options;
     const deadline = clock.now() + PROCESS_WAIT_MS;
@@ -194,10 +207,9 @@ export class Restorer {
       try {
         return await openEpisode(backend, create, signal);
       } catch (error) {
-        const isStarting =
-          error instanceof PalestraError && (error.code === 'environment_starting' || error.code === 'backend_unreachable');
-        if (!isStarting || clock.now() > deadline) throw error;
-        await clock.sleep(PROCESS_POLL_MS, signal);
+        const pauseMs = error instanceof PalestraError ? WAITS_MS.get(error.code) : undefined;
+        if (pauseMs === undefined || clock.now() > deadline) throw error;
+        await clock.sleep(pauseMs, signal);
       }
     }
   }
