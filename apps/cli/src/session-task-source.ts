@@ -10,6 +10,7 @@ export function sessionTaskSource(client: PalestraClient): TaskSource {
     return known;
   };
   return {
+    splits: (environment) => client.environments.splits(environment),
     numTasks: (environment, split) => client.environments.numTasks(environment, split),
     specs: (environment, split, start, stop) => client.environments.taskRange(environment, split, start, stop),
     async difficulty(environment, split) {

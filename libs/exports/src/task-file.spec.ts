@@ -12,6 +12,7 @@ function sourceOf(counts: Record<string, number>, failing: number | null = null)
   let open = 0;
   return {
     most: 0,
+    splits: async () => [{ name: 'train' }],
     numTasks: async (environment, split) => {
       const count = counts[`${environment}:${split}`] ?? counts[environment];
       if (count === undefined) throw new Error(`404: ${environment} is unknown`);

@@ -31,6 +31,7 @@ export const filtersByDifficulty = ({ minReward, maxReward, minRollouts }: TaskF
 
 /** Where tasks are counted and compared. */
 export interface TaskListing {
+  splits(environment: string, signal: AbortSignal): Promise<{ name: string }[]>;
   numTasks(environment: string, split: string, signal: AbortSignal): Promise<number>;
   /** Specifications from `start` to `stop` (exclusive). */
   specs(environment: string, split: string, start: number, stop: number, signal: AbortSignal): Promise<TaskSpec[]>;
@@ -93,7 +94,7 @@ export function* inOrder(selected: SelectedTasks[], shuffleSeed: number | undefi
 async function selectOf(environment: string, excluded: Set<string>, options: SelectionOptions): Promise<SelectedTasks> {
   const { source, split, filter, signal } = options;
   const { maxTasks = Infinity, shuffleSeed } = filter;
-  const count = await source.numTasks(environment, split, signal);
+  const count = await countOf(source, environment, split, signal);
   const isFiltered = filtersByDifficulty(filter) || excluded.size > 0;
   const reach = isFiltered || shuffleSeed !== undefined ? count : Math.min(count, maxTasks);
   if (reach > MAX_TASKS) throw new Error(`It has ${count} tasks in ${split}; an export selects from at most ${MAX_TASKS}.`);
@@ -109,6 +110,17 @@ async function selectOf(environment: string, excluded: Set<string>, options: Sel
   return { environment, indices: indices.slice(0, Math.min(indices.length, maxTasks)), difficulty };
 }
 
+/** The error for an unknown split names the splits. */
+async function countOf(source: TaskListing, environment: string, split: string, signal: AbortSignal): Promise<number> {
+  try {
+    return await source.numTasks(environment, split, signal);
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== 'invalid_split') throw error;
+    const names = (await source.splits(environment, signal)).map(({ name }) => name);
+    throw new Error(`Unknown split "${split}". Available: ${names.join(', ') || 'none'}.`, { cause: error });
+  }
+}
+
 function isWithin(known: TaskMean | undefined, { minReward = -Infinity, maxReward = Infinity, minRollouts = 1 }: TaskFilter): boolean {
   return known !== undefined && known.num_rollouts >= minRollouts && known.avg_reward >= minReward && known.avg_reward <= maxReward;
 }
@@ -116,7 +128,7 @@ function isWithin(known: TaskMean | undefined, { minReward = -Infinity, maxRewar
 async function keysToExclude({ source, filter, signal }: SelectionOptions): Promise<Set<string>> {
   const keys = new Set(filter.excludeKeys);
   for (const { environment, split } of filter.exclude) {
-    const count = await source.numTasks(environment, split, signal);
+    const count = await countOf(source, environment, split, signal);
     if (keys.size + count > MAX_EXCLUDED)
       throw new Error(`An export excludes at most ${MAX_EXCLUDED} tasks; ${environment}:${split} has ${count}.`);
     for await (const { key } of keysOf(source, environment, split, count, signal)) keys.add(key);

@@ -20,6 +20,12 @@ afterAll(() => void server.close());
 const { signal } = new AbortController();
 const post = (more: object = {}) => postChat({ url, apiKey: KEY, body: {}, timeoutMs: 30_000, signal, ...more });
 
+test('an address of a model has a scheme and no credentials', () => {
+  expect(chatUrl('https://models.example/v1/')).toBe('https://models.example/v1/chat/completions');
+  expect(() => chatUrl('localhost:8000/v1')).toThrow('must begin with http:// or https://');
+  expect(() => chatUrl('http://user:key@localhost:8000/v1')).toThrow('must not contain credentials');
+});
+
 test('the key that a service repeats is in no text', async () => {
   answer = (request, response) => response.end(`you sent ${request.headers.authorization}`);
   expect(await post()).toBe('you sent Bearer [API key]');

@@ -37,10 +37,11 @@ const MAX_RETRY_AFTER_MS = 30_000;
 const MAX_REPLY_BYTES = 1_000_000;
 const MAX_ERROR_BYTES = 10_000;
 
-/** The address of chat completions below a base URL. Throws `TypeError` for a URL with credentials. */
+/** The address of chat completions below a base URL. Throws `TypeError` for a URL with credentials or without http(s). */
 export function chatUrl(baseUrl: string): string {
   const url = `${baseUrl.replace(/\/+$/, '')}/chat/completions`;
-  const { username, password } = new URL(url);
+  const { protocol, username, password } = new URL(url);
+  if (!/^https?:$/.test(protocol)) throw new TypeError('baseUrl must begin with http:// or https://.');
   if (username !== '' || password !== '') throw new TypeError('baseUrl must not contain credentials. Pass the key as apiKey.');
   return url;
 }

@@ -321,6 +321,8 @@ test.each([
   [['--model', 'm', '--player', 'random'], 'Pass either --model or --player.'],
   [['--model', 'm'], 'Pass --base-url'],
   [['--model', 'm', '--base-url', 'http://user:secret@127.0.0.1:1/v1'], 'without credentials'],
+  [['--model', 'm', '--base-url', 'localhost:1/v1'], 'Expected an http(s) URL'],
+  [['--player', 'random', '--split', 'tset'], 'Available: train, test.'],
   [
     ['--model', 'm', '--base-url', 'http://127.0.0.1:1/v1', '--api-key-env', 'NOT_SET_ANYWHERE'],
     'NOT_SET_ANYWHERE of --api-key-env is not set',

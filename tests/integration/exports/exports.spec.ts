@@ -59,7 +59,12 @@ describe('POST /v1/exports/tasks', () => {
 
   test('an unknown split is counted as a failure with its reason', async () => {
     const view = await finished((await client.exports.create({ ...request, split: 'nope' })).id);
-    expect(view).toMatchObject({ state: 'complete', written: 0, failed: 1, failures: [{ task_index: null, reason: 'Invalid split' }] });
+    expect(view).toMatchObject({
+      state: 'complete',
+      written: 0,
+      failed: 1,
+      failures: [{ task_index: null, reason: 'Unknown split "nope". Available: train.' }],
+    });
   });
 });
 
@@ -95,7 +100,7 @@ describe('rows, filters and order of an export of tasks', () => {
     await expect(client.exports.create(exclude('no/such'))).rejects.toMatchObject({ code: 'deployment_not_found' });
     expect(await finished((await client.exports.create(exclude('palestra/echo'))).id)).toMatchObject({
       state: 'failed',
-      error: 'Invalid split',
+      error: 'Unknown split "nope". Available: train.',
     });
   });
 

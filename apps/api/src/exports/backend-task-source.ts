@@ -20,6 +20,10 @@ export function backendTaskSource(directory: EnvironmentDirectory, pool: pg.Pool
     return directory.resolve(version === undefined ? environment : `${environment}@${version}`, caller);
   };
   return {
+    async splits(environment, signal) {
+      const { backend } = await resolve(environment);
+      return backend.splits(null, withDeadline(signal));
+    },
     async numTasks(environment, split, signal) {
       const { backend, about } = await directory.resolve(environment, caller);
       if (about && !environment.includes('@')) versions.set(environment, about.version);

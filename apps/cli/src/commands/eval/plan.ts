@@ -55,7 +55,7 @@ export async function planOf(client: PalestraClient, target: string, options: Pl
   const found = await findRun(client, run);
   if (found && !options.resume) throw new UsageError(`Run "${run}" exists. Pass --resume to continue it, or another --run.`);
   if (options.compare !== undefined) await client.runs.get(options.compare);
-  const split = options.split ?? (await defaultSplit(client, name, variant));
+  const split = await splitOf(client, name, variant, options.split);
   const earlier = found ? await storedEpisodes(client, run, { environment: name, split, variant }, signal) : [];
   const version = wanted ?? earlier.find((one) => one.version !== null)?.version ?? newest;
   assertSame(run, earlier, policy.name, version);
@@ -89,8 +89,11 @@ function defaultRun(environment: string, policy: string): string {
   return `eval-${environment.split('/')[1]}-${policy.replaceAll(/[^\w.-]+/g, '-')}-${time}`;
 }
 
-async function defaultSplit(client: PalestraClient, environment: string, variant: string | undefined): Promise<string> {
+async function splitOf(client: PalestraClient, environment: string, variant: string | undefined, wanted?: string): Promise<string> {
   const splits = await client.environments.splits(environment, variant);
+  if (wanted !== undefined && !splits.some(({ name }) => name === wanted))
+    throw new UsageError(`Unknown split "${wanted}" of ${environment}. Available: ${splits.map(({ name }) => name).join(', ')}.`);
+  if (wanted !== undefined) return wanted;
   const split = splits.find(({ type }) => type === 'test') ?? splits[0];
   if (!split) throw new UsageError(`${environment} has no splits.`);
   return split.name;
