@@ -5,9 +5,9 @@ import { defineEnvironment, serve, tool, z } from '@palestra/environment-kit';
 
 /**
  * The server of an instance in tests. `MODE`: `exit` ends at once, `deaf` never listens, `late` listens after `LATE_MS`, `broken` fails each
- * call, `foreign` is another HTTP server, `banner` speaks no HTTP, `mute` accepts connections and never answers. `COUNT_FILE` gets the id of each call that runs.
+ * call, `foreign` is another HTTP server, `banner` speaks no HTTP, `mute` accepts connections and never answers. `LAST`: JSON of what `exit` writes. `COUNT_FILE` gets the id of each call that runs.
  */
-const { PORT, MODE = 'serve', VERSION = '1', LATE_MS = '0', FLAG = '', FIXED, COUNT_FILE } = process.env;
+const { PORT, MODE = 'serve', VERSION = '1', LATE_MS = '0', FLAG = '', FIXED, COUNT_FILE, LAST } = process.env;
 
 const counter = defineEnvironment({
   name: 'counter',
@@ -35,6 +35,7 @@ const counter = defineEnvironment({
 console.log(`starting version ${VERSION}`);
 if (MODE === 'exit') {
   console.error('cannot find the weights');
+  if (LAST !== undefined) console.error(JSON.parse(LAST));
   process.exit(3);
 } else if (MODE === 'deaf') setInterval(() => {}, 1_000);
 else if (MODE === 'foreign') createServer((_request, response) => response.end('hello')).listen(Number(PORT), '127.0.0.1');

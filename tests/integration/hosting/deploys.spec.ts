@@ -86,6 +86,19 @@ describe('a folder', () => {
     expect(await channelsOf('first')).toMatchObject([{ name: 'stable', version: 1 }]);
   });
 
+  test('whose build fails with a secret, a NUL and half a character says why, without them', async () => {
+    await server.request('POST', '/v1/environments', { body: { name: 'told', description: '' } });
+    await server.request('PUT', `/v1/environments/${owner}/told/secrets/API_KEY`, { body: { value: 'sk-a-secret-value' } });
+    const failsWith = 'It failed: sk-a-secret-value\0\ud800.\nSecond line';
+    const { builds } = world.engine;
+    const before = builds.length;
+    const failed = await ended(world, await upload(world, `${owner}/told`, { failsAt: 1, failsWith, log: ['one'] }));
+    expect(failed).toMatchObject({ state: 'failed', error: { code: 'build_failed' } });
+    expect(failed.error!.detail).toBe('It failed: [secret:API_KEY]\ufffd.\nSecond line');
+    expect(builds.length - before).toBe(1);
+    await server.request('DELETE', `/v1/environments/${owner}/told`);
+  });
+
   test('that ends at once fails with the end of its log, and leaves neither version nor settings', async () => {
     const before = await get(`/v1/environments/${owner}/first/hosting`);
     const settings = encodeURIComponent(JSON.stringify({ egress: 'open', start_timeout_s: 30, max: 2 }));

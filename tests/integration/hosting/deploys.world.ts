@@ -37,6 +37,8 @@ export interface CounterSource {
   log?: string[];
   /** The build fails at this line of its log, from 1. */
   failsAt?: number;
+  /** The message of its failure. */
+  failsWith?: string;
   /** The build ends only when the test lets it. */
   isHeld?: boolean;
   /** Makes the source another one. */
@@ -83,7 +85,7 @@ export class BuildingEngine extends ChildEngine {
       });
     }
     if (counter.failsAt !== undefined)
-      throw new HostingError('build_failed', 'The build failed: it was asked to.', { line: counter.failsAt });
+      throw new HostingError('build_failed', counter.failsWith ?? 'The build failed: it was asked to.', { line: counter.failsAt });
     const folder = await mkdtemp(path.join(tmpdir(), 'palestra-built-'));
     this.#folders.push(folder);
     await cp(source.folder, folder, { recursive: true });

@@ -172,6 +172,18 @@ describe('what ends', () => {
     await world.server.request('DELETE', pathOf(deployed));
   });
 
+  test('a NUL in what an engine says of one does not stop the work on the others', async () => {
+    const [noisy, other] = [await deploy(world, 'noisy', { min_warm: 1 }), await deploy(world, 'quiet', { min_warm: 1, idle_s: 0 })];
+    await expect.poll(async () => [await states(noisy), await states(other)]).toEqual([['ready'], ['ready']]);
+    const [row] = await livingOf(world, noisy);
+    const { shown } = world.engine.children.get(row!.id)!;
+    Object.assign(shown, { state: 'exited', exit: { code: 1, reason: 'The container wrote \0 as its last word' } });
+    await expect.poll(async () => (await instancesOf(world, noisy))[0]!.detail).toContain('The container wrote  as its last word');
+    await world.engine.kill((await livingOf(world, other))[0]!.id);
+    await expect.poll(async () => (await instancesOf(world, other)).length).toBe(2);
+    for (const deployed of [noisy, other]) await world.server.request('DELETE', pathOf(deployed));
+  });
+
   test('a session on an instance that dies is lost, also while no process runs instances', async () => {
     const own = await startHosting();
     const reconciler = own.start();
@@ -272,6 +284,20 @@ describe('servers that do not start', () => {
     await expect.poll(async () => (await instancesOf(world, deployed)).length).toBeGreaterThan(5);
     await world.server.request('DELETE', pathOf(deployed));
     await expect(again).rejects.toMatchObject({ code: 'session_lost' });
+  });
+
+  test('one whose last lines have a secret and a NUL ends like others, and shows neither', async () => {
+    const own = await startHosting({ secretKey: 'k'.repeat(40) });
+    const last = JSON.stringify(`the key is \0${'x'.repeat(280)} sk-a-secret-value!`);
+    const deployed = await deploy(own, 'telling', { min_warm: 1 }, counterArtifact({ MODE: 'exit', LAST: last }));
+    await own.server.request('PUT', `${pathOf(deployed)}/secrets/API_KEY`, { body: { value: 'sk-a-secret-value' } });
+    own.start();
+    const first = async () => (await instancesOf(own, deployed))[0];
+    await expect.poll(async () => (await first())?.stopped_at).toBeInstanceOf(Date);
+    const { detail } = (await first())!;
+    expect(detail).toMatch(/exited with code 3.*cannot find the weights\nthe key is x{280} /s);
+    expect(detail).not.toContain('sk-a');
+    await own.close();
   });
 
   test('one that never listens has failed after its time, one that listens late is ready then', async () => {

@@ -46,6 +46,14 @@ export class DeployLog {
     return telling === -1 ? this.lines : first + telling;
   }
 
+  /** A text of several lines as the log shows it. */
+  clean(text: string): string {
+    return text
+      .split('\n')
+      .map((line) => this.sink.clean(line))
+      .join('\n');
+  }
+
   /** A line of the builder. */
   write(line: LogLine): void {
     this.#numbers.push(this.lines + 1);

@@ -122,8 +122,10 @@ export class DeployRunner implements OnModuleInit, OnApplicationBootstrap {
   }
 
   /** The log is complete before the state: a reader that follows it ends with the state. */
-  async #end(deploy: DeployRow, log: DeployLog, end: DeployEnd): Promise<void> {
+  async #end(deploy: DeployRow, log: DeployLog, { error: reason, ...outcome }: DeployEnd): Promise<void> {
     const { pool } = this.database;
+    // What a build wrote may be part of the detail.
+    const end: DeployEnd = reason === undefined ? outcome : { ...outcome, error: { ...reason, detail: log.clean(reason.detail) } };
     const line = end.error === undefined ? null : log.noteEnd(end.error.detail, end.state === 'failed' ? 'error' : 'warning');
     await log.flush();
     if (end.state !== 'ready') await this.versions.discard(deploy.id);

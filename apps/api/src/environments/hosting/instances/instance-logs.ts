@@ -14,6 +14,8 @@ const RETRY_MS = 1_000;
 /** How long the end of the log of an ended instance may take. */
 const LAST_LINES_MS = 2_000;
 
+type InstanceLines = Pick<InstanceLogStore, 'append' | 'clean' | 'lastAt'>;
+
 interface Followed {
   stop: AbortController;
   waiting: LogLine[];
@@ -26,11 +28,11 @@ interface Followed {
 
 /** Follows the logs of running instances and stores their lines. */
 export class InstanceLogs {
-  readonly #store: Pick<InstanceLogStore, 'append' | 'lastAt'>;
+  readonly #store: InstanceLines;
   readonly #onError: (error: unknown, id: string) => void;
   readonly #followed = new Map<string, Followed>();
 
-  constructor(store: Pick<InstanceLogStore, 'append' | 'lastAt'>, onError: (error: unknown, id: string) => void) {
+  constructor(store: InstanceLines, onError: (error: unknown, id: string) => void) {
     this.#store = store;
     this.#onError = onError;
   }
@@ -46,8 +48,15 @@ export class InstanceLogs {
     for (const { row, provider } of instances) if (!this.#followed.has(row.id)) this.#start(row, provider);
   }
 
-  /** The last lines of an instance that has ended. Waits a moment for them, so that its log is complete. */
-  async tail(id: string, provider: Provider): Promise<string[]> {
+  /** The last lines of an instance that has ended, as its log shows them. Waits a moment for them, so that its log is complete. */
+  async tail(row: StoredInstance, provider: Provider): Promise<string[]> {
+    const last = await this.#lastLines(row.id, provider);
+    // Without its secrets nobody knows what must not be shown.
+    const lines = await this.#store.clean(sourceOf(row), last).catch(() => []);
+    return lines.map((line) => (line.length > TAIL_CHARS ? `${line.slice(0, TAIL_CHARS)}…` : line));
+  }
+
+  async #lastLines(id: string, provider: Provider): Promise<string[]> {
     const followed = this.#followed.get(id);
     const late = AbortSignal.timeout(LAST_LINES_MS);
     if (followed !== undefined) {
@@ -142,6 +151,6 @@ const sourceOf = (row: StoredInstance): InstanceLogSource => ({
 });
 
 function remember(tail: string[], text: string): void {
-  tail.push(text.length > TAIL_CHARS ? `${text.slice(0, TAIL_CHARS)}…` : text);
+  tail.push(text);
   if (tail.length > TAIL_LINES) tail.shift();
 }

@@ -100,7 +100,7 @@ export class InstanceWork {
     this.#run(row.id, REMOVE_MS, async (signal) => {
       const { provider: providerOf, logs } = this.#options;
       const provider = providerOf(row.provider);
-      const tail = row.state === 'failed' && provider !== null ? await logs.tail(row.id, provider) : [];
+      const tail = row.state === 'failed' && provider !== null ? await logs.tail(row, provider) : [];
       await provider?.remove(row.id, GRACE_MS, signal);
       const detail = tail.length === 0 ? null : [row.detail ?? 'It ended.', 'Last lines of its log:', ...tail].join('\n');
       await this.#stopped.add({ id: row.id, detail });

@@ -194,6 +194,9 @@ export async function lockPlacement(client: Queryable, versionIds: readonly stri
   });
 }
 
+/** What programs of tenants wrote may have a NUL, which no text of PostgreSQL has. */
+const storable = (text: string | null): string | null => text?.replaceAll('\0', '') ?? null;
+
 /** Instances that have ended, or must not be used any more. Their engine may still have something of them until `stopped_at` is set. */
 const END = `
   UPDATE environment_instances AS i SET state = n.state, detail = coalesce(n.reason, i.detail)
@@ -204,7 +207,7 @@ export async function endInstances(
   pool: Queryable,
   ended: readonly { id: string; state: string; reason: string | null }[],
 ): Promise<string[]> {
-  const values = [ended.map(({ id }) => id), ended.map(({ state }) => state), ended.map(({ reason }) => reason)];
+  const values = [ended.map(({ id }) => id), ended.map(({ state }) => state), ended.map(({ reason }) => storable(reason))];
   return (await pool.query<{ id: string }>(END, values)).rows.map(({ id }) => id);
 }
 
@@ -212,7 +215,11 @@ export async function endInstances(
 export async function markStopped(pool: Queryable, stopped: readonly { id: string; detail: string | null }[]): Promise<void> {
   const text = `UPDATE environment_instances AS i SET stopped_at = now(), detail = coalesce(n.detail, i.detail)
     FROM unnest($1::uuid[], $2::text[]) AS n(id, detail) WHERE i.id = n.id AND i.stopped_at IS NULL`;
-  await pool.query({ name: 'instances_stopped', text, values: [stopped.map(({ id }) => id), stopped.map(({ detail }) => detail)] });
+  await pool.query({
+    name: 'instances_stopped',
+    text,
+    values: [stopped.map(({ id }) => id), stopped.map(({ detail }) => storable(detail))],
+  });
 }
 
 /** Milliseconds from its row to its readiness, by id. Those that do not start any more are left out. */

@@ -36,15 +36,25 @@ export class InstanceLogStore {
 
   /** Resolves when the lines are stored. Rejects when the database does not answer; the caller keeps them. One call at a time for an instance. */
   async append(source: InstanceLogSource, lines: readonly LogLine[]): Promise<void> {
-    const { sink, lines: kept } = this.#kept.get(source.id) ?? (await this.#keep(source));
+    const { sink, lines: kept } = await this.#keptOf(source);
     kept.length = 0;
     for (const line of lines) sink.write(line);
     await this.logs.store([...kept]);
   }
 
+  /** Lines as the log shows them. Rejects when the secrets cannot be read. */
+  async clean(source: InstanceLogSource, lines: readonly string[]): Promise<string[]> {
+    const { sink } = await this.#keptOf(source);
+    return lines.map((line) => sink.clean(line));
+  }
+
   /** Time of the last stored line of the instance; null if there is none. */
   lastAt(id: string): Promise<Date | null> {
     return selectLastAt(this.database.pool, id);
+  }
+
+  async #keptOf(source: InstanceLogSource): Promise<Kept> {
+    return this.#kept.get(source.id) ?? this.#keep(source);
   }
 
   async #keep({ id, environmentId, versionId, orgId }: InstanceLogSource): Promise<Kept> {

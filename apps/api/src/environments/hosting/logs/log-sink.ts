@@ -39,7 +39,7 @@ export class LogSink {
 
   /** Returns whether the line is stored; false in a flood. */
   write({ at, stream, text }: LogLine): boolean {
-    const clean = this.#clean(text);
+    const clean = this.clean(text);
     const now = performance.now();
     if (now < this.#quietUntil || !this.store.admit(this.source.environmentId, clean.length)) {
       if (now >= this.#quietUntil) this.#quietUntil = now + QUIET_MS;
@@ -51,10 +51,15 @@ export class LogSink {
     return true;
   }
 
+  /** A line as the log shows it: without values of secrets and control characters, and well-formed. */
+  clean(text: string): string {
+    return this.mask.hide(text.replaceAll(ESCAPES, '').replaceAll(CONTROLS, '')).slice(0, MAX_CHARS).toWellFormed();
+  }
+
   /** A line of this service. */
   note(text: string, severity: LogSeverity = 'info'): void {
     this.#reportDropped();
-    this.store.append({ ...this.source, at: new Date(), stream: 'palestra', severity, text: this.#clean(text) });
+    this.store.append({ ...this.source, at: new Date(), stream: 'palestra', severity, text: this.clean(text) });
   }
 
   /** Reports lines that were dropped at the end. */
@@ -67,9 +72,5 @@ export class LogSink {
     const text = `${this.#dropped} lines were dropped here, because the environment wrote too many at once.`;
     this.#dropped = 0;
     this.store.append({ ...this.source, at: new Date(), stream: 'palestra', severity: 'warning', text });
-  }
-
-  #clean(text: string): string {
-    return this.mask.hide(text.replaceAll(ESCAPES, '').replaceAll(CONTROLS, '')).slice(0, MAX_CHARS);
   }
 }
