@@ -26,7 +26,8 @@ export type Repeat = 'idempotent' | 'unsent' | 'never';
 /** uvicorn closes idle connections after 5 s by default. We close earlier, so that no request is sent on a closing connection. */
 const KEEP_ALIVE_MS = 4_000;
 const CONNECT_TIMEOUT_MS = 5_000;
-const TRANSIENT = new Set([502, 503, 504]);
+/** Answers of a proxy whose server is away. */
+export const TRANSIENT = new Set([502, 503, 504]);
 const NOT_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']);
 
 export function errorCode(error: unknown): string {

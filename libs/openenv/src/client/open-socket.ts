@@ -1,13 +1,12 @@
 import pRetry from 'p-retry';
 import { PalestraError } from '@palestra/protocol';
-import { ConnectionFailed, type OpenEnvConnection, RETRY, unreachable, withDeadline } from './connection.ts';
+import { ConnectionFailed, type OpenEnvConnection, RETRY, TRANSIENT, unreachable, withDeadline } from './connection.ts';
 import type { KeepAlive } from './keep-alive.ts';
 import { SocketBroken, UpgradeRefused, UpstreamSocket } from './socket.ts';
 import { endsSession, notOpenEnv, readReply, readRpc, openingError, sessionLost, type WireError } from '../wire/server-replies.ts';
 
 /** Opens sockets and HTTP sessions of an OpenEnv server (docs/reference/openenv.md#attached-sessions). */
 
-const TRANSIENT = new Set([502, 503, 504]);
 /** A session cannot be attached while the step runs that ran when its connection broke. */
 const OCCUPIED_LIMIT_MS = 30_000;
 /** The response is awaited, because only its id can free the session. */

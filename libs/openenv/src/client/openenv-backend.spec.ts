@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { PalestraError } from '@palestra/protocol';
 import type { BackendSession } from '@palestra/session';
 import { afterEach, describe, expect, test, vi } from 'vitest';
@@ -260,6 +261,18 @@ describe.each(['C', 'E'] as const)('a server of generation %s', (generation) => 
     await expectEmpty(server);
   });
 });
+
+test.each(['/schema', '/openapi.json', '/list_environments', '/metadata'])(
+  'does not take a server that answers 503 to %s for another kind of server',
+  async (missing) => {
+    let isAway = true;
+    const onGet = (path: string, response: ServerResponse) => isAway && path === missing && (response.writeHead(503).end(), true);
+    const { backend } = await start({ generation: 'E', onGet });
+    expect(await failure(backend.native.shape(soon()))).toMatchObject({ code: 'backend_unreachable' });
+    isAway = false;
+    expect(await backend.native.shape(soon())).toMatchObject({ generation: 'E', environments: ['numbers'], metadata: { name: 'Numbers' } });
+  },
+);
 
 test('sends a forwarded request once and does not report that it did not run', async () => {
   let posts = 0;

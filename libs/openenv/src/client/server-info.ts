@@ -1,7 +1,7 @@
 import { SingleFlight } from '@palestra/kit';
 import { isObject, type JsonObject, type JsonValue, parseJson } from '@palestra/protocol';
 import type { OpenEnvShape } from '../wire/native.ts';
-import { ConnectionFailed, type OpenEnvConnection, unreachable, withDeadline } from './connection.ts';
+import { ConnectionFailed, type HttpAnswer, type OpenEnvConnection, TRANSIENT, unreachable, withDeadline } from './connection.ts';
 import { SocketBroken, UpgradeRefused, UpstreamSocket } from './socket.ts';
 import { notOpenEnv, readJson } from '../wire/server-replies.ts';
 
@@ -63,7 +63,7 @@ export class ServerInfoReader {
   async #load(signal: AbortSignal): Promise<ServerInfo> {
     const [schema, openapi, list] = await Promise.all(
       ['/schema', '/openapi.json', '/list_environments'].map(async (path) => {
-        const answer = await this.connection.get(path, signal);
+        const answer = await this.#get(path, signal);
         return answer.status === 200 ? answer.body.toString('utf8') : null;
       }),
     );
@@ -71,6 +71,13 @@ export class ServerInfoReader {
     const info = this.#known?.fingerprint === fingerprint ? this.#known.info : await this.#readAll(schema!, openapi!, list!, signal);
     this.#known = { info, fingerprint, readAt: Date.now() };
     return info;
+  }
+
+  /** A proxy, or a server that starts, answers for a route that may exist: what the server has will be known later. */
+  async #get(path: string, signal: AbortSignal): Promise<HttpAnswer> {
+    const answer = await this.connection.get(path, signal);
+    if (TRANSIENT.has(answer.status)) throw unreachable(new Error(`HTTP ${answer.status}`));
+    return answer;
   }
 
   async #readAll(schema: string | null, openapi: string | null, list: string | null, signal: AbortSignal): Promise<ServerInfo> {
@@ -93,7 +100,7 @@ export class ServerInfoReader {
   }
 
   async #generationA(signal: AbortSignal): Promise<ServerInfo> {
-    const health = await this.connection.get('/health', signal);
+    const health = await this.#get('/health', signal);
     if (health.status !== 200 || !health.body.toString('utf8').includes('healthy')) {
       throw notOpenEnv('at this URL has neither /schema nor /health: it does not speak OpenEnv');
     }
@@ -111,12 +118,12 @@ export class ServerInfoReader {
   async #mode(openapi: string | null, signal: AbortSignal): Promise<OpenEnvShape['mode']> {
     const paths = pathsOf(openapi);
     if (paths !== null) return '/reset' in paths ? 'simulation' : 'production';
-    return (await this.connection.get('/reset', signal)).status === 404 ? 'production' : 'simulation';
+    return (await this.#get('/reset', signal)).status === 404 ? 'production' : 'simulation';
   }
 
   /** null if the constructor fails; opening a session reports that error. */
   async #metadata(signal: AbortSignal): Promise<JsonObject | null> {
-    const answer = await this.connection.get('/metadata', signal);
+    const answer = await this.#get('/metadata', signal);
     if (answer.status !== 200) return null;
     const read = readJson(answer.body.toString('utf8'), 'metadata');
     return isObject(read) ? read : null;
