@@ -286,6 +286,28 @@ test('sends a forwarded request once and does not report that it did not run', a
   stop = [() => backend.close()];
 });
 
+test.each([
+  [503, 'backend_unreachable'],
+  [502, 'session_lost'],
+])('a proxy that answers %i to a step of a server without sockets is no failure of the environment', async (status, code) => {
+  let steps = 0;
+  const http = (answer: number, body: string) =>
+    `HTTP/1.1 ${answer} X\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+  const observation = '{"observation":{"n":1},"reward":1,"done":false}';
+  const { backend } = await start({
+    generation: 'C',
+    onGet: (path, response) => {
+      if (path === '/health') response.end('{"status":"healthy"}');
+      else response.writeHead(404).end();
+      return true;
+    },
+    onPost: (socket) => (socket.end((steps += 1) === 2 ? http(status, '<html>') : http(200, observation)), true),
+  });
+  const session = await open(backend);
+  expect(await failure(step(session, 1))).toMatchObject({ code });
+  if (code === 'backend_unreachable') expect(await step(session, 1)).toBe(1);
+});
+
 describe('a full server', () => {
   const refusal = '{"type":"error","data":{"message":"Server at capacity: 1/1","code":"CAPACITY_REACHED"}}';
   test('refuses with an error frame or by closing the socket', async () => {

@@ -1,6 +1,6 @@
-import { isObject, stringifyJson } from '@palestra/protocol';
+import { isObject, type JsonValue, stringifyJson } from '@palestra/protocol';
 import type { OpenEnvMessage } from '../wire/native.ts';
-import { ConnectionFailed, type HttpAnswer, type OpenEnvConnection, unreachable } from './connection.ts';
+import { ConnectionFailed, type HttpAnswer, type OpenEnvConnection, TRANSIENT, unreachable } from './connection.ts';
 import type { KeepAlive } from './keep-alive.ts';
 import { changesEpisode, replyFits } from './message.ts';
 import type { Transport } from './openenv-session.ts';
@@ -90,9 +90,9 @@ export class HttpTransport implements Transport {
     try {
       switch (message.type) {
         case 'reset':
-          return frame('observation', await this.connection.post('/reset', message.data, 'unsent', signal));
+          return frame('observation', await this.#post('/reset', message.data, signal));
         case 'step':
-          return frame('observation', await this.connection.post('/step', { action: message.data }, 'unsent', signal));
+          return frame('observation', await this.#post('/step', { action: message.data }, signal));
         case 'state':
           return frame('state', await this.connection.get('/state', signal));
         case 'mcp':
@@ -107,6 +107,14 @@ export class HttpTransport implements Transport {
 
   async close(): Promise<void> {
     this.onClose();
+  }
+
+  /** A proxy without a server answers 503, and one whose server went away meanwhile 502 or 504. */
+  async #post(path: string, body: JsonValue, signal: AbortSignal): Promise<HttpAnswer> {
+    const answer = await this.connection.post(path, body, 'unsent', signal);
+    if (!TRANSIENT.has(answer.status)) return answer;
+    const code = `HTTP ${answer.status}`;
+    throw answer.status === 503 ? unreachable(new Error(code)) : new ConnectionFailed({ code });
   }
 }
 
