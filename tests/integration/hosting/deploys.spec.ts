@@ -279,6 +279,13 @@ describe('servers at URLs', () => {
     await expect.poll(async () => (await get(`/v1/environments/${owner}/urls/instances`)).instances.length, WITHIN).toBe(2);
   });
 
+  test('of which one does not respond are refused, with the reason', async () => {
+    const [one, gone] = [await counting('same', ['a']), await counting('same', ['a'])];
+    await running.pop()!.close();
+    const detail = expect.stringMatching(new RegExp(`^${gone} does not respond: .*ECONNREFUSED`));
+    expect(await deployUrls('gone', [one, gone])).toMatchObject({ state: 'failed', error: { code: 'instance_failed', detail } });
+  });
+
   test.each([
     ['tools', ['b'], 3],
     ['tasks', ['a'], 4],

@@ -90,13 +90,15 @@ export class Verifier {
     // An instance serves MCP at this path.
     const addresses = remote === null ? [url, new URL('mcp', `${url}/`).href] : [url];
     let problem: unknown = null;
+    let hasAnswered = false;
     try {
       for (let attempt = 1; ; attempt += 1) {
         for (const address of addresses) {
           const found = await detectServer(address, signal, fetch).catch((error: unknown) => void (problem = error));
           if (found != null) return found;
+          hasAnswered ||= found === null;
         }
-        if (attempt === DETECT_ATTEMPTS) throw unknownProtocol(url, problem);
+        if (attempt === DETECT_ATTEMPTS) throw unknownProtocol(url, hasAnswered, problem);
         await sleep(DETECT_PAUSE_MS, undefined, { signal });
       }
     } finally {
@@ -107,8 +109,12 @@ export class Verifier {
 
 const NOUNS: Record<ServerKind, string> = { remote: 'an ORS server', openenv: 'an OpenEnv server', mcp: 'an MCP server' };
 
-function unknownProtocol(url: string, problem: unknown): HostingError {
+function unknownProtocol(url: string, hasAnswered: boolean, problem: unknown): HostingError {
   if (problem instanceof PalestraError)
     return new HostingError('instance_failed', `${splitCredentials(url).url}: ${problem.message}`, { cause: problem });
+  if (!hasAnswered && problem instanceof Error) {
+    const { message } = problem.cause instanceof Error && problem.cause.message !== '' ? problem.cause : problem;
+    return new HostingError('instance_failed', `${splitCredentials(url).url} does not respond: ${message}.`, { cause: problem });
+  }
   return new HostingError('instance_failed', 'The server answers, but speaks neither ORS, OpenEnv nor MCP (at /mcp).', { cause: problem });
 }
