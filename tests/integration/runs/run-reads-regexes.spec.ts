@@ -58,6 +58,20 @@ it('a list filtered by a regex has pages by offset', async () => {
   expect(await listed(q, `&limit=5&offset=${whole.length}`)).toEqual([]);
 });
 
+it('the total of a list filtered by a regex counts no rollout that the regex refuses', async () => {
+  const found = await listed('name:/^math-0$/');
+  const totalOf = async (more: string) => {
+    const { total, total_is } = (
+      await get(`/v1/runs/${encodeURIComponent(RUN)}/rollouts?q=${encodeURIComponent('name:/^math-0$/')}${more}`)
+    ).body;
+    return [total, total_is];
+  };
+  expect(found.length).toBeLessThan(rollouts.length);
+  expect(await totalOf('&limit=100')).toEqual([found.length, 'at_least']);
+  expect(await totalOf('&limit=2&offset=1')).toEqual([3, 'at_least']);
+  expect(await totalOf(`&limit=2&offset=${rollouts.length}`)).toEqual([0, 'at_least']);
+});
+
 describe('a query with a regex finds the same rollouts as its equivalent without one', () => {
   it.each([
     ['tag:/^to re/', 'tag:"to review 0","to review 1"'],

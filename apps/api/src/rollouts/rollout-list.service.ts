@@ -65,14 +65,17 @@ export class RolloutListService {
   async list(request: ListRequest): Promise<RolloutList> {
     const query = await this.#query(request);
     const page: RolloutPage = { ...request, where: query?.where, after: keysetOf(request), limit: request.limit + 1 };
-    const [{ rows, more }, total] = await Promise.all([
+    const byRegex = query?.compiled.postFilter != null;
+    const [{ rows, more }, counted] = await Promise.all([
       this.#rows(page, query, request.limit),
-      countRollouts(this.database.pool, request.runSeqs, query?.where, MAX_COUNT + 1),
+      // SQL finds more rollouts than a regex accepts.
+      byRegex ? null : countRollouts(this.database.pool, request.runSeqs, query?.where, MAX_COUNT + 1),
     ]);
+    const total = counted ?? (rows.length === 0 ? 0 : request.offset + rows.length);
     return {
       rollouts: rows.map(presentRolloutRow),
       total: Math.min(total, MAX_COUNT),
-      total_is: total > MAX_COUNT || query?.compiled.postFilter ? 'at_least' : 'exact',
+      total_is: total > MAX_COUNT || byRegex ? 'at_least' : 'exact',
       next: more === null ? null : encodeCursor([request.sort, request.order, more.value, more.seq]),
       query: query?.text ?? null,
     };

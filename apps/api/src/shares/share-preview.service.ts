@@ -131,7 +131,7 @@ export class SharePreviews {
   async #list(guest: Caller, id: string, q: string): Promise<Preview> {
     const run = await this.runs.get(guest, id);
     const list = await this.runs.rollouts(guest, id, { q, sort: 'created_at', order: 'desc', limit: DRAWN, offset: 0 });
-    const isExact = list.total_is !== 'at_least';
+    const isExact = list.total_is !== 'at_least' || list.next === null;
     const count = `${list.total}${isExact ? '' : ' or more'} rollout${list.total === 1 ? '' : 's'}`;
     const rewards = list.rollouts.flatMap(({ reward }) => reward ?? []).toSorted((a, b) => a - b);
     return {

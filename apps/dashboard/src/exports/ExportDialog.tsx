@@ -2,8 +2,8 @@ import { type Lens, LENSES, type RolloutExportBody, type RolloutExportFormat } f
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
-import { rolloutTotalQuery } from '../data/explorer.ts';
 import { createExport, exportsQuery } from '../data/exports.ts';
+import { rolloutCountQuery } from '../data/selection.ts';
 import { plural } from '../format/number.ts';
 import { CopyButton } from '../frame/CopyButton.tsx';
 import { Dialog } from '../frame/Dialog.tsx';
@@ -32,8 +32,8 @@ function ExportForm({ q, of }: { q: string; of: Part }) {
   const [lens, setLens] = useState<Lens>(filter.lens ?? 'canonical');
   const [redact, setRedact] = useState(false);
   const chosen = of.rollouts?.length;
-  const total = useQuery({ ...rolloutTotalQuery(run.id, q), enabled: chosen === undefined });
-  const size = chosen === undefined ? total.data : ({ total: chosen, total_is: 'exact' } as const);
+  const counted = useQuery({ ...rolloutCountQuery(run.id, q), enabled: chosen === undefined });
+  const size = chosen === undefined ? counted.data : ({ count: chosen, count_is: 'exact' } as const);
   const create = useMutation({ mutationFn: createExport, onSuccess: () => client.invalidateQueries(exportsQuery) });
   const jobs = useQuery({ ...exportsQuery, enabled: create.data !== undefined });
   const job = jobs.data?.find(({ id }) => id === create.data?.id) ?? create.data;
@@ -109,7 +109,7 @@ function ExportForm({ q, of }: { q: string; of: Part }) {
         <span className="min-w-0 flex-1 text-ink-2 first-letter:uppercase">{estimateRows(format, size)}</span>
         {chosen === undefined && <CopyButton text={asCommand(body)} label="Copy as command" />}
         <CopyButton text={asCurl(location.origin, body)} label="Copy as curl" />
-        <button type="submit" className="button primary" disabled={create.isPending || size?.total === 0}>
+        <button type="submit" className="button primary" disabled={create.isPending || size?.count === 0}>
           Export
         </button>
       </div>

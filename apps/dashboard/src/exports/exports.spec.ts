@@ -18,9 +18,9 @@ test('any query is quoted for the shell', () => {
 
 test('the estimate of rows names what a row is', () => {
   expect(FORMAT_NAMES).toHaveLength(9);
-  expect(estimateRows('jsonl', { total: 1, total_is: 'exact' })).toBe('1 row, one per rollout');
-  expect(estimateRows('parquet', { total: 10_000, total_is: 'at_least' })).toBe('more than 10000 rows, one per rollout');
-  expect(estimateRows('preference', { total: 8, total_is: 'exact' })).toBe('At most one pair per group, from 8 rollouts');
+  expect(estimateRows('jsonl', { count: 1, count_is: 'exact' })).toBe('1 row, one per rollout');
+  expect(estimateRows('parquet', { count: 100_000, count_is: 'at_least' })).toBe('at least 100000 rows, one per rollout');
+  expect(estimateRows('preference', { count: 8, count_is: 'exact' })).toBe('At most one pair per group, from 8 rollouts');
   expect(estimateRows('curriculum', undefined)).toBe('Counting…');
   for (const name of FORMAT_NAMES) expect(EXPORT_FORMATS[name].purpose).not.toBe('');
 });

@@ -1,4 +1,4 @@
-import type { RolloutExportFormat } from '@palestra/protocol';
+import type { RolloutCount, RolloutExportFormat } from '@palestra/protocol';
 
 interface FormatDescription {
   label: string;
@@ -94,12 +94,12 @@ export const EXPORT_FORMATS: Record<RolloutExportFormat, FormatDescription> = {
 export const FORMAT_NAMES = (Object.keys(EXPORT_FORMATS) as RolloutExportFormat[]).filter((name) => EXPORT_FORMATS[name].rows !== 'labels');
 
 /** The estimated number of rows, before the export counts them. */
-export function estimateRows(format: RolloutExportFormat, rollouts: { total: number; total_is: 'exact' | 'at_least' } | undefined): string {
+export function estimateRows(format: RolloutExportFormat, rollouts: Pick<RolloutCount, 'count' | 'count_is'> | undefined): string {
   if (!rollouts) return 'Counting…';
-  const some = `${rollouts.total_is === 'at_least' ? 'more than ' : ''}${rollouts.total}`;
+  const some = `${rollouts.count_is === 'at_least' ? 'at least ' : ''}${rollouts.count}`;
   switch (EXPORT_FORMATS[format].rows) {
     case 'rollouts':
-      return `${some} ${rollouts.total === 1 ? 'row' : 'rows'}, one per rollout`;
+      return `${some} ${rollouts.count === 1 ? 'row' : 'rows'}, one per rollout`;
     case 'labels':
       return 'One row per reviewed rollout';
     case 'pairs':

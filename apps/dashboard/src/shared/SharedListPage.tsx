@@ -77,8 +77,8 @@ export function SharedListPage() {
         <div className="flex h-full min-h-0 flex-col">
           <p className="flex flex-none flex-wrap items-baseline gap-x-3 border-b border-line px-4 py-2">
             <span className="strong">
-              {plural(first.total, 'rollout')}
-              {first.total_is === 'at_least' && ' or more'}
+              {plural(pages.hasNextPage ? first.total : rows.length, 'rollout')}
+              {pages.hasNextPage && first.total_is === 'at_least' && ' or more'}
             </span>
             {q === '' ? (
               <span className="text-ink-2">of the run</span>
@@ -94,7 +94,7 @@ export function SharedListPage() {
               columns={columns}
               rows={rows}
               rowKey={({ id }) => id}
-              total={first.total}
+              {...(first.total_is === 'exact' && { total: first.total })}
               {...(share.with_rollouts && {
                 onOpen: (row: RolloutRow, newTab: boolean) =>
                   newTab

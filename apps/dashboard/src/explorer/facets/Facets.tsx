@@ -9,11 +9,13 @@ import { RangeFields } from './RangeFields.tsx';
 import { RewardBins } from './RewardBins.tsx';
 
 export function Facets(context: FacetContext) {
+  const approximate = useFacets(context, 'step')?.approximate ?? false;
   return (
     <aside
       aria-label="Facets"
       className="flex h-full w-[200px] flex-none flex-col overflow-y-auto max-[639px]:w-full border-r border-line bg-paper-1 pb-4"
     >
+      {approximate && <p className="label flex-none px-3 pt-3">The counts ignore the regex of the query.</p>}
       <StepFacet title="Step" of="step" {...context} />
       <StepFacet title="Policy step" of="policy_step" {...context} />
       <ValueFacet title="Phase" of="phase" counts={(facets) => facets.phase} {...context} />
