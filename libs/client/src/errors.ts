@@ -62,7 +62,7 @@ export class ToolCallError extends ClientError {
 /** The tool raised an error. The session is closed, because its state is unknown. */
 export class ToolFailedError extends ClientError {
   constructor(message: string) {
-    super(message, toolFailure);
+    super(message, toolFailure(message));
     this.name = 'ToolFailedError';
   }
 }

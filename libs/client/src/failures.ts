@@ -1,4 +1,4 @@
-import { classifyCode, type FailureClass } from '@palestra/protocol';
+import { classifyCode, type FailureClass, INFRASTRUCTURE_FAILURE } from '@palestra/protocol';
 
 /** Whose failure an error is. Only a failure of the policy may count against the policy. */
 export type ErrorClass = Exclude<FailureClass, 'ok'>;
@@ -32,8 +32,11 @@ const ADVICE = {
 
 /** The failure of a request without a complete response. */
 export const networkFailure: Failure = { failureClass: 'infrastructure', retryable: true, advice: ADVICE.unavailable };
-/** The failure of a tool that raised an error. */
-export const toolFailure: Failure = { failureClass: 'environment', retryable: false, advice: ADVICE.environment };
+/** The failure of a tool that raised an error. Its text says if the infrastructure failed, such as a model that judges (ADR 35). */
+export const toolFailure = (text: string): Failure =>
+  text.startsWith(INFRASTRUCTURE_FAILURE)
+    ? { failureClass: 'infrastructure', retryable: false, advice: ADVICE.session }
+    : { failureClass: 'environment', retryable: false, advice: ADVICE.environment };
 /** The failure of a call that the environment refused. The session continues. */
 export const refusedCall: Failure = {
   failureClass: 'policy',

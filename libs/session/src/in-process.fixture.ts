@@ -151,6 +151,7 @@ const sayings: Record<string, (input: JsonObject, session: { create: BackendCrea
 async function runTool({ tool, input }: BackendCall, session: { create: BackendCreate; count: number }): Promise<ToolCallResult> {
   const n = Number(input['n'] ?? 0);
   if (tool === 'boom') throw new ToolFailedError(`line one\nline two${' and on'.repeat(n)}`);
+  if (tool === 'judge') throw new ToolFailedError('Infrastructure failure: the judge does not respond');
   if (tool === 'slow') await systemClock.sleep(n);
   const known = UNLISTED.has(tool) || TOOLS.tools.some(({ name }) => name === tool);
   if (!known) {

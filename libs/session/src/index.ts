@@ -30,7 +30,7 @@ export type { NativeAction, NativeReply, NativeServer, NativeSession, UploadedTa
 export type { SealedRow, SecretBox } from './ports/secret-box.port.ts';
 export { type SessionPolicy, defaultSessionPolicy, ADMITTED_RESERVATION_TIMEOUT_MS } from './ports/session-policy.ts';
 export type { SessionFailure, SessionRecord, SessionActivity, Recording, SessionStore } from './ports/session-store.port.ts';
-export { errorOfOutcome } from './registry/failure.ts';
+export { classifyOutcome, errorOfOutcome } from './registry/failure.ts';
 export { SecretMask } from './registry/secrets.ts';
 export { decodeSecrets } from './registry/secrets-header.ts';
 export { listAllTasks } from './ports/task-catalogue.port.ts';

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { SseParser } from '@palestra/kit/sse';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { SessionPolicy } from '@palestra/session';
 import { InProcessBackend } from '../../../libs/session/src/in-process.fixture.ts';
@@ -97,6 +98,17 @@ describe('the failure class', () => {
       { tool: 'boom', failure_class: 'environment', reward: null },
     ]);
     expect(await stored(sid)).toMatchObject({ state: 'closed', failure_class: 'ok' });
+    for (const [tool, failure_class] of Object.entries({ boom: 'environment', judge: 'infrastructure' })) {
+      const headers = {
+        'x-api-key': 'alice',
+        'x-session-id': await open(one),
+        'x-palestra-failure': '1',
+        'content-type': 'application/json',
+      };
+      const answer = await fetch(`${one.url}/call`, { method: 'POST', headers, body: JSON.stringify({ name: tool, input: {} }) });
+      const failure = new SseParser().push(await answer.text()).find(({ event }) => event === 'failure');
+      expect(JSON.parse(failure!.data)).toMatchObject({ code: null, failure_class });
+    }
     const broken = await open(one, {}, 'brokenenv');
     expect((await ask(one, 'GET', '/prompt', { sid: broken })).status).toBe(500);
     expect(await stored(broken)).toMatchObject({ state: 'failed', failure_class: 'environment' });

@@ -202,8 +202,10 @@ def refused_call(reason: str, detail: str) -> PolicyFailure:
     return PolicyFailure(reason, detail, ADVICE["policy"])
 
 
-def tool_failed(detail: str) -> EnvironmentFailure:
-    """The tool raised an error."""
+def tool_failed(detail: str) -> Failure:
+    """The tool raised an error. Its text says if the infrastructure failed, such as a model that judges."""
+    if detail.startswith("Infrastructure failure: "):
+        return InfrastructureFailure("tool_failed", detail, ADVICE["session"])
     return EnvironmentFailure("tool_failed", detail, ADVICE["environment"])
 
 

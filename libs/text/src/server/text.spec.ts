@@ -238,6 +238,8 @@ describe('a turn', () => {
       done: false,
       metadata: { failure_class: 'environment', observation: null },
     });
+    const judge: CallOutcome = { type: 'tool_failed', message: 'Infrastructure failure: the judge does not respond' };
+    expect(playedTurn(actions, 1, { tool: 'step', input: {} }, judge).step.metadata).toMatchObject({ failure_class: 'infrastructure' });
     expect(playedTurn(actions, 3, { tool: 'step', input: {} }, result(output)).step).toMatchObject({
       observations: [],
       done: true,

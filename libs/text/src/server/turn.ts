@@ -1,5 +1,5 @@
 import { type JsonObject, type JsonValue, parseJson, type RunToolOutput, type TextParse } from '@palestra/protocol';
-import { type CallOutcome, errorOfOutcome } from '@palestra/session';
+import { type CallOutcome, classifyOutcome, errorOfOutcome } from '@palestra/session';
 import { type ActionTool, findAction, renderResult, toAction } from '../wire/action.ts';
 import { isFalsy } from '@palestra/kit/python';
 import { parseToolCall, toolResponse } from '../wire/tool-call.ts';
@@ -138,7 +138,7 @@ type Result =
 function resultOf(outcome: CallOutcome): Result {
   if (outcome.type === 'refused') return failed(outcome.detail, outcome.detail);
   // SkyRL's adapters give a reward when a tool raises; `failure_class` lets the trainer mask it.
-  if (outcome.type === 'tool_failed') return { ...failed(outcome.message, outcome.message), failureClass: 'environment' };
+  if (outcome.type === 'tool_failed') return { ...failed(outcome.message, outcome.message), failureClass: classifyOutcome(outcome) };
   const answer = parseJson(outcome.text) as RunToolOutput;
   if (!answer.ok) return failed(answer.error, `${sdkReason(answer)}: ${answer.error}`);
   const { blocks, reward, finished, metadata } = answer.output;

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { encodeSseEvent, encodeSseHeartbeat, encodeSseResult, SSE_HEADERS, SSE_HEARTBEAT_MS } from '@palestra/kit/sse';
 import { classifyCode, PalestraError } from '@palestra/protocol';
-import { type CallOutcome, errorOfOutcome, type OpenCall, type QueuePosition } from '@palestra/session';
+import { type CallOutcome, classifyOutcome, errorOfOutcome, type OpenCall, type QueuePosition } from '@palestra/session';
 import { onDelivery } from '../http/delivery.ts';
 import { CALL_HEADER, FORWARDED } from '../http/forwarder.ts';
 
@@ -122,8 +122,7 @@ export async function streamCall(request: FastifyRequest, reply: FastifyReply, c
 
 function encodeOutcome(outcome: CallOutcome, hasFailureEvents: boolean): string {
   if (outcome.type === 'result') return encodeSseResult(outcome.text);
-  if (hasFailureEvents)
-    return encodeFailure(outcome.type === 'tool_failed' ? toolFailure(outcome.message) : failureOf(errorOfOutcome(outcome)));
+  if (hasFailureEvents) return encodeFailure(outcome.type === 'tool_failed' ? toolFailure(outcome) : failureOf(errorOfOutcome(outcome)));
   return encodeSseEvent('error', outcome.type === 'tool_failed' ? outcome.message : outcome.detail);
 }
 
@@ -136,7 +135,13 @@ interface Failure {
   detail: string;
 }
 
-const toolFailure = (detail: string): Failure => ({ code: null, status: 500, failure_class: 'environment', retryable: false, detail });
+const toolFailure = (outcome: CallOutcome & { type: 'tool_failed' }): Failure => ({
+  code: null,
+  status: 500,
+  failure_class: classifyOutcome(outcome),
+  retryable: false,
+  detail: outcome.message,
+});
 
 function failureOf({ code, status, retryable, message }: PalestraError): Failure {
   return { code, status, failure_class: classifyCode(code), retryable, detail: message };
