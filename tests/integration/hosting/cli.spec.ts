@@ -178,3 +178,17 @@ test('settings are merged, and what processes cannot enforce is refused', async 
   expect(refused.code).toBe(1);
   expect(JSON.parse(refused.output)).toMatchObject({ code: 'hosting_unsupported', statusCode: 422 });
 });
+
+test('sessions get uploaded tasks after a promotion, which the push names', async () => {
+  writeFileSync(path.join(guess, 'train.jsonl'), '{"secret": 7}\n');
+  const name = `${palestra.namespace}/guess`;
+  const pushed = await run(['tasks', 'push', name, 'train.jsonl']);
+  expect(pushed.output).toMatch(
+    /^Sessions on \S+\/guess get version \d+\. To give them these tasks: palestra env promote \S+\/guess@\d+$/m,
+  );
+  const version = pushed.stdout.trim().split('\n').at(-1)!;
+  expect(pushed.output).toContain(`palestra env promote ${version}\n`);
+  expect(await run(['env', 'promote', version])).toMatchObject({ code: 0 });
+  expect(await client.environments.numTasks(name, 'train')).toBe(1);
+  expect((await run(['tasks', 'push', name, 'train.jsonl'])).output).not.toContain('promote');
+});
