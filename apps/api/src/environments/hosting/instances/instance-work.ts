@@ -5,6 +5,7 @@ import type pg from 'pg';
 import type { InstanceLogs } from './instance-logs.ts';
 import { notifyInstances } from '../hosting-events.ts';
 import { endInstances, markReady, markStopped, type StoredInstance } from './instance.sql.ts';
+import { Turns } from './turns.ts';
 
 export interface WorkOptions {
   pool: pg.Pool;
@@ -23,7 +24,7 @@ export interface WorkOptions {
 
 /** Instances that became ready or ended while the ones before were stored share one commit. */
 const BATCH = { maxItems: 500, maxAgeMs: 0, maxQueued: 100_000, concurrency: 1 };
-/** Instances that start or end at the same time. */
+/** Instances that start at the same time, and that end: one that cannot end, because its node is lost, keeps no other from starting. */
 const CONCURRENCY = 32;
 const ENSURE_MS = 300_000;
 const REMOVE_MS = 90_000;
@@ -51,10 +52,10 @@ export class InstanceWork {
   readonly #ensured = new Set<string>();
   readonly #probing = new Map<string, AbortController>();
   readonly #work = new Set<Promise<void>>();
-  readonly #queue: (() => void)[] = [];
+  readonly #starts = new Turns(CONCURRENCY);
+  readonly #ends = new Turns(CONCURRENCY);
   readonly #ready: MicroBatcher<ReadyInstance, number | null>;
   readonly #stopped: MicroBatcher<{ id: string; detail: string | null }, void>;
-  #active = 0;
 
   constructor(options: WorkOptions) {
     this.#options = options;
@@ -77,7 +78,7 @@ export class InstanceWork {
 
   /** Starts the instance on its engine. */
   ensure(row: StoredInstance): void {
-    this.#run(row.id, ENSURE_MS, async (signal) => {
+    this.#run(row.id, this.#starts, ENSURE_MS, async (signal) => {
       try {
         const provider = this.#options.provider(row.provider);
         if (provider === null) throw new HostingError('instance_failed', `This server no longer has the engine "${row.provider}".`);
@@ -97,7 +98,7 @@ export class InstanceWork {
   remove(row: StoredInstance): void {
     this.stopProbe(row.id);
     this.#ensured.delete(row.id);
-    this.#run(row.id, REMOVE_MS, async (signal) => {
+    this.#run(row.id, this.#ends, REMOVE_MS, async (signal) => {
       const { provider: providerOf, logs } = this.#options;
       const provider = providerOf(row.provider);
       const tail = row.state === 'failed' && provider !== null ? await logs.tail(row, provider) : [];
@@ -109,7 +110,7 @@ export class InstanceWork {
 
   /** Removes an instance that no row names: what a crash left. */
   removeOrphan(id: string, provider: Provider): void {
-    this.#run(id, REMOVE_MS, (signal) => provider.remove(id, GRACE_MS, signal));
+    this.#run(id, this.#ends, REMOVE_MS, (signal) => provider.remove(id, GRACE_MS, signal));
   }
 
   /** Asks the instance until it answers. Does nothing if it is being asked. */
@@ -142,7 +143,7 @@ export class InstanceWork {
   /** Aborts what runs. Another process continues. */
   async stop(): Promise<void> {
     for (const stop of [...this.#running.values(), ...this.#probing.values()]) stop.abort(new Error('stopped'));
-    for (const next of this.#queue.splice(0)) next();
+    for (const turns of [this.#starts, this.#ends]) turns.release();
     await Promise.allSettled(this.#work);
   }
 
@@ -175,12 +176,12 @@ export class InstanceWork {
     await notifyInstances(this.#options.pool, [row.version_id]);
   }
 
-  #run(id: string, deadlineMs: number, work: (signal: AbortSignal) => Promise<unknown>): void {
+  #run(id: string, turns: Turns, deadlineMs: number, work: (signal: AbortSignal) => Promise<unknown>): void {
     if (this.isBusy(id)) return;
     const stop = new AbortController();
     this.#running.set(id, stop);
     const run = async () => {
-      await this.#turn();
+      await turns.begin();
       try {
         if (stop.signal.aborted) return;
         await work(AbortSignal.any([stop.signal, AbortSignal.timeout(deadlineMs)]));
@@ -189,17 +190,11 @@ export class InstanceWork {
         if (!stop.signal.aborted) this.#options.logger.warn({ err: error, instance: id }, 'work on an instance failed; it is repeated');
       } finally {
         this.#running.delete(id);
-        this.#active -= 1;
-        this.#queue.shift()?.();
+        turns.end();
         this.#options.onChange();
       }
     };
     this.#track(run());
-  }
-
-  #turn(): Promise<void> {
-    this.#active += 1;
-    return this.#active <= CONCURRENCY ? Promise.resolve() : new Promise((resolve) => this.#queue.push(resolve));
   }
 
   #track(work: Promise<void>): void {
