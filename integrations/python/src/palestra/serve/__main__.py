@@ -59,7 +59,9 @@ def end_with_input() -> None:
     """Ends this process, and with it the workers, when the process that started it ends."""
 
     def wait() -> None:
-        sys.stdin.buffer.read()
+        # Not by `sys.stdin`: a thread that waits in it makes the end of the interpreter a fatal error.
+        while os.read(0, 1 << 16):
+            pass
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=wait, daemon=True).start()

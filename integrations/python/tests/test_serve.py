@@ -1,0 +1,22 @@
+"""The server of Python libraries as its command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).parents[1] / "src"
+
+
+@pytest.mark.parametrize("spec", ["nothing:x", "reasoning-gym"])
+def test_a_mistake_is_the_only_text_while_the_input_is_open(spec: str) -> None:
+    command = [sys.executable, "-m", "palestra.serve", spec, "--end-with-input"]
+    env = {**os.environ, "PYTHONPATH": str(SOURCES)}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as process:
+        assert process.wait(30) == 2
+        assert process.stderr is not None
+        assert len(process.stderr.read().splitlines()) == 1
