@@ -18,6 +18,10 @@ const FIRST_AFTER_OUTPUT_MS = 20;
 const LAST_POLL_MS = 2_000;
 const POLL_GROWTH = 1.5;
 
+/** How long a command waits for an engine that restarts. One that was only created does not run. */
+const AWAY_MS = 15_000;
+const AWAY_POLL_MS = 500;
+
 type Request = ExecRequest & { bare?: boolean };
 interface ExecInspection {
   Running: boolean;
@@ -76,11 +80,15 @@ async function createExec(engine: Engine, container: string, request: Request, s
     ...(user !== undefined && { User: user }),
     ...(folder !== undefined && { WorkingDir: folder }),
   };
-  try {
-    const { Id } = await engine.request<{ Id: string }>({ method: 'POST', path: `/containers/${container}/exec`, body }, signal);
-    return Id;
-  } catch (error) {
-    throw lost(error as Error);
+  for (const until = performance.now() + AWAY_MS; ;) {
+    try {
+      const { Id } = await engine.request<{ Id: string }>({ method: 'POST', path: `/containers/${container}/exec`, body }, signal);
+      return Id;
+    } catch (error) {
+      const isAway = error instanceof HostingError && error.code === 'engine_unavailable';
+      if (!isAway || performance.now() >= until) throw lost(error as Error);
+    }
+    await sleep(AWAY_POLL_MS, undefined, { signal });
   }
 }
 
