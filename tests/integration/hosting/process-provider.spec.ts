@@ -254,6 +254,16 @@ test('an instance of an earlier start of the machine is not taken for a process 
   expect(await find(spec.id)).toMatchObject({ state: 'exited' });
 });
 
+test('files of an instance that were cut when the machine lost power hide no other instance, and the instance is removed', async () => {
+  const spec = specOf(artifactOf('setInterval(() => {}, 1000);'));
+  await provider.ensure(spec, signal);
+  for (const name of ['order.json', 'record.json', 'exit.json']) writeFileSync(path.join(instances, spec.id, name), '');
+  expect(await find(spec.id)).toMatchObject({ state: 'starting' });
+  await provider.remove(spec.id, 0, signal);
+  expect(await find(spec.id)).toBeUndefined();
+  expect(processesOf(path.join(instances, spec.id))).toEqual([]);
+});
+
 test('what the provider cannot enforce is refused', async () => {
   expect(await provider.capabilities()).toMatchObject({ isolation: ['none'], egress: ['open'], limits: false, gpus: false });
   const artifact = artifactOf('listen();');

@@ -51,12 +51,17 @@ export const FOLDER_VARIABLE = 'PALESTRA_INSTANCE_FOLDER';
 /** The program `instance-main.js` of this package. */
 export const instanceProgram = (): string => createRequire(import.meta.url).resolve('@palestra/hosting/instance');
 
+/** Null if there is no such file, and for one that the machine cut when it lost power: such an instance has not started, or has ended. */
 export async function readJson<T>(folder: string, name: string): Promise<T | null> {
   const text = await readFile(path.join(folder, name), 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null;
     throw error;
   });
-  return text === null ? null : (JSON.parse(text) as T);
+  try {
+    return text === null ? null : (JSON.parse(text) as T);
+  } catch {
+    return null;
+  }
 }
 
 /** Whole or not at all, also if this process is killed. */
