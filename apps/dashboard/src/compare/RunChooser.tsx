@@ -4,16 +4,17 @@ import { useState } from 'react';
 import { runsQuery } from '../data/queries.ts';
 import { formatCount, formatReward } from '../format/number.ts';
 import { Loaded } from '../frame/Loaded.tsx';
+import { refOf } from '../run/address.ts';
 
 /** Runs to add to the comparison. */
 export function RunChooser({ chosen }: { chosen: readonly string[] }) {
   const navigate = useNavigate();
   const [text, setText] = useState('');
   const runs = useQuery(runsQuery(text));
-  const add = (name: string) =>
+  const add = (ref: string) =>
     void navigate({
       to: '/compare',
-      search: (old: object) => ({ ...old, rollouts: undefined, runs: [...chosen, name].join(',') }) as never,
+      search: (old: object) => ({ ...old, rollouts: undefined, runs: [...chosen, ref].join(',') }) as never,
     });
   return (
     <div className="flex max-w-[640px] flex-col gap-2 p-4">
@@ -38,7 +39,7 @@ export function RunChooser({ chosen }: { chosen: readonly string[] }) {
                     type="button"
                     data-row
                     className="row hover w-full grid-cols-[minmax(0,1fr)_100px_90px] px-2 text-left"
-                    onClick={() => add(run.name.includes(',') ? run.id : run.name)}
+                    onClick={() => add(refOf(run))}
                   >
                     <span className="cell">{run.name}</span>
                     <span className="num text-ink-3">{formatCount(run.num_rollouts)} rollouts</span>

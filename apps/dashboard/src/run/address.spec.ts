@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { runOfSegment, runPath, segmentOfRun } from './address.ts';
+import { refOf, runOfSegment, runPath, segmentOfRun } from './address.ts';
 
 test.each(['.', '..', '~.', '~..', '~~.', '...', '.a', '~', '~a', 'a/..', '%2e', 'x y'])(
   'a run named %j has a unique address that browsers do not change',
@@ -18,4 +18,9 @@ test('only names that a browser would resolve as a relative path are escaped', (
     '/acme/runs/...',
     '/acme/runs/a%2Fb',
   ]);
+});
+
+test('a comparison names a run by its id if its name could not be read from a list', () => {
+  const ref = (name: string) => refOf({ id: 'the-id', name });
+  expect(['a b', 'a/b', 'lr=1,wd=0', ' a', 'a\n', '  '].map(ref)).toEqual(['a b', 'a/b', 'the-id', 'the-id', 'the-id', 'the-id']);
 });

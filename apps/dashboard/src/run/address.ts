@@ -7,3 +7,6 @@ export const runOfSegment = (segment: string): string => (/^~+\.{1,2}$/.test(seg
 
 /** The address of a run page, for links outside of the router. */
 export const runPath = (org: string, name: string): string => `/${encodeURIComponent(org)}/runs/${encodeURIComponent(segmentOfRun(name))}`;
+
+/** The reference to a run in the address of a comparison: its id if the name has what separates the runs, a comma or spaces around it. */
+export const refOf = ({ id, name }: { id: string; name: string }): string => (name.includes(',') || name !== name.trim() ? id : name);

@@ -10,10 +10,10 @@ import { useMedia } from '../frame/media.ts';
 import { NewsPill } from '../frame/NewsPill.tsx';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
-import { runPath } from '../run/address.ts';
+import { refOf, runPath } from '../run/address.ts';
 import { Pending } from '../run/Pending.tsx';
 import { DataTable } from '../table/DataTable.tsx';
-import { refOf, runColumns, TWO_LINES } from './columns.tsx';
+import { runColumns, TWO_LINES } from './columns.tsx';
 import { DemoNotice } from './DemoNotice.tsx';
 import { EmptyRuns } from './EmptyRuns.tsx';
 

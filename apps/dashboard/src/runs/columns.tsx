@@ -35,9 +35,6 @@ function Delta({ value }: { value: number | null | undefined }) {
   );
 }
 
-/** The reference to a run in the address of a comparison: its id if the name contains a comma, which separates runs. */
-export const refOf = ({ id, name }: Pick<ListedRun, 'id' | 'name'>): string => (name.includes(',') ? id : name);
-
 function ownerTitle({ origin }: ListedRun): string | undefined {
   if (origin?.user) return `${origin.user}${origin.key ? `\nkey ${origin.key}` : ''}, from the session of the newest rollout`;
   return origin?.agent ? `agent ${origin.agent}, as uploaded` : undefined;
