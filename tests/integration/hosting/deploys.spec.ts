@@ -70,6 +70,12 @@ describe('a folder', () => {
     expect(await textsOf(world, again.id)).toContain('The source is equal to that of version 1. No new version is made.');
     expect(world.engine.builds).toHaveLength(builds);
     expect(await versionsOf('first')).toHaveLength(1);
+    // As after `docker system prune -a`.
+    world.engine.hasLost = true;
+    const rebuilt = await ended(world, await upload(world, `${owner}/first`, { log: ['Step 1', 'Step 2'] }));
+    world.engine.hasLost = false;
+    expect(rebuilt).toMatchObject({ state: 'ready', version: 1, reused: true });
+    expect(world.engine.builds).toHaveLength(builds + 1);
   });
 
   test('whose build fails names the line, and the old version serves', async () => {

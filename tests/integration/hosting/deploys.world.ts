@@ -49,12 +49,18 @@ export interface CounterSource {
 export class BuildingEngine extends ChildEngine {
   readonly builds: BuildRequest[] = [];
   readonly aborted: string[] = [];
+  /** Somebody has deleted what it built. */
+  hasLost = false;
   readonly #folders: string[] = [];
   #release = () => {};
   #held = Promise.resolve();
 
   override async capabilities(): Promise<Capabilities> {
     return { ...(await super.capabilities()), builds: true };
+  }
+
+  async has(): Promise<boolean> {
+    return !this.hasLost;
   }
 
   /** Builds of sources that say `isHeld` wait until `release`. */

@@ -278,6 +278,7 @@ test('what the provider cannot enforce is refused', async () => {
   await refused(specOf({ kind: 'image', digest: 'sha256:1', image: 'x', port: 80 }), 'built folders only');
   expect(readdirSync(instances).length).toBeGreaterThan(0);
   const gone = { ...artifact, folder: path.join(root, 'gone') };
+  expect([await provider.has(artifact), await provider.has(gone)]).toEqual([true, false]);
   await expect(provider.ensure(specOf(gone), signal)).rejects.toMatchObject({ code: 'instance_failed' });
 });
 

@@ -16,7 +16,7 @@ import { HarborInstances, type HarborSpec } from '../harbor/harbor-instances.ts'
 import type { HarborRun } from '../harbor/harbor-run.ts';
 import { BASE_IMAGES } from './build/dockerfiles.ts';
 import { ImageBuilder, type ImageRequest } from './build/image-builder.ts';
-import { ensureImage } from './build/image-pull.ts';
+import { ensureImage, inspectImage } from './build/image-pull.ts';
 import { Engine, EngineError, type EngineInfo } from './engine/engine.ts';
 import type { EngineOptions } from './engine/engine-address.ts';
 import { LogReaders } from './instance/instance-logs.ts';
@@ -116,6 +116,10 @@ export class DockerProvider implements Provider {
       if (this.#harbor === null) throw new HostingError('hosting_unsupported', 'This engine does not run tasks of Harbor.');
       return this.#harbor.builder.build(request, onLine, signal);
     });
+  }
+
+  has(artifact: Artifact, signal: AbortSignal): Promise<boolean> {
+    return this.#refused(async () => artifact.kind !== 'image' || (await inspectImage(this.#engine, artifact.image, signal)) !== null);
   }
 
   async ensure(spec: InstanceSpec, signal: AbortSignal): Promise<RunningInstance> {

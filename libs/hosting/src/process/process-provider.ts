@@ -67,6 +67,10 @@ export class ProcessProvider implements Provider {
     return this.#builder.build(request, onLine, signal);
   }
 
+  async has(artifact: Artifact): Promise<boolean> {
+    return artifact.kind !== 'folder' || existsSync(artifact.folder);
+  }
+
   async ensure(spec: InstanceSpec, signal: AbortSignal): Promise<RunningInstance> {
     const refused = refusal(spec);
     if (refused !== null) throw new HostingError('hosting_unsupported', `The process provider ${refused}`);

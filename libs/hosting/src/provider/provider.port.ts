@@ -176,6 +176,8 @@ export interface Provider {
   capabilities(signal: AbortSignal): Promise<Capabilities>;
   /** Builds, or finds the equal artifact of an earlier build. `onLine` gets the log as it is written. Rejects with `build_failed`. */
   build(request: BuildRequest, onLine: (line: LogLine) => void, signal: AbortSignal): Promise<Artifact>;
+  /** Whether the artifact is still there: somebody may have deleted its image or folder. Missing where it is elsewhere, as in a registry. */
+  has?(artifact: Artifact, signal: AbortSignal): Promise<boolean>;
   /** Starts the instance unless it exists. Resolves when the engine accepted it; it may not listen yet. */
   ensure(spec: InstanceSpec, signal: AbortSignal): Promise<RunningInstance>;
   /** All instances of this installation, also ended ones. */

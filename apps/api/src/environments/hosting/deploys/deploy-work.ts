@@ -140,10 +140,11 @@ export class DeployWork {
     const { digest, commit } = await fetchFolder(deploy, context.folder, fetching, signal);
     await setDeploySource(this.database.pool, deploy.id, digest, commit);
     const known = await this.versions.findEqual(environment.id, { provider: provider.name, sourceDigest: digest }, taskSetOf(environment));
-    if (known !== null) {
+    if (known !== null && (await provider.has?.(known.artifact as unknown as Artifact, signal)) !== false) {
       if (known.deployId !== deploy.id) log.note(`The source is equal to that of version ${known.number}. No new version is made.`);
       return known;
     }
+    if (known !== null) log.note(`The engine has lost the build of version ${known.number}, whose source is equal. It is built again.`);
     const { plan, facts } = await detectPlan(context.folder, planOptions(deploy, provider));
     log.note(`Found ${nounOf(facts)}. Building with the engine "${provider.name}".`);
     const source = { kind: 'folder' as const, folder: context.folder, plan };
