@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from palestra.serve.__main__ import bound
+from palestra.serve.library import UsageError
 
 SOURCES = Path(__file__).parents[1] / "src"
 
@@ -20,3 +24,10 @@ def test_a_mistake_is_the_only_text_while_the_input_is_open(spec: str) -> None:
         assert process.wait(30) == 2
         assert process.stderr is not None
         assert len(process.stderr.read().splitlines()) == 1
+
+
+def test_an_address_of_another_program_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(UsageError, match=f"^Cannot listen on 127.0.0.1:{port}: Address already in use. Choose another"):
+            bound("127.0.0.1", port)

@@ -29,7 +29,9 @@ class Listening(uvicorn.Server):
         if self.started:
             print(json.dumps({"ready": True}), flush=True)
 def end_with_parent():
-    sys.stdin.buffer.read()
+    # Not by sys.stdin: a thread that waits in it makes the end of the interpreter a fatal error.
+    while os.read(0, 65536):
+        pass
     os._exit(0)
 target, host, port, lifetime = sys.argv[1:5]
 if lifetime == "input":

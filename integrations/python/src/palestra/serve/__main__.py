@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 from importlib.util import find_spec
@@ -67,6 +68,18 @@ def end_with_input() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that is not listening yet. Raises `UsageError` for an address that cannot be used, such as one that another program has."""
+    found = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+    except OSError as error:
+        found.close()
+        raise UsageError(f"Cannot listen on {host}:{port}: {error.strerror}. Choose another address with --host and --port.") from error
+    return found
+
+
 async def serve(given: argparse.Namespace) -> None:
     """Serves until a signal. Raises `UsageError` and `Lost`."""
     for package in ("starlette", "uvicorn"):
@@ -80,17 +93,16 @@ async def serve(given: argparse.Namespace) -> None:
     library, identifier = parse_spec(given.spec)
     settings: Json = {name: json_or_text(text) for name, text in pairs_of(given.set, "--set").items()}
     options = Options(identifier, given.split_size, given.seed, settings, pairs_of(given.data, "--data"))
+    listener = bound(given.host, given.port)
     pool = Pool(library, options, max(1, given.workers))
     description = await pool.start()
     sessions = Sessions(pool, description, given.max_sessions, given.deadline)
     version = f"{library}-{version_of(library)}"
     app = Server(environment_name(given.spec), version, description, pool, sessions, given.deadline).app()
 
-    config = uvicorn.Config(
-        app, host=given.host, port=given.port, log_level="warning", timeout_keep_alive=KEEP_ALIVE_S, timeout_graceful_shutdown=STOP_S
-    )
+    config = uvicorn.Config(app, log_level="warning", timeout_keep_alive=KEEP_ALIVE_S, timeout_graceful_shutdown=STOP_S)
     server = uvicorn.Server(config)
-    serving = asyncio.ensure_future(server.serve())
+    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
     while not server.started and not serving.done():
         await asyncio.sleep(0.02)
     if server.started:
