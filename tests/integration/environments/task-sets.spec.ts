@@ -1,6 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import { defineEnvironment, type RunningServer, serve, tool } from '@palestra/environment-kit';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { StoredTaskSource } from '../../../apps/api/src/environments/task-sets/stored-task-source.ts';
+import { Database } from '../../../apps/api/src/platform/database/database.ts';
+import { startCuttingProxy } from '../../support/cutting-proxy.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 import { createCaller } from '../../support/callers.ts';
 
@@ -37,6 +41,19 @@ async function environment(name: string, isPrivate = false): Promise<string> {
   expect(await server.request('POST', '/v1/environments', { body: { name, isPrivate, source } })).toMatchObject({ status: 200 });
   return `/v1/environments/${server.orgName}/${name}`;
 }
+
+test('tasks are read again while PostgreSQL is away for a moment', async () => {
+  const target = new URL(server.config.databaseUrl!);
+  const network = await startCuttingProxy(Number(target.port));
+  target.port = String(network.port);
+  const database = new Database(target.href, 1);
+  const accept = network.refuse();
+  const found = new StoredTaskSource(database, randomUUID()).findById('any');
+  setTimeout(accept, 300);
+  await expect(found).resolves.toBeNull();
+  await database.close();
+  await network.close();
+});
 
 const draft = async (of = base): Promise<string> => `${of}/task-sets/${(await server.request('POST', `${of}/task-sets`)).body.id}`;
 

@@ -1,4 +1,4 @@
-import type { JsonObject } from '@palestra/protocol';
+import { type JsonObject, PalestraError } from '@palestra/protocol';
 import { type Backend, type BackendCreate, type BackendSession, TaskSetBackend, type TaskSource } from '@palestra/session';
 import { describe, expect, test } from 'vitest';
 import type { OpenEnvMessage, OpenEnvUpstream, OpenEnvSession } from '../wire/native.ts';
@@ -15,7 +15,10 @@ const source: TaskSource = {
   specs: async (_split, start, stop) => SPECS.slice(start, stop),
   prompt: async () => null,
   find: async () => null,
-  findById: async (id) => (id === 'b' ? { split: 'train', index: 1 } : null),
+  async findById(id) {
+    if (id === 'away') throw new PalestraError('database_unavailable');
+    return id === 'b' ? { split: 'train', index: 1 } : null;
+  },
 };
 
 /** Uploaded tasks on an OpenEnv server that records what reaches it. */
@@ -91,6 +94,8 @@ describe('an OpenEnv server with uploaded tasks', () => {
       })),
     );
     await expect(reset({ split: 'train', index: 2 })).rejects.toMatchObject({ code: 'invalid_index' });
+    // Whether it is a task is unknown: no other one is played in its place.
+    await expect(reset({ task_id: 'away' })).rejects.toMatchObject({ code: 'database_unavailable' });
     await backend.session(ref).native!.exchange({ type: 'state' }, null, signal);
     expect(seen.at(-1)).toEqual({ type: 'state' });
   });

@@ -56,7 +56,10 @@ async function withTask(data: JsonObject, tasks: UploadedTasks, signal: AbortSig
   if (typeof split === 'string' && position !== null) spec = await tasks.task(null, split, position, signal);
   else if (typeof taskId === 'string' && index === undefined) {
     // An unknown id can be one of the environment.
-    const uploaded = await tasks.specById(taskId, signal).catch(() => undefined);
+    const uploaded = await tasks.specById(taskId, signal).catch((error: unknown) => {
+      if (!isOfClient(error)) throw error;
+      return undefined;
+    });
     if (uploaded === undefined) return data;
     spec = uploaded;
   } else return data;

@@ -1,6 +1,7 @@
 import type { TaskPosition, TaskSource } from '@palestra/session';
 import { SingleFlight } from '@palestra/kit';
 import { type Message, PalestraError, type TaskSpec } from '@palestra/protocol';
+import { retryDatabase } from '../../platform/database/database-retry.ts';
 import type { Database } from '../../platform/database/database.ts';
 import { findBySpec, findByTaskId, readPrompt, readSpecs, readSplits, type StoredSplit } from './task-row.sql.ts';
 
@@ -17,24 +18,26 @@ export class StoredTaskSource implements TaskSource {
   }
 
   async splits(): Promise<StoredSplit[]> {
-    this.#splits ??= await this.#reading.do('splits', () => readSplits(this.#database.pool, this.#taskSetId));
+    this.#splits ??= await this.#reading.do('splits', () => retryDatabase(() => readSplits(this.#database.pool, this.#taskSetId)));
     return this.#splits;
   }
 
   async specs(split: string, start: number, stop: number): Promise<TaskSpec[]> {
-    return readSpecs(this.#database.pool, await this.#idOf(split), start, stop);
+    const id = await this.#idOf(split);
+    return retryDatabase(() => readSpecs(this.#database.pool, id, start, stop));
   }
 
   async prompt({ split, index }: TaskPosition): Promise<Message[] | null> {
-    return readPrompt(this.#database.pool, await this.#idOf(split), index);
+    const id = await this.#idOf(split);
+    return retryDatabase(() => readPrompt(this.#database.pool, id, index));
   }
 
   find(spec: TaskSpec): Promise<TaskPosition | null> {
-    return findBySpec(this.#database.pool, this.#taskSetId, spec);
+    return retryDatabase(() => findBySpec(this.#database.pool, this.#taskSetId, spec));
   }
 
   findById(id: string): Promise<TaskPosition | null> {
-    return findByTaskId(this.#database.pool, this.#taskSetId, id);
+    return retryDatabase(() => findByTaskId(this.#database.pool, this.#taskSetId, id));
   }
 
   async #idOf(split: string): Promise<number> {
