@@ -143,6 +143,17 @@ describe('facets', () => {
     await close();
   });
 
+  test('say when they ignore a regex', async () => {
+    const { page, close } = await openPage(browser, palestra, narrow);
+    const note = facets(page).getByText('The counts ignore the regex of the query.');
+    await open(page, { q: 'name:/x/' });
+    await note.waitFor();
+    await open(page, { q: 'step:12' });
+    await facets(page).getByRole('checkbox').first().waitFor();
+    expect(await note.count()).toBe(0);
+    await close();
+  });
+
   test('a bin of rewards holds exactly what its clause finds', async () => {
     const { page, close } = await openPage(browser, palestra, narrow);
     await open(page);
