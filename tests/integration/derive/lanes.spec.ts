@@ -6,8 +6,9 @@ import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts
 import { Metrics } from '../../../apps/api/src/platform/telemetry/metrics.ts';
 import { ROWS } from '../../../apps/api/src/store/derive/derive.loop.ts';
 import { DeriveService } from '../../../apps/api/src/store/derive/derive.service.ts';
-import { isBehind, selectDueLanes } from '../../../apps/api/src/store/derive/derive.sql.ts';
+import { isBehind, selectDirty, selectDueLanes } from '../../../apps/api/src/store/derive/derive.sql.ts';
 import { LANE_LOCK, LaneLocks } from '../../../apps/api/src/store/derive/lane-locks.ts';
+import { selectUnsearched } from '../../../apps/api/src/store/derive/search/search-index.sql.ts';
 import { Quarantine } from '../../../apps/api/src/store/quarantine.ts';
 import { TranscriptObjects } from '../../../apps/api/src/store/storage/transcript-objects.service.ts';
 import { TranscriptReader } from '../../../apps/api/src/store/storage/transcript-reader.service.ts';
@@ -140,4 +141,32 @@ test('the first rollouts of a run are compared with the longest one, also if two
   const { rollouts } = (await server.request('GET', '/v1/runs/skyrl/rollouts')).body;
   const stops = rollouts.map(({ turns, stop }: { turns: number; stop: string }) => `${turns} ${stop}`);
   expect(stops.toSorted()).toEqual(['2 context_length', '3 max_turns']);
+});
+
+test('a rollout of very many messages does not hinder the choice of others', async () => {
+  await upload('vast', 3);
+  const client = await server.database.pool.connect();
+  const pool = client as unknown as pg.Pool;
+  const [lane, range] = [
+    { number: 0, of: 1 },
+    { after: 0, until: 1_000_000 },
+  ];
+  try {
+    await client.query('BEGIN; UPDATE rollout_heads SET dirty = false, unsearched = false');
+    const { rows } = await client.query<{ seq: string }>(
+      `UPDATE rollout_heads h SET dirty = true, unsearched = true, messages = CASE h.seq WHEN last THEN 2000000000 ELSE 0 END
+       FROM (SELECT seq, max(seq) OVER () AS last FROM rollout_heads ORDER BY seq DESC LIMIT 3) n WHERE h.seq = n.seq RETURNING h.seq::text`,
+    );
+    const others = rows
+      .map(({ seq }) => seq)
+      .toSorted((a, b) => Number(a) - Number(b))
+      .slice(0, 2);
+    const dirty = await selectDirty(pool, { lane, range }, { limit: 400, bytes: 1_000_000, sealed: true, without: [] });
+    expect(dirty.map(({ seq }) => seq)).toEqual(others);
+    const unsearched = await selectUnsearched(pool, 200, 1_000_000, { ...lane, ...range }, []);
+    expect(unsearched.map(({ seq }) => seq)).toEqual(others);
+  } finally {
+    await client.query('ROLLBACK');
+    client.release();
+  }
 });

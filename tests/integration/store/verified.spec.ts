@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PalestraClient, type Session } from '@palestra/client';
 import { defineEnvironment, type RunningServer, serve, tool, z } from '@palestra/environment-kit';
+import { selectUnverified } from '../../../apps/api/src/store/derive/verify/verify.sql.ts';
 import { selectSessions } from '../../../apps/api/src/sessions/views/session-list.sql.ts';
 import { holdLanes, releaseLanes } from '../../support/lanes.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
@@ -127,6 +128,27 @@ test('an upload that names its environment without the owner is found too, and a
   const other = await play(1, calls);
   const named = await upload('bare', 1, calls, { environment: 'timed', metadata: { session_id: other } });
   expect(await verdictOf(named)).toMatchObject({ verified: 'verified', session: other });
+});
+
+test('rollouts with very many short messages are compared one after another, so that they fit into memory', async () => {
+  const ids = [await upload('wordy', 0, [LOOK, ANSWER]), await upload('wordy', 1, [LOOK, ANSWER])];
+  await Promise.all(ids.map(verdictOf));
+  const client = await server.database.pool.connect();
+  const selected = async () =>
+    (await selectUnverified(client as never, 500, 64 * 1024 * 1024, 0)).filter(({ id }) => ids.includes(id)).length;
+  try {
+    await client.query('BEGIN');
+    const change = `UPDATE rollout_heads SET unverified = true, dirty = false, verify_at = '2000-01-01', last_at = now() - interval '1 h', messages = $2 WHERE id = ANY($1)`;
+    await client.query(change, [ids, 3]);
+    expect(await selected()).toBe(2);
+    for (const messages of [300_000, 2_000_000_000]) {
+      await client.query(change, [ids, messages]);
+      expect(await selected()).toBe(1);
+    }
+  } finally {
+    await client.query('ROLLBACK');
+    client.release();
+  }
 });
 
 test('a session is found by its calls, however many later sessions there are', async () => {

@@ -94,6 +94,9 @@ function positionsOf(runs: readonly Run<LedgerCall>[]): Map<string, number[]> {
   return positions;
 }
 
+/** Recorded calls that are looked through for one that agrees: a client does not retry a call more often. */
+const MAX_RETRIES = 1_000;
+
 /** Pairs from the back, because the last of several retries is the one whose answer arrived. Prefers a call that agrees. */
 function pairRun(uploaded: readonly UploadedCall[], recorded: readonly LedgerCall[], alignment: Alignment): void {
   const pairs: Alignment['pairs'] = [];
@@ -102,28 +105,34 @@ function pairRun(uploaded: readonly UploadedCall[], recorded: readonly LedgerCal
   for (let at = uploaded.length - 1; at >= 0; at -= 1) {
     const call = uploaded[at]!;
     // The uploaded calls before this one need `at` recorded calls.
+    const first = Math.max(at, end - MAX_RETRIES);
     let position = end - 1;
-    while (position >= at && position >= 0 && disagreements(call, recorded[position]!).length > 0) position -= 1;
-    if (position < at || position < 0) position = end - 1;
+    while (position >= first && !agrees(call, recorded[position]!)) position -= 1;
+    if (position < first) position = end - 1;
     if (position < 0) {
-      differences.unshift(missing(call));
+      differences.push(missing(call));
       continue;
     }
-    pairs.unshift({ uploaded: call, recorded: recorded[position]! });
-    differences.unshift(...disagreements(call, recorded[position]!));
+    pairs.push({ uploaded: call, recorded: recorded[position]! });
+    differences.push(...disagreements(call, recorded[position]!).toReversed());
     end = position;
   }
-  alignment.pairs.push(...pairs);
-  alignment.differences.push(...differences);
+  for (const pair of pairs.toReversed()) alignment.pairs.push(pair);
+  for (const difference of differences.toReversed()) alignment.differences.push(difference);
 }
+
+const hasReward = (call: UploadedCall, recorded: LedgerCall): boolean =>
+  call.reward === null || recorded.reward === null ? call.reward === recorded.reward : sameReward(call.reward, recorded.reward);
+
+/** Whether there are no `disagreements`. */
+const agrees = (call: UploadedCall, recorded: LedgerCall): boolean =>
+  call.hasResult === false || (hasReward(call, recorded) && call.finished === recorded.finished);
 
 function disagreements(call: UploadedCall, recorded: LedgerCall): LedgerDifference[] {
   if (call.hasResult === false) return [];
   const found: LedgerDifference[] = [];
   const at = { index: call.index, seq: recorded.seq };
-  const agree =
-    call.reward === null || recorded.reward === null ? call.reward === recorded.reward : sameReward(call.reward, recorded.reward);
-  if (!agree) found.push({ kind: 'reward', ...at, uploaded: call.reward, recorded: recorded.reward });
+  if (!hasReward(call, recorded)) found.push({ kind: 'reward', ...at, uploaded: call.reward, recorded: recorded.reward });
   if (call.finished !== recorded.finished) found.push({ kind: 'finished', ...at, uploaded: call.finished, recorded: recorded.finished });
   return found;
 }

@@ -221,4 +221,13 @@ describe('matchLedger', () => {
     expect(match.verdict).not.toBe('verified');
     expect(cpuTime() - startedAt).toBeLessThan(3_000);
   });
+
+  it('stays fast on very many equal calls, also when their rewards differ or most are missing', () => {
+    const sent = (count: number, reward: number) => claim(Array(count).fill(uploaded(['a', '', reward])[0]), { sessionId: 's' });
+    const known = (count: number) => [session('s', Array(count).fill(recorded(['a', '', 1])[0]))];
+    const startedAt = cpuTime();
+    expect(matchLedger(sent(10_000, 5), known(20_000))).toMatchObject({ verdict: 'partial', calls: { length: 10_000 } });
+    expect(matchLedger(sent(150_000, 1), known(10))).toMatchObject({ verdict: 'partial', calls: { length: 10 } });
+    expect(cpuTime() - startedAt).toBeLessThan(5_000);
+  });
 });

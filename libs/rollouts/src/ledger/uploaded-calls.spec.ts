@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { cpuTime } from '../../../../tests/support/cpu-time.ts';
 import { canonicalArgsHash } from '../json/canonical-json.ts';
 import { isInterruptedScore } from './interrupted-score.ts';
 import type { LedgerCall } from './ledger-alignment.ts';
@@ -30,7 +31,16 @@ describe('uploadedCalls', () => {
   it('pairs results without ids in order', () => {
     const [first, second] = [message(0, 'tool_call', null), message(1, 'tool_call', null)];
     const results = [message(2, 'tool_result', null, { reward: 1 }), message(3, 'tool_result', null, { reward: 2 })];
-    expect(uploadedCalls([first, second, ...results]).map(({ reward }) => reward)).toEqual([1, 2]);
+    const early = message(-1, 'tool_result', null, { reward: 9 });
+    expect(uploadedCalls([early, first, second, ...results]).map(({ reward }) => reward)).toEqual([1, 2]);
+  });
+
+  it('pairs very many results without ids in a moment', () => {
+    const calls = Array.from({ length: 50_000 }, (_, index) => message(index, 'tool_call', null));
+    const results = calls.map(({ index }) => message(calls.length + index, 'tool_result', null, { reward: index }));
+    const startedAt = cpuTime();
+    expect(uploadedCalls([...calls, ...results]).map(({ reward }) => reward)).toEqual(calls.map(({ index }) => index));
+    expect(cpuTime() - startedAt).toBeLessThan(5_000);
   });
 });
 

@@ -19,17 +19,24 @@ export interface CallMessage {
  */
 export function uploadedCalls(messages: readonly CallMessage[]): (UploadedCall & { callId: string | null })[] {
   const calls: (UploadedCall & { callId: string | null })[] = [];
-  const open = new Map<string | null, typeof calls>();
+  const open = new Map<string, (typeof calls)[number]>();
+  /** Calls without an id, and how many of them have their result. */
+  const nameless: typeof calls = [];
+  let answered = 0;
   for (const message of messages.toSorted((a, b) => a.index - b.index)) {
     const { callId, index } = message;
     if (message.type === 'tool_call') {
       const argsHash = canonicalArgsHash(message.content);
       const call = { index, tool: message.name ?? '', argsHash, reward: null, finished: false, hasResult: false, callId };
       calls.push(call);
-      open.set(callId, callId === null ? [...(open.get(null) ?? []), call] : [call]);
+      if (callId === null) nameless.push(call);
+      else open.set(callId, call);
     } else if (message.type === 'tool_result') {
-      const call = open.get(callId)?.shift();
-      if (call) Object.assign(call, { reward: message.reward, finished: message.isFinished, hasResult: true });
+      const call = callId === null ? nameless[answered] : open.get(callId);
+      if (!call) continue;
+      if (callId === null) answered += 1;
+      else open.delete(callId);
+      Object.assign(call, { reward: message.reward, finished: message.isFinished, hasResult: true });
     }
   }
   return calls;

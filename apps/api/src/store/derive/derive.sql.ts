@@ -37,7 +37,7 @@ export interface Lane {
 export type DirtyFilter = { lane: Lane; range: RunRange } | { runSeq: number } | { seq: string };
 
 /** Memory that a message takes beside its text, bytes. */
-const MESSAGE_BYTES = 256;
+export const MESSAGE_BYTES = 256;
 
 /**
  * The next changed rollouts, with at most $4 bytes of messages or one rollout. Plan: Index Scan using rollout_heads_dirty_idx (partial), one
@@ -48,7 +48,7 @@ SELECT h.seq, h.id, h.org_id, h.day::text, h.run_seq, h.revision, h.finished, h.
   extract(epoch FROM h.received_at)::float8 * 1000 AS received_at, extract(epoch FROM h.last_at)::float8 * 1000 AS last_at,
   extract(epoch FROM now() - h.last_at)::float8 * 1000 AS quiet_ms, s.start, s.rollout_info, m.ledger_task
 FROM (
-  SELECT *, sum(bytes + ${MESSAGE_BYTES} * messages) OVER place AS upto, row_number() OVER place AS n FROM (
+  SELECT *, sum(bytes + ${MESSAGE_BYTES}::bigint * messages) OVER place AS upto, row_number() OVER place AS n FROM (
     SELECT seq, id, org_id, day, run_seq, revision, finished, failure_class, flags, bytes, messages, sealed_at, received_at, last_at FROM rollout_heads
     WHERE dirty AND run_seq IS NOT NULL AND ${condition} AND ($2 OR sealed_at IS NULL) AND NOT seq = ANY($3::bigint[])
     ORDER BY run_seq, seq LIMIT $1) page WINDOW place AS (ORDER BY run_seq, seq)

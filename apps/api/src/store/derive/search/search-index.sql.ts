@@ -173,7 +173,7 @@ export async function selectUnsearched(
     name: 'rollouts-search-heads',
     text: `WITH ${runsAfter('$6')}
       SELECT seq::text, run_seq, revision FROM (
-        SELECT seq, run_seq, revision, sum(bytes + ${MESSAGE_BYTES} * messages) OVER place AS upto, row_number() OVER place AS n
+        SELECT seq, run_seq, revision, sum(bytes + ${MESSAGE_BYTES}::bigint * messages) OVER place AS upto, row_number() OVER place AS n
         FROM (
           SELECT h.* FROM run CROSS JOIN LATERAL (
             SELECT h.seq, h.run_seq, h.revision, h.bytes, h.messages FROM rollout_heads h

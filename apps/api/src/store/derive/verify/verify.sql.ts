@@ -1,6 +1,7 @@
 import type { JsonObject } from '@palestra/protocol';
 import type pg from 'pg';
 import type { CallMessage } from '@palestra/rollouts';
+import { MESSAGE_BYTES } from '../derive.sql.ts';
 import { matchKey } from './match-key.ts';
 
 /** A quiet rollout that changed since its last comparison with the ledger. Times in milliseconds since the epoch. */
@@ -37,7 +38,7 @@ export interface UnverifiedRollout {
 export const QUIET = `interval '10 s'`;
 
 /**
- * `named`: the telemetry bits of the provenance if an upload names its session. At most `bytes` of messages, but at least one rollout.
+ * `named`: the telemetry bits of the provenance if an upload names its session. At most `bytes` of messages in memory, but at least one rollout.
  * Plan: Index Scan using rollout_heads_unverified_idx (partial) in order, bounded; per row primary keys.
  */
 export async function selectUnverified(pool: pg.Pool, limit: number, bytes: number, named: number): Promise<UnverifiedRollout[]> {
@@ -49,7 +50,7 @@ export async function selectUnverified(pool: pg.Pool, limit: number, bytes: numb
           CASE WHEN m.ledger_task ? 'index' THEN jsonb_build_object('start', b.start, 'info', b.rollout_info) END AS upload,
           CASE WHEN r.provenance & $3 = $3 THEN m.sid END AS named_sid, b.start->'timestamp' AS started_at,
           extract(epoch FROM h.received_at)::float8 * 1000 AS received_at, extract(epoch FROM h.last_at)::float8 * 1000 AS last_at,
-          extract(epoch FROM now() - h.last_at)::float8 * 1000 AS age_ms, sum(h.bytes) OVER (ORDER BY h.verify_at, h.seq) - h.bytes AS bytes_before
+          extract(epoch FROM now() - h.last_at)::float8 * 1000 AS age_ms, sum(h.bytes + ${MESSAGE_BYTES}::bigint * h.messages) OVER (ORDER BY h.verify_at, h.seq) - (h.bytes + ${MESSAGE_BYTES}::bigint * h.messages) AS bytes_before
         FROM (SELECT * FROM rollout_heads WHERE unverified AND run_seq IS NOT NULL AND verify_at <= now() AND NOT dirty AND (finished OR last_at < now() - ${QUIET})
           ORDER BY verify_at, seq LIMIT $1) h
         JOIN rollouts r ON r.seq = h.seq JOIN rollout_environments e ON e.id = r.env_id LEFT JOIN environments x ON x.id = e.environment_id
