@@ -245,3 +245,21 @@ describe('an event with a value that PostgreSQL refuses', () => {
     expect(body).toMatchObject({ code: 'invalid_body', detail: [{ loc: ['body', 'events', 0] }] });
   });
 });
+
+it('token counts whose sum is no int4 are found, and their run can be read', async () => {
+  const ids = [randomUUID(), randomUUID()];
+  const tokens = { output_tokens: 2_147_483_647, tool_tokens: 5 };
+  const events = ids.map((id, step) => start(id, { runName: 'many tokens', environment: 'a/b', step, metadata: { ...tokens, step } }));
+  expect((await post([...events, ...ids.map((id) => message(id, 0, { isFinished: true }))])).status).toBe(200);
+  const found = async (q: string) => {
+    const { status, body } = await server.request(
+      'GET',
+      `/v1/runs/${encodeURIComponent('many tokens')}/rollouts?q=${encodeURIComponent(q)}`,
+    );
+    return status === 200 ? body.rollouts.length : body;
+  };
+  expect(await found('tok:>2147483650')).toBe(2);
+  expect(await found('tok:<2147483650')).toBe(0);
+  const moves = await server.request('GET', `/v1/runs/${encodeURIComponent('many tokens')}/moves?step=1`);
+  expect(moves).toMatchObject({ status: 200 });
+});

@@ -55,7 +55,7 @@ export const storeSchema: QuerySchema = {
     calls: 'r.calls',
     call_errors: 'r.call_errors',
     msgs: 'r.messages',
-    tok: '(r.tokens_out + COALESCE(r.tokens_tool, 0))',
+    tok: '(r.tokens_out::float8 + COALESCE(r.tokens_tool, 0))',
     bytes: 'r.bytes',
     gaps: 'r.gaps',
     dur: '(extract(epoch FROM r.last_at - r.received_at)::float8 * 1000)',

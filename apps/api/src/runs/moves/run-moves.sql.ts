@@ -124,7 +124,7 @@ WITH member AS MATERIALIZED (
   SELECT r.*, e.environment, ${environmentVersion('r.seq')} AS version,
     CASE WHEN r.group_key IS NULL THEN r.seq ELSE min(r.seq) OVER (PARTITION BY r.at_step, r.group_key) END AS cluster
   FROM unnest($4::int[] || $3::int) AS s(step) CROSS JOIN LATERAL (
-    SELECT seq, env_id, group_key, stop, turns, tokens_out + COALESCE(tokens_tool, 0) AS tokens, ${cutOff('reward')} AS reward, s.step AS at_step,
+    SELECT seq, env_id, group_key, stop, turns, tokens_out::float8 + COALESCE(tokens_tool, 0) AS tokens, ${cutOff('reward')} AS reward, s.step AS at_step,
       s.step = $3 AS now FROM rollouts
     WHERE run_seq = $1 AND phase = $2 AND COALESCE(step, -1) = s.step AND ($5::int[] IS NULL OR env_id = ANY($5)) ORDER BY seq LIMIT $6) r
   JOIN rollout_environments e ON e.id = r.env_id),
