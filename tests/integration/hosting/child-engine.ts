@@ -29,6 +29,8 @@ export class ChildEngine implements Provider {
   isAway = false;
   /** So many instances are first created in part, and the start breaks off. */
   halves = 0;
+  /** Ids of instances that it cannot end. */
+  readonly stuck = new Set<string>();
   readonly #half = new Map<string, string>();
   /** What it was asked to keep, each time. */
   readonly pruned: ReadonlySet<string>[] = [];
@@ -89,6 +91,7 @@ export class ChildEngine implements Provider {
 
   async remove(id: string, graceMs: number): Promise<void> {
     this.#assertHere();
+    if (this.stuck.has(id)) throw new HostingError('instance_failed', 'The engine of the test cannot end it.');
     this.#half.delete(id);
     const child = this.children.get(id);
     if (child === undefined) return;

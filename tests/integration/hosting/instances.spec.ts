@@ -343,6 +343,23 @@ describe('an engine', () => {
     await world.server.request('DELETE', pathOf(deployed));
   });
 
+  test('that cannot end a failed instance starts others of its version', async () => {
+    const deployed = await deploy(world, 'stuck', { idle_s: 0 });
+    const [row] = await query<{ id: string }>(
+      world,
+      `INSERT INTO environment_instances (environment_id, version_id, org_id, provider, state)
+       SELECT environment_id, id, (SELECT org_id FROM environments WHERE id = $1), 'process', 'failed' FROM environment_versions WHERE id = $2
+       RETURNING id`,
+      [deployed.environmentId, deployed.versionId],
+    );
+    world.engine.stuck.add(row!.id);
+    const sid = await client.open(deployed.name);
+    expect(await client.add(sid)).toMatch(/:1$/);
+    await client.end(sid);
+    world.engine.stuck.clear();
+    await world.server.request('DELETE', pathOf(deployed));
+  });
+
   test('keeps the artifacts of versions; nothing is deleted while a deploy runs', async () => {
     const { serviceDatabase: database } = world.server;
     const deployed = await deploy(world, 'kept', {}, counterArtifact({ OF: 'kept' }));

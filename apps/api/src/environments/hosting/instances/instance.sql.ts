@@ -48,19 +48,21 @@ export async function selectLiving(pool: Queryable): Promise<StoredInstance[]> {
 }
 
 export interface StoredCrash {
+  id: string;
   version_id: string;
   created_at: number;
   ready_at: number | null;
-  /** Now, while its engine may still have something of it. */
-  ended_at: number;
+  /** Null while its engine may still have something of it. */
+  ended_at: number | null;
 }
+export type Crash = StoredCrash & { ended_at: number };
 
 /** Instances that failed within the last `windowMs`. Plan: environment_instances_failed_idx; those that are not removed, by their version. */
 const CRASHES = `
-  SELECT version_id, ${MS('created_at')}, ${MS('ready_at')}, (extract(epoch FROM coalesce(stopped_at, now())) * 1000)::float8 AS ended_at
+  SELECT id, version_id, ${MS('created_at')}, ${MS('ready_at')}, (extract(epoch FROM stopped_at) * 1000)::float8 AS ended_at
   FROM environment_instances WHERE state = 'failed' AND stopped_at > now() - $1 * interval '1 ms'
   UNION ALL
-  SELECT version_id, ${MS('created_at')}, ${MS('ready_at')}, (extract(epoch FROM now()) * 1000)::float8 AS ended_at
+  SELECT id, version_id, ${MS('created_at')}, ${MS('ready_at')}, NULL AS ended_at
   FROM environment_instances WHERE state = 'failed' AND stopped_at IS NULL`;
 
 export async function selectCrashes(pool: Queryable, windowMs: number): Promise<StoredCrash[]> {

@@ -4,6 +4,7 @@ import { inTransaction } from '../../../platform/database/transaction.ts';
 import { notifyInstances } from '../hosting-events.ts';
 import { CRASH_WINDOW_MS, decide, type Decision } from './decide.ts';
 import { EngineViews } from './engine-views.ts';
+import { FailureTimes } from './failure-times.ts';
 import { InstanceHealth } from './instance-health.ts';
 import { InstanceStatsReader } from './instance-stats.ts';
 import { InstanceWork, type WorkOptions } from './instance-work.ts';
@@ -101,6 +102,7 @@ class ReconcilerPass {
   readonly #health: InstanceHealth;
   readonly #stats: InstanceStatsReader;
   readonly #pools: WarmPoolWork;
+  readonly #failures = new FailureTimes();
   readonly #idleSince = new Map<string, number>();
   #providers: ReadonlyMap<string, Provider> = new Map();
   #inUse: ReadonlySet<string> = new Set();
@@ -125,7 +127,7 @@ class ReconcilerPass {
     // Sessions that wait are counted last: one that gets its place meanwhile must not count on its instance and in the queue.
     const demand = await selectDemand(pool);
     const now = Date.now();
-    const crashed = crashesByVersion(crashes, rows);
+    const crashed = crashesByVersion(this.#failures.of(crashes, now), rows);
     const versions = demand.map((row) => demandOf(row, crashed.get(row.id), this.#engines.capabilities(row.provider ?? '')));
     const going = rows.filter(({ state }) => state !== 'failed' && state !== 'stopped');
     this.#noteIdle(going, now);

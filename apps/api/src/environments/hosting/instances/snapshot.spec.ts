@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { StoredCrash, StoredDemand, StoredInstance } from './instance.sql.ts';
+import type { Crash, StoredDemand, StoredInstance } from './instance.sql.ts';
 import { hostingOf } from '../hosting-settings.ts';
 import { crashesByVersion, demandOf, factsOf } from './snapshot.ts';
 
@@ -19,7 +19,8 @@ const row: StoredInstance = {
   sessions: 0,
   sessions_left: null,
 };
-const crash = (ended_at: number, ready_at: number | null = null): StoredCrash => ({
+const crash = (ended_at: number, ready_at: number | null = null): Crash => ({
+  id: 'i',
   version_id: 'v',
   created_at: ended_at - 500,
   ready_at,

@@ -2,7 +2,7 @@ import type { Capabilities, RunningInstance } from '@palestra/hosting';
 import { hostingSettingsSchema } from '@palestra/protocol/schemas';
 import { sessionsOf } from '../hosting-settings.ts';
 import type { Crashes, InstanceFacts, VersionDemand } from './decide.ts';
-import type { StoredCrash, StoredDemand, StoredInstance } from './instance.sql.ts';
+import type { Crash, StoredDemand, StoredInstance } from './instance.sql.ts';
 
 const DEFAULTS = hostingSettingsSchema.parse({});
 /** Ends within this time count as one, because an engine that dies takes all its instances with it. */
@@ -73,7 +73,7 @@ export function demandOf(row: StoredDemand, crashes: Crashes | undefined, capabi
 }
 
 /** By version. An answer of any instance ends a series of those that never answered. */
-export function crashesByVersion(crashes: readonly StoredCrash[], living: readonly StoredInstance[]): Map<string, Crashes> {
+export function crashesByVersion(crashes: readonly Crash[], living: readonly StoredInstance[]): Map<string, Crashes> {
   const answeredAt = new Map<string, number>();
   for (const { version_id: versionId, ready_at: readyAt } of [...crashes, ...living]) {
     if (readyAt !== null) answeredAt.set(versionId, Math.max(answeredAt.get(versionId) ?? 0, readyAt));
