@@ -203,9 +203,17 @@ export class Instances {
     const labelled = server ?? gateway ?? parts[0] ?? networks.find(({ Labels }) => Labels?.[LABEL.instance] === id);
     const view = { id, versionId: labelled?.Labels?.[LABEL.version] ?? '', endpoint: null, exit: null, startedAt: null, restarts: 0 };
     if (!server || NOT_STARTED.has(server.State)) return { ...view, state: 'starting' };
-    const inspected = await this.#inspect(server, signal);
-    // It was removed meanwhile.
-    if (inspected === null) return { ...view, state: 'starting' };
+    const inspected = await this.#inspect(server, signal).catch((error: unknown) => {
+      if (error instanceof EngineError) return error;
+      throw error;
+    });
+    // The files of a container may be broken, which must not hide the others.
+    if (inspected instanceof EngineError && !RUNNING.has(server.State)) {
+      const reason = `The engine cannot say how the server ended: ${inspected.message}`;
+      return { ...view, state: 'exited', exit: { code: null, reason } };
+    }
+    // Null: it was removed meanwhile.
+    if (inspected === null || inspected instanceof EngineError) return { ...view, state: 'starting' };
     const startedAt = new Date(inspected.State.StartedAt);
     if (!inspected.State.Running) {
       return { ...view, state: 'exited', startedAt, exit: { code: inspected.State.ExitCode, reason: exitReason(inspected) } };
