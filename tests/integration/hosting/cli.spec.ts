@@ -179,16 +179,17 @@ test('settings are merged, and what processes cannot enforce is refused', async 
   expect(JSON.parse(refused.output)).toMatchObject({ code: 'hosting_unsupported', statusCode: 422 });
 });
 
-test('sessions get uploaded tasks after a promotion, which the push names', async () => {
+test('sessions get uploaded tasks, and a pushed server, after a promotion that the push names', async () => {
   writeFileSync(path.join(guess, 'train.jsonl'), '{"secret": 7}\n');
   const name = `${palestra.namespace}/guess`;
   const pushed = await run(['tasks', 'push', name, 'train.jsonl']);
-  expect(pushed.output).toMatch(
-    /^Sessions on \S+\/guess get version \d+\. To give them these tasks: palestra env promote \S+\/guess@\d+$/m,
-  );
+  expect(pushed.output).toMatch(/^Sessions on \S+\/guess get version \d+\. To give them this one: palestra env promote \S+\/guess@\d+$/m);
   const version = pushed.stdout.trim().split('\n').at(-1)!;
   expect(pushed.output).toContain(`palestra env promote ${version}\n`);
   expect(await run(['env', 'promote', version])).toMatchObject({ code: 0 });
   expect(await client.environments.numTasks(name, 'train')).toBe(1);
   expect((await run(['tasks', 'push', name, 'train.jsonl'])).output).not.toContain('promote');
+  const served = start(['env', 'dev', '--no-open']);
+  await served.said(new RegExp(`Sessions on \\S+ get version ${version.split('@')[1]}\\. To give them this one: palestra env promote`));
+  await served.end();
 });

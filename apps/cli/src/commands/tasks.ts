@@ -6,6 +6,7 @@ import { SPLIT_TYPES, type SplitType } from '@palestra/protocol';
 import { environmentName } from '../environment-name.ts';
 import { printable, type Printed, printList, printOne, printTable } from '../output.ts';
 import { UsageError, withClient } from '../settings.ts';
+import { noteUnpromoted } from '../unpromoted-version.ts';
 
 interface PushOptions extends Printed {
   split?: string[];
@@ -14,13 +15,13 @@ interface PushOptions extends Printed {
 
 export async function pushTasks(target: string, files: string[], options: PushOptions): Promise<void> {
   const taskFiles = await taskFilesOf(files, options);
-  const { environment, pushed, served } = await withClient(async (client) => {
+  const { environment, pushed } = await withClient(async (client) => {
     const environment = await environmentName(client, target);
     const onSplit = ({ name, num_tasks }: { name: string; num_tasks: number }) =>
       process.stderr.write(`${printable(name)}: ${num_tasks} tasks stored\n`);
     const pushed = await client.taskSets.push(environment, taskFiles, onSplit);
-    const { version: served } = await client.environments.get(environment);
-    return { environment, pushed, served };
+    await noteUnpromoted(client, environment, pushed.version);
+    return { environment, pushed };
   });
   const { version, created, ignored, task_set: set } = pushed;
   for (const [split, columns] of Object.entries(ignored))
@@ -32,11 +33,6 @@ export async function pushTasks(target: string, files: string[], options: PushOp
     );
     process.stdout.write(`${printable(environment)}@${version}${created ? '' : ': already has these tasks'}\n`);
   });
-  // The environment has channels, which follow no upload.
-  if (served !== version)
-    process.stderr.write(
-      `Sessions on ${printable(environment)} get version ${served}. To give them these tasks: palestra env promote ${printable(environment)}@${version}\n`,
-    );
 }
 
 export async function listTaskSets(target: string, options: Printed): Promise<void> {

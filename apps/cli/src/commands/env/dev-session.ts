@@ -4,6 +4,7 @@ import { PalestraApiError, PalestraClient } from '@palestra/client';
 import { cardOf, nameFrom, portOrFree, type Target } from '@palestra/hosting';
 import { printable, type Printed, printOne } from '../../output.ts';
 import { UsageError, withInterrupt } from '../../settings.ts';
+import { noteUnpromoted } from '../../unpromoted-version.ts';
 import { DevServer } from './dev-server.ts';
 import { findOrStartService } from './dev-service.ts';
 import { applyGuarantees, declaredGuarantees } from './guarantees.ts';
@@ -72,6 +73,7 @@ async function showEnvironment(
       throw error;
     });
     say(`${printable(registered.name)} is served at ${address} and shown by ${started ? 'a new service' : 'the service'} at ${url}.`);
+    await noteUnpromoted(client, registered.name, registered.version);
     say('Save a file to reload the environment. Press Ctrl-C to stop.');
     const shown = { ...registered, url: address, service_url: url, service_started: started, playground_url: link };
     await printOne({ output }, shown, () => {

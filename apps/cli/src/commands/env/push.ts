@@ -22,6 +22,7 @@ import { looksLikeImage, nameOfImage } from '../../containers/image.ts';
 import { validateModule } from '../../kit/validate-module.ts';
 import { printable, type Printed, printOne } from '../../output.ts';
 import { UsageError, withClient } from '../../settings.ts';
+import { noteUnpromoted } from '../../unpromoted-version.ts';
 import { applyGuarantees, declaredGuarantees } from './guarantees.ts';
 import { type ContainerFlags, type ImageSource, folderSource, startContainer, watchContainer } from './container-options.ts';
 import { parseName, register, type Registered } from './register.ts';
@@ -199,6 +200,7 @@ async function registerServer(
   if (options.output === 'table')
     process.stdout.write(`${printable(full)}@${version}${changed ? '' : ': already registered with this server'}\n`);
   process.stderr.write(`${url} is ${what}\n`);
+  await noteUnpromoted(client, full, version);
   return { ...registered, url, kind, pid: null, container: null, report: null };
 }
 
