@@ -119,7 +119,10 @@ export class DockerProvider implements Provider {
   }
 
   has(artifact: Artifact, signal: AbortSignal): Promise<boolean> {
-    return this.#refused(async () => artifact.kind !== 'image' || (await inspectImage(this.#engine, artifact.image, signal)) !== null);
+    return this.#refused(async () => {
+      if (artifact.kind === 'harbor') return this.#harbor === null || this.#harbor.builder.has(artifact, signal);
+      return artifact.kind !== 'image' || (await inspectImage(this.#engine, artifact.image, signal)) !== null;
+    });
   }
 
   async ensure(spec: InstanceSpec, signal: AbortSignal): Promise<RunningInstance> {

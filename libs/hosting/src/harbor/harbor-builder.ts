@@ -1,15 +1,15 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { cp, mkdir, rename, rm, utimes, writeFile } from 'node:fs/promises';
-import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { ImageArtifact, ImageRequest } from '../docker/build/image-builder.ts';
+import { inspectImage } from '../docker/build/image-pull.ts';
 import type { Engine } from '../docker/engine/engine.ts';
 import { BuildLog } from '../process/build-log.ts';
 import { HostingError } from '../provider/hosting-error.ts';
 import type { Artifact, BuildRequest, LogLine, RunSettings } from '../provider/provider.port.ts';
 import { digestOf } from '../source/source-tree.ts';
 import { nameFrom } from '../target/card.ts';
-import { manifestFile, TASKS } from './harbor-files.ts';
+import { manifestFile, readManifest, TASKS } from './harbor-files.ts';
 import { type HarborRun, missingVariables, taskStarter } from './harbor-run.ts';
 import { asVerified, isSolvable, type OracleOptions, verifyOracle } from './oracle.ts';
 import { type HarborTask, readTask } from './task-folder.ts';
@@ -51,9 +51,9 @@ export class HarborBuilder {
       .digest('hex')}`;
     const builds = path.join(this.#options.folder, 'builds');
     const folder = path.join(builds, digest.replace(':', '-'));
-    const artifact: Artifact = { kind: 'harbor', digest, folder };
+    const artifact = { kind: 'harbor', digest, folder } as const;
     const log = new BuildLog(onLine);
-    if (existsSync(folder)) {
+    if (await this.has(artifact, signal)) {
       // `prune` leaves it for a while.
       await utimes(folder, new Date(), new Date());
       log.add('An equal build is already there.', 'stdout');
@@ -64,6 +64,8 @@ export class HarborBuilder {
     try {
       const tasks = await this.#build(request, made, log, signal);
       await writeFile(manifestFile(made), JSON.stringify({ tasks: await this.#verify(tasks, made, run, log, signal) }));
+      // Not before: what still runs of a build that lost some images reads its tests there.
+      if (!(await this.has(artifact, signal))) await rm(folder, { recursive: true, force: true, maxRetries: 3 });
       await rename(made, folder).catch((error: NodeJS.ErrnoException) => {
         // Another deploy of the same source was faster.
         if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
@@ -75,6 +77,14 @@ export class HarborBuilder {
     } finally {
       await rm(made, { recursive: true, force: true, maxRetries: 3 });
     }
+  }
+
+  /** Whether the build and its images are there: somebody may have deleted them. */
+  async has({ folder }: { folder: string }, signal: AbortSignal): Promise<boolean> {
+    const manifest = await readManifest(folder);
+    for (const image of new Set(manifest?.tasks.map(({ imageId }) => imageId)))
+      if ((await inspectImage(this.#options.engine, image, signal)) === null) return false;
+    return manifest !== null;
   }
 
   /** All tasks are read before the first image is built. */

@@ -13,11 +13,15 @@ export interface HarborManifest {
 
 export const manifestFile = (folder: string): string => path.join(folder, MANIFEST);
 
-/** Null if the folder has no such build. */
+/** Null if the folder has no such build, or one whose file the machine cut when it lost power. */
 export async function readManifest(folder: string): Promise<HarborManifest | null> {
   const text = await readFile(manifestFile(folder), 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
     throw error;
   });
-  return text === null ? null : (JSON.parse(text) as HarborManifest);
+  try {
+    return text === null ? null : (JSON.parse(text) as HarborManifest);
+  } catch {
+    return null;
+  }
 }
