@@ -19,6 +19,17 @@ describe('keys of the lake', () => {
     expect(lakeKey({ org: 'a', run: run('r'), step: null, part: 0 })).toContain('/step=__HIVE_DEFAULT_PARTITION__/');
   });
 
+  test('the longest names of organisations fit into a segment of 240 bytes, and stay different', () => {
+    const ownerOf = (org: string) => lakeKey({ org, run: run('r'), step: 0, part: 0 }).split('/')[1]!;
+    expect(ownerOf('字'.repeat(24))).toBe(`org=${encodeURIComponent('字'.repeat(24))}`);
+    const owners = ['字', '語'].map((last) => ownerOf('字'.repeat(99) + last));
+    for (const owner of owners) {
+      expect(owner.length).toBeLessThanOrEqual(240);
+      expect(decodeURIComponent(owner)).toMatch(/^org=字{20,}-[0-9a-f]{16}$/);
+    }
+    expect(owners[0]).not.toBe(owners[1]);
+  });
+
   test('what is in the path is not in the file', () => {
     expect(LAKE_COLUMNS.map(({ name }) => name).filter((name) => ['org', 'run', 'step'].includes(name))).toEqual([]);
   });

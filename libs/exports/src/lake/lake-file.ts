@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { ExportedMessage, NarrowRollout } from '../rollouts/exported-rollout.ts';
 import { type Column, NARROW_COLUMNS } from '../rollouts/narrow-columns.ts';
 import { rolloutParquet } from '../rollouts/rollout-parquet.ts';
@@ -17,6 +18,9 @@ export const LAKE_PART_PLACES = 65_536;
 /** The null of Hive, Spark and DuckDB in a path. */
 const NULL_PARTITION = '__HIVE_DEFAULT_PARTITION__';
 const MAX_SLUG = 60;
+/** Bytes of the name of an organisation in a path. With `org=` it is a segment, which has 240 at most (blob-store.ts). */
+const MAX_OWNER = 236;
+const HASH_DIGITS = 16;
 
 /**
  * Columns of the path are not in the file, where they would override or contradict the path. Columns that depend on other rollouts
@@ -43,7 +47,21 @@ export function lakeKey({ org, run, step, part }: LakePlace): string {
   const slug = slugOf(run.name);
   const name = slug === '' ? run.id : `${slug}-${run.id}`;
   const file = `part-${String(part).padStart(5, '0')}.parquet`;
-  return `${LAKE_PREFIX}org=${encodeURIComponent(org)}/run=${name}/step=${step ?? NULL_PARTITION}/${file}`;
+  return `${LAKE_PREFIX}org=${ownerOf(org)}/run=${name}/step=${step ?? NULL_PARTITION}/${file}`;
+}
+
+/** A name that is too long is cut, and ends with the beginning of its hash. */
+function ownerOf(org: string): string {
+  const whole = encodeURIComponent(org);
+  if (whole.length <= MAX_OWNER) return whole;
+  const hash = createHash('sha256').update(org).digest('hex').slice(0, HASH_DIGITS);
+  let cut = '';
+  for (const character of org) {
+    const escaped = encodeURIComponent(character);
+    if (cut.length + escaped.length + 1 + HASH_DIGITS > MAX_OWNER) break;
+    cut += escaped;
+  }
+  return `${cut}-${hash}`;
 }
 
 function slugOf(name: string): string {
