@@ -1,6 +1,8 @@
 import type pg from 'pg';
 import { expect } from 'vitest';
+import { STOP_REASONS } from '@palestra/protocol';
 import { INFERENCE_LOCK } from '../../apps/api/src/store/derive/infer.sql.ts';
+import { codeOf } from '../../apps/api/src/store/vocabulary-codes.ts';
 
 /** The runs to examine: those of one organisation, or all runs of the database. */
 const ofRuns = (org: string | undefined, column = 'run_seq') =>
@@ -59,6 +61,8 @@ async function derived(pool: pg.Pool, ours: string): Promise<Record<string, unkn
   };
 }
 
+/** Codes of stop reasons that name a failure. */
+const FAILED_STOPS = ['env_error', 'infra_error'].map((stop) => codeOf(STOP_REASONS, stop)).join(', ');
 const STEP = 'run_seq, env_id, phase, step';
 const TOOL = `${STEP}, tool`;
 /** Compares summed columns and bytes with plain aggregates of the rows. */
@@ -74,7 +78,7 @@ const summedIn = (ours: string) => [
     kept: `SELECT ${STEP}, rollouts, errors, finished, messages::int, provenance & 3 AS weakest,
       ${['calls', 'call_errors', 'gaps', 'mismatches', 'groups'].map((name) => `(figures->>'${name}')::int AS ${name}`).join(', ')}
       FROM step_rollups WHERE env_id > 0 AND ${ours} ORDER BY ${STEP}`,
-    plain: `SELECT run_seq, env_id, phase, COALESCE(step, -1) AS step, count(*)::int AS rollouts, count(failure)::int AS errors, (count(*) FILTER (WHERE finished))::int AS finished,
+    plain: `SELECT run_seq, env_id, phase, COALESCE(step, -1) AS step, count(*)::int AS rollouts, (count(*) FILTER (WHERE failure IS NOT NULL OR stop IN (${FAILED_STOPS})))::int AS errors, (count(*) FILTER (WHERE finished))::int AS finished,
       sum(messages)::int AS messages, min(provenance & 3) AS weakest, sum(calls)::int AS calls, sum(call_errors)::int AS call_errors, sum(gaps)::int AS gaps,
       (count(*) FILTER (WHERE flags & 1 = 1))::int AS mismatches, count(DISTINCT group_key)::int AS groups FROM rollouts WHERE ${ours} GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`,
   },

@@ -51,7 +51,7 @@ describe('counts by step', () => {
       rollouts: [2, 2, 1],
       // The rollout of step 2 was interrupted.
       scored: [2, 1, 0],
-      errors: [0, 0, 0],
+      errors: [0, 0, 1],
       finished: [2, 1, 0],
       groups: [1, 1, 1],
       incomplete_groups: [0, 0, 1],

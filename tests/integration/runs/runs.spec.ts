@@ -144,10 +144,11 @@ describe('runs', () => {
       ];
     });
     await server.request('POST', '/v1/rollouts', { body: { events } });
-    const [{ last_step: last, recent }] = (await server.request('GET', '/v1/runs?name=stepless')).body.runs;
+    const [{ last_step: last, recent, num_errors: failed }] = (await server.request('GET', '/v1/runs?name=stepless')).body.runs;
     const summary = (await server.request('GET', '/v1/runs/stepless/summary')).body;
     const figure = (key: string) => summary.kpis.find((kpi: { key: string }) => kpi.key === key)?.value ?? 0;
     expect([last, summary.rollouts, summary.stops]).toMatchObject([null, 4, { infra_error: 1, timeout: 1 }]);
+    expect([failed, summary.errors]).toEqual([1, 1]);
     expect(recent).toMatchObject({ steps: 0, rollouts: 4, reward: null, reward_delta: null, broken_off: 0.5 });
     expect(recent.tokens).toBeGreaterThan(0);
     expect(recent.tokens).toBeCloseTo(figure('tokens_out') + figure('tokens_tool'), 9);

@@ -16,7 +16,7 @@ import {
   takeRollouts,
 } from '@palestra/metrics';
 import type { Lens } from '@palestra/protocol';
-import { ROLLOUT_FLAGS } from '@palestra/rollouts';
+import { failureOfStop, ROLLOUT_FLAGS } from '@palestra/rollouts';
 import { windowWidth } from './arrival-windows.ts';
 import type { StepKey } from './dirty-steps.sql.ts';
 import { type StepColumns, weakerProvenance } from './step-columns.ts';
@@ -146,7 +146,7 @@ function summarise(columns: StepColumns, context: StepContext): Summary {
   return {
     rollouts: countOf(columns),
     scored: rewards.length,
-    errors: columns.failure.filter((failure) => failure !== null).length,
+    errors: columns.seq.filter((_, at) => isErrorAt(columns, at)).length,
     finished: columns.finished.filter(Boolean).length,
     messages: sum(columns.messages),
     // Ascending, so that the order of arrival does not change the last bit.
@@ -212,6 +212,9 @@ function groupCounts(columns: StepColumns, context: StepContext): Pick<StepFigur
   };
 }
 
+/** It failed without fault of the policy, as its session or its stop reason says. */
+const isErrorAt = ({ failure, stop }: StepColumns, at: number): boolean => failure[at] != null || failureOfStop(stop[at] ?? null) !== null;
+
 interface GroupMembers {
   n: number;
   /** The largest declared size. */
@@ -221,7 +224,8 @@ interface GroupMembers {
   task: number | null;
 }
 
-function groupMembers({ group, groupSize, failure, taskId }: StepColumns): Map<string, GroupMembers> {
+function groupMembers(columns: StepColumns): Map<string, GroupMembers> {
+  const { group, groupSize, taskId } = columns;
   const groups = new Map<string, GroupMembers>();
   for (let at = 0; at < group.length; at += 1) {
     const key = group[at] ?? null;
@@ -231,7 +235,7 @@ function groupMembers({ group, groupSize, failure, taskId }: StepColumns): Map<s
     members.n += 1;
     if (size !== null) members.expected = Math.max(size, members.expected ?? size);
     if (task !== null) members.task = Math.min(task, members.task ?? task);
-    if (failure[at] !== null) members.errors += 1;
+    if (isErrorAt(columns, at)) members.errors += 1;
     groups.set(key, members);
   }
   return groups;
