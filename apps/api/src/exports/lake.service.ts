@@ -3,7 +3,9 @@ import type { BlobStore } from '@palestra/blobs';
 import { CONTENT_TYPES, type ExportedMessage, lakeFile, lakeKey, type LakeRollout } from '@palestra/exports';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
+import { isDatabaseUnavailable } from '../platform/database/database-errors.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
+import { isObjectStoreUnavailable } from '../store/bisect-batch.ts';
 import {
   deleteOrphanedRuns,
   deletePart,
@@ -51,13 +53,21 @@ export class LakeService {
     @Inject(CONFIG) private readonly config: Config,
   ) {}
 
+  /** A run that fails, because a transcript of it is lost, keeps no other from being written. Rejects with the first error. */
   async write(signal: AbortSignal): Promise<LakePass> {
     const pass = { written: 0, deleted: await this.#deleteOrphaned(signal) };
     if (this.config.lake === 'off') return pass;
+    const failures: unknown[] = [];
     for (const run of await selectLakeRuns(this.database.pool)) {
       signal.throwIfAborted();
-      await this.#writeRun(run, pass, signal);
+      try {
+        await this.#writeRun(run, pass, signal);
+      } catch (error) {
+        if (signal.aborted || isObjectStoreUnavailable(error) || isDatabaseUnavailable(error)) throw error;
+        failures.push(error);
+      }
     }
+    if (failures.length > 0) throw failures[0];
     return pass;
   }
 
