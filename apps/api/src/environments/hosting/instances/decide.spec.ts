@@ -34,6 +34,7 @@ const instance = (id: string, facts: Partial<InstanceFacts> = {}): InstanceFacts
   exit: null,
   waiting: null,
   silent: false,
+  answersSince: 0,
   ...facts,
 });
 const nothing: Decision = { start: [], ensure: [], drain: [], remove: [] };
@@ -127,6 +128,11 @@ describe('instances that fail', () => {
       instance('b', { engine: 'unknown', state: 'starting', createdAt: NOW }),
     ];
     expect(decide([version({ waiting: 1 })], all, 100, NOW)).toEqual(nothing);
+    // Else each wait for an engine would count as an instance that ended before it answered.
+    const later = NOW + 3_600_000;
+    expect(decide([version({ waiting: 1 })], all, 100, later)).toEqual(nothing);
+    const back = instance('b', { engine: 'absent', state: 'starting', createdAt: NOW, answersSince: later });
+    expect(decide([version({ waiting: 1 })], [back], 100, later)).toEqual({ ...nothing, ensure: ['b'] });
   });
 
   test('the engine gets a starting instance that it does not have, and one that disappeared has failed', () => {

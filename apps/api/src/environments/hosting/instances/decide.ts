@@ -55,6 +55,8 @@ export interface InstanceFacts {
   waiting: string | null;
   /** It has not answered for so long that it counts as dead. */
   silent: boolean;
+  /** Since when its engine answers without a break; 0: it does not, or nobody asks it. */
+  answersSince: number;
 }
 
 export interface Decision {
@@ -141,12 +143,13 @@ function endOf(instance: InstanceFacts, version: VersionDemand | null, now: numb
   if (isSpent(instance) && version?.keep !== true) return { state: 'stopped', reason: 'Its session ended.' };
   if (state !== 'starting') return null;
   if (version === null) return { state: 'stopped', reason: 'Its version was deleted.' };
+  // It has not failed because its engine is away. Its time begins when the engine answers again.
+  if (engine === 'unknown') return null;
+  const since = Math.max(instance.createdAt, instance.answersSince);
   if (engine === 'absent')
-    return now - instance.createdAt <= TURN_MS
-      ? null
-      : { state: 'failed', reason: `Its engine did not start it within ${TURN_MS / 1_000} s.` };
+    return now - since <= TURN_MS ? null : { state: 'failed', reason: `Its engine did not start it within ${TURN_MS / 1_000} s.` };
   const { startTimeoutMs: startMs } = version;
-  return now - (instance.startedAt ?? instance.createdAt) <= startMs
+  return now - (instance.startedAt ?? since) <= startMs
     ? null
     : { state: 'failed', reason: `It did not answer within ${startMs / 1_000} s.${waiting === null ? '' : ` ${waiting}`}` };
 }

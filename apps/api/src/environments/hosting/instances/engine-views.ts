@@ -13,6 +13,8 @@ const SAVE_EVERY_MS = 5_000;
 
 interface Known {
   view: EngineView;
+  /** When `view` last became known; 0 before. */
+  viewSince: number;
   listedAt: number;
   savedAt: number;
   describedAt: number;
@@ -34,6 +36,12 @@ export class EngineViews {
     return this.#known.get(name)?.view ?? null;
   }
 
+  /** Since when the engine answers without a break; 0 while it does not. */
+  answersSince(name: string): number {
+    const known = this.#known.get(name);
+    return known === undefined || known.view === null ? 0 : known.viewSince;
+  }
+
   /** Null until it has answered. */
   capabilities(name: string): Capabilities | null {
     return this.#known.get(name)?.capabilities ?? null;
@@ -51,7 +59,15 @@ export class EngineViews {
   }
 
   #of(name: string): Known {
-    const known = this.#known.get(name) ?? { view: null, listedAt: 0, savedAt: 0, describedAt: 0, capabilities: null, failure: null };
+    const known = this.#known.get(name) ?? {
+      view: null,
+      viewSince: 0,
+      listedAt: 0,
+      savedAt: 0,
+      describedAt: 0,
+      capabilities: null,
+      failure: null,
+    };
     this.#known.set(name, known);
     return known;
   }
@@ -65,7 +81,9 @@ export class EngineViews {
         known.capabilities = await abortable(provider.capabilities(signal), signal);
         known.describedAt = now;
       }
-      known.view = byId(await abortable(provider.list(signal), signal));
+      const view = byId(await abortable(provider.list(signal), signal));
+      if (known.view === null) known.viewSince = now;
+      known.view = view;
       known.failure = null;
     } catch (error) {
       known.view = null;

@@ -2,7 +2,7 @@ import type { PoolSpec, Provider } from '@palestra/hosting';
 import { newUuid } from '@palestra/kit';
 import { inTransaction } from '../../../platform/database/transaction.ts';
 import { notifyInstances } from '../hosting-events.ts';
-import { CRASH_WINDOW_MS, decide, type Decision } from './decide.ts';
+import { CRASH_WINDOW_MS, decide, type Decision, type InstanceFacts } from './decide.ts';
 import { EngineViews } from './engine-views.ts';
 import { FailureTimes } from './failure-times.ts';
 import { InstanceHealth } from './instance-health.ts';
@@ -155,8 +155,9 @@ class ReconcilerPass {
     }
   }
 
-  #seen({ id }: StoredInstance): { idleSince: number | null; silent: boolean } {
-    return { idleSince: this.#idleSince.get(id) ?? null, silent: this.#health.isSilent(id) };
+  #seen({ id, provider }: StoredInstance): Pick<InstanceFacts, 'idleSince' | 'silent' | 'answersSince'> {
+    const answersSince = this.#engines.answersSince(provider);
+    return { idleSince: this.#idleSince.get(id) ?? null, silent: this.#health.isSilent(id), answersSince };
   }
 
   #noteIdle(rows: readonly StoredInstance[], now: number): void {

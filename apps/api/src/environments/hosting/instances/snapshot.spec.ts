@@ -42,12 +42,13 @@ test('the end of an instance is worded for its owner', () => {
       {
         idleSince: null,
         silent: false,
+        answersSince: 0,
       },
     );
   expect(exited(1, 'exited with code 1')).toMatchObject({ engine: 'exited', exit: 'It ended: exited with code 1.' });
   expect(exited(137, 'exited with code 137').exit).toContain('memory');
-  expect(factsOf(row, null, { idleSince: null, silent: false }).engine).toBe('unknown');
-  expect(factsOf(row, new Map(), { idleSince: null, silent: false }).engine).toBe('absent');
+  expect(factsOf(row, null, { idleSince: null, silent: false, answersSince: 0 }).engine).toBe('unknown');
+  expect(factsOf(row, new Map(), { idleSince: null, silent: false, answersSince: 0 }).engine).toBe('absent');
 });
 
 const demand: StoredDemand = {

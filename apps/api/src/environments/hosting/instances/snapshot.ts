@@ -14,8 +14,12 @@ const NO_CRASHES: Crashes = { moments: 0, unready: 0, lastAt: null };
 /** The instances of one engine by id; null while it does not answer. */
 export type EngineView = ReadonlyMap<string, RunningInstance> | null;
 
-/** `view`: of its engine. `idleSince`, `silent`: what this process has seen. */
-export function factsOf(row: StoredInstance, view: EngineView, seen: { idleSince: number | null; silent: boolean }): InstanceFacts {
+/** `view`: of its engine. `seen`: by this process. */
+export function factsOf(
+  row: StoredInstance,
+  view: EngineView,
+  seen: Pick<InstanceFacts, 'idleSince' | 'silent' | 'answersSince'>,
+): InstanceFacts {
   const running = view?.get(row.id) ?? null;
   const engine = view === null ? 'unknown' : running === null ? 'absent' : running.state === 'exited' ? 'exited' : 'running';
   return {
