@@ -47,6 +47,11 @@ test('the end of an instance is worded for its owner', () => {
     );
   expect(exited(1, 'exited with code 1')).toMatchObject({ engine: 'exited', exit: 'It ended: exited with code 1.' });
   expect(exited(137, 'exited with code 137').exit).toContain('memory');
+  expect(exited(1, 'The server ended with status 1. cannot open ../data.').exit).toBe(
+    'It ended: The server ended with status 1. cannot open ../data.',
+  );
+  const known = 'The server was killed (status 137), probably because it used more than its 128 MB of memory.';
+  expect(exited(137, known).exit).toBe(`It ended: ${known}`);
   expect(factsOf(row, null, { idleSince: null, silent: false, answersSince: 0 }).engine).toBe('unknown');
   expect(factsOf(row, new Map(), { idleSince: null, silent: false, answersSince: 0 }).engine).toBe('absent');
 });

@@ -45,8 +45,8 @@ function exitText(running: RunningInstance | null): string | null {
   if (running?.exit == null) return null;
   const { code, reason } = running.exit;
   // 137 = 128 + SIGKILL, which we did not send: most often the kernel, when memory is short.
-  const guess = code === 137 ? ' It was killed, probably because it needed more memory than it has.' : '';
-  return `It ended: ${reason}.${guess}`.replace('..', '.');
+  const guess = code === 137 && !reason.includes('memory') ? ' It was killed, probably because it needed more memory than it has.' : '';
+  return `It ended: ${reason.replace(/\.$/, '')}.${guess}`;
 }
 
 /** Whether each session gets an instance that serves no other. `kind`: of the artifact. */
