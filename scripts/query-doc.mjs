@@ -31,8 +31,9 @@ text   = string | word ;                   phrase in message text
 step:120..140 reward:<0.2 tool:bash has:error turns:>8 "Traceback" -stop:finished group.std:0
 \`\`\`
 
-- A word or a quoted text without a key searches the messages, word by word and case-insensitively. \`in:\` limits the
-  types of messages.
+- A word or a quoted text without a key searches the messages, word by word and case-insensitively. Where PostgreSQL
+  has the locale C, as the embedded one has, letters beyond ASCII match in the same case only. \`in:\` limits the types
+  of messages.
 - \`key:null\` finds unknown values. No other value does: \`reward:0\` never finds unscored rollouts.
 - \`-\` finds everything that the clause does not find.
 - A regex has the syntax of RE2: linear in the text, no back-references, no look-around, at most ${limits.regexLength}
