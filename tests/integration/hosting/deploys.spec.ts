@@ -346,7 +346,11 @@ test('orwd links, changes and unlinks an environment that nobody has deployed', 
   for (const name of [named, linked]) await server.request('POST', '/v1/environments', { body: { namespace: owner, name } });
   const url = 'http://127.0.0.1:1/acme/envs.git';
   await server.request('PUT', `/v1/environments/${owner}/${named}/git`, { body: { url } });
+  // Stored before such URLs were refused.
+  const odd = 'http://127.0.0.1:1/acme/%zz.git';
+  await world.server.database.pool.query('UPDATE environments SET external_github_url = $2 WHERE name = $1', [named, odd]);
   const { repos } = await get('/v1/github/repos');
+  expect((await server.request('PUT', `/v1/environments/${owner}/${named}/git`, { body: { url: odd } })).status).toBe(422);
   const { id: githubRepoId } = repos.find((one: { url: string }) => one.url === url);
   const settings = { cpuMemory: '1-4', minScale: 0, maxScale: 2, concurrency: 500 };
   const connected = await server.request('POST', `/v1/github/environments/${owner}/${linked}/connect`, {

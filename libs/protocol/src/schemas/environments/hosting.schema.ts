@@ -10,8 +10,18 @@ const text = (max: number) => z.string().min(1).max(max).refine(storable, NUL);
 /** `https`, `http`, `ssh` or `git`, without credentials: those are secrets of the environment. SSH has a user name. */
 function isGitUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
-  const { protocol, username, password } = new URL(text);
+  const { protocol, username, password, pathname } = new URL(text);
+  if (!isDecodable(username + pathname)) return false;
   return /^(?:https?|ssh|git):$/.test(protocol) && password === '' && (username === '' || protocol === 'ssh:');
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 export const gitUrl = text(2_000).refine(isGitUrl, {
   error:
