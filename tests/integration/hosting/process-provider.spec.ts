@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { detectPlan, digestOf, ProcessProvider } from '@palestra/hosting';
@@ -152,6 +152,16 @@ describe('an instance that ends', () => {
     await expect.poll(() => find(spec.id)).toMatchObject({ state: 'exited', exit: { reason: 'Its process was killed.' } });
     await expect.poll(() => processesOf(path.join(instances, spec.id))).toEqual([]);
   });
+});
+
+test('an instance that was killed while its folder cannot be written, as with a full disk, hides no other', async () => {
+  const spec = specOf(artifactOf('listen();'));
+  const { endpoint } = await provider.ensure(spec, signal);
+  await answerOf(endpoint!);
+  mkdirSync(path.join(instances, spec.id, 'exit.json.new'));
+  process.kill((JSON.parse(readFileSync(path.join(instances, spec.id, 'record.json'), 'utf8')) as { pid: number }).pid, 'SIGKILL');
+  await expect.poll(() => find(spec.id)).toMatchObject({ state: 'exited', exit: { reason: 'Its process was killed.' } });
+  await provider.remove(spec.id, 0, signal);
 });
 
 test('a port that another program took is replaced', async () => {

@@ -152,7 +152,8 @@ export class ProcessInstances {
     // `instance-main` was killed. Its server would run on without log and end.
     for (const { pid } of await processesWith(this.#marks(id, folder))) kill(pid, 'SIGKILL');
     const exit = { code: null, reason: 'Its process was killed.' };
-    await writeJson(folder, FILES.exit, exit).catch(ignoreMissing);
+    // The folder may be removed meanwhile, or the disk be full. The next call finds the same.
+    await writeJson(folder, FILES.exit, exit).catch(() => {});
     return exit;
   }
 
