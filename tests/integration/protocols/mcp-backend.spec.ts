@@ -2,6 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { McpBackend, type McpBackendOptions } from '@palestra/mcp/client';
 import { type BackendCreate, ToolFailedError } from '@palestra/session';
@@ -227,6 +229,36 @@ describe('a server at a URL', () => {
     await once(child, 'exit');
     await expect(call('add', { by: 1 })).rejects.toMatchObject({ code: 'session_lost' });
   });
+});
+
+/** A server behind a proxy that answers calls of tools by itself. */
+async function startProxied(status: number): Promise<string> {
+  const server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (piece: Buffer) => (body += String(piece)));
+    request.on('end', () => {
+      const { id, method } = JSON.parse(body || '{}') as { id?: number; method?: string };
+      if (method === 'tools/call') return response.writeHead(status, { 'content-type': 'text/html' }).end('<html>proxy</html>');
+      if (id === undefined) return response.writeHead(request.method === 'GET' ? 405 : 202).end();
+      const info = { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'raw', version: '1' } };
+      const result = method === 'initialize' ? info : { tools: [{ name: 'slow', inputSchema: { type: 'object' } }] };
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+    });
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void server.close().closeAllConnections());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+}
+
+test('a proxy that gave a call up leaves its outcome unknown; one without a server ran nothing', async () => {
+  for (const status of [502, 504]) {
+    const { session, call } = await open(backendOf({ url: await startProxied(status) }));
+    await expect(call('slow')).rejects.toMatchObject({ code: 'session_lost', message: expect.stringContaining(`HTTP ${status}`) });
+    await expect(session.taskTools(soon())).rejects.toMatchObject({ code: 'session_lost' });
+  }
+  const { session, call } = await open(backendOf({ url: await startProxied(503) }));
+  await expect(call('slow')).rejects.toMatchObject({ code: 'backend_unreachable' });
+  expect((await session.taskTools(soon())).tools).toHaveLength(1);
 });
 
 test('a JSON-RPC error of a known tool is a tool failure', async () => {

@@ -32,6 +32,11 @@ export function openingError(error: unknown, hint: string): PalestraError {
 export function requestError(error: unknown): Error {
   if (error instanceof PalestraError) return error;
   const status = statusOf(error);
+  // A proxy without a server.
+  if (status === 503) {
+    const detail = 'A proxy in front of the MCP server answered HTTP 503; nothing was run.';
+    return new PalestraError('backend_unreachable', { detail, retryAfterSeconds: 1, cause: error });
+  }
   // MCP uses 404 for a session that does not exist any more.
   if (status !== null && status !== 404) {
     return new PalestraError('backend_invalid', { detail: `The MCP server refused the request: ${reasonOf(error)}.`, cause: error });
@@ -45,6 +50,13 @@ export function requestError(error: unknown): Error {
     return /^session_|^call_timeout$/.test(code) ? lost(detail, error) : new PalestraError('backend_invalid', { detail, cause: error });
   }
   return new ToolFailedError(messageOf(error), { cause: error });
+}
+
+/** The error of a call. A proxy answers 502 or 504 for a server that may have run it. */
+export function callError(error: unknown): unknown {
+  const status = error instanceof PalestraError ? statusOf(error.cause) : null;
+  if (status !== 502 && status !== 504) return error;
+  return lost(`A proxy answered its call with HTTP ${status}; whether the tool ran is unknown.`, error);
 }
 
 export const lost = (reason: string, cause?: unknown): PalestraError =>

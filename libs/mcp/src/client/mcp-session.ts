@@ -10,7 +10,7 @@ import {
 } from '@palestra/protocol';
 import { type BackendCall, type BackendSession, type CallProgress, type ToolCallResult, ToolFailedError } from '@palestra/session';
 import type { McpConnection } from './mcp-connection.ts';
-import { lost, messageOf } from './mcp-errors.ts';
+import { callError, lost, messageOf } from './mcp-errors.ts';
 import { promptOfServer, promptOfTask } from './mcp-prompt.ts';
 import { refusal, resultOf } from '../wire/from-mcp.ts';
 
@@ -125,7 +125,7 @@ async function callTool(
     if (result['isError'] === true && (await isUnknown())) return notFound(tool);
     return resultOf(result as JsonObject);
   } catch (error) {
-    if (!(error instanceof ToolFailedError) || !(error.cause instanceof McpError)) throw error;
+    if (!(error instanceof ToolFailedError) || !(error.cause instanceof McpError)) throw callError(error);
     if (await isUnknown()) return notFound(tool);
     if (error.cause.code === Number(ErrorCode.InvalidParams)) {
       return refusal('input_validation', `Tool input validation error: ${messageOf(error.cause)}`);
