@@ -54,6 +54,18 @@ test('sets refused events aside and stores the others', async () => {
   expect(stored).toHaveLength(3);
 });
 
+test('sets the events of a batch aside that the service rejects', async () => {
+  const { client, state } = await serviceOf();
+  const rejected = [{ position: 1, event_id: null, detail: 'content: Invalid JSON' }];
+  state.refuse = (response) => (json(response, { accepted: 2, duplicates: 0, conflicts: 0, rejected }), true);
+  const rollout = await client.rollouts.start({ runName: 'r' });
+  await rollout.log({ type: 'tool_call', name: 'submit', content: '{' });
+  await rollout.log({ type: 'user_message', content: 'x' });
+  const report = await client.rollouts.flush();
+  expect(report).toMatchObject({ stored: 2, unsent: 1, error: { code: 'invalid_body', detail: 'content: Invalid JSON' } });
+  expect(client.rollouts.unsent()).toMatchObject([{ type: 'tool_call' }]);
+});
+
 test('a full queue waits while the service stores, and rejects with its error when it does not', async () => {
   const { client, state } = await serviceOf({ maxQueued: 10, maxBatchEvents: 4, concurrency: 1 });
   const rollout = await client.rollouts.start({ runName: 'r' });

@@ -1,4 +1,4 @@
-import { parseJson, type RolloutEvent, stringifyJson } from '@palestra/protocol';
+import { type IngestReceipt, parseJson, type RolloutEvent, stringifyJson } from '@palestra/protocol';
 import type { Connection } from './connection.ts';
 import { PalestraApiError } from './errors.ts';
 import { uploadRetry } from './retry.ts';
@@ -144,11 +144,8 @@ export class RolloutUploader {
     this.#sending.add(batch);
     const text = `{"events":[${batch.map((entry) => entry.text).join(',')}]}`;
     try {
-      await this.#connection.json({ method: 'POST', path: '/v1/rollouts', text, retry: uploadRetry });
-      this.#stored += batch.length;
-      this.#kept.events -= batch.length;
-      this.#kept.bytes -= sum(batch);
-      if (!this.#isPaused && this.#refused.length === 0) this.#error = null;
+      const receipt = await this.#connection.json({ method: 'POST', path: '/v1/rollouts', text, retry: uploadRetry });
+      this.#settle(batch, (receipt as Partial<IngestReceipt>).rejected ?? []);
     } catch (error) {
       this.#error = error instanceof Error ? error : new Error(String(error));
       if (isRefusal(error)) this.#refused.push(...batch);
@@ -161,6 +158,18 @@ export class RolloutUploader {
     this.#sending.delete(batch);
     this.#pump();
     for (const resolve of this.#waiters.splice(0)) resolve();
+  }
+
+  /** The service stored the events of a batch besides those that it rejected. */
+  #settle(batch: QueuedEvent[], rejected: IngestReceipt['rejected']): void {
+    const refused = new Set(rejected.map(({ position }) => position));
+    const stored = batch.filter((_event, position) => !refused.has(position));
+    this.#refused.push(...batch.filter((_event, position) => refused.has(position)));
+    this.#stored += stored.length;
+    this.#kept.events -= stored.length;
+    this.#kept.bytes -= sum(stored);
+    if (rejected.length > 0) this.#error = new PalestraApiError('invalid_body', 422, rejected[0]!.detail);
+    else if (!this.#isPaused && this.#refused.length === 0) this.#error = null;
   }
 }
 
