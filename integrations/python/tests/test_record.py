@@ -82,6 +82,29 @@ def test_what_is_sent(service: Service, tmp_path: Path) -> None:
     assert spooled(tmp_path) == []
 
 
+def test_a_reward_of_a_reply_that_only_calls_is_kept(service: Service, tmp_path: Path) -> None:
+    calls = [{"id": one, "function": {"name": "t", "arguments": "{}"}} for one in "ab"]
+    with recorder(service.url, tmp_path) as records:
+        rollout = records.rollout(environment="a/b")
+        rollout.message({"role": "assistant", "content": None, "tool_calls": calls}, reward=0.5, finished=True)
+        rollout.message({"role": "assistant", "content": "text", "tool_calls": calls[:1]}, reward=1.0)
+    sent = [(one["type"], one.get("reward"), one["isFinished"]) for one in service.messages(rollout.id)]
+    assert sent == [
+        ("tool_call", None, False),
+        ("tool_call", 0.5, True),
+        ("assistant_message", 1.0, False),
+        ("tool_call", None, False),
+    ]
+
+
+@pytest.mark.parametrize("place", [{"step": "1"}, {"step": 1.5}, {"sample": True}, {"samples": float("nan")}, {"step": np.float32(0.5)}])
+def test_a_place_that_the_service_would_not_know_is_refused(tmp_path: Path, place: dict[str, Any]) -> None:
+    with recorder(DEAD, tmp_path) as records:
+        with pytest.raises(ValueError, match=f"^{next(iter(place))} must be a whole number, not "):
+            records.rollout(environment="a/b", **place)
+        records.rollout(environment="a/b", step=np.int64(1), sample=2.0, samples=np.float32(4))
+
+
 def test_a_failure_makes_the_rollout_unscored(service: Service, tmp_path: Path) -> None:
     with recorder(service.url, tmp_path) as records:
         records.rollout(environment="a/b").finish("infra_error", failure=unreachable("refused"))

@@ -92,13 +92,16 @@ class Recorder:
             group: id of the group of rollouts that are compared with each other; sample: number in it, from 0; samples: its size.
             policy_version: step (int) or name (str) of the weights that generated it.
             session_id: joins the rollout with the ledger of the session; `play` fills it in.
+
+        Raises ValueError for a step, sample or samples that is no whole number, which the service would not know.
         """
         if task is not None:
             environment, split, index, variant = task.environment, task.split, task.index, task.variant
+        step = _whole("step", step)
         numbers: dict[str, Any] = {
             "group_id": None if group is None else str(group),
-            "sample_idx": sample,
-            "n_samples": samples,
+            "sample_idx": _whole("sample", sample),
+            "n_samples": _whole("samples", samples),
             "phase": phase,
             "policy_step": policy_version if isinstance(policy_version, Integral) else None,
             "policy_version": policy_version if isinstance(policy_version, str) else None,
@@ -225,9 +228,11 @@ class Rollout:
             self.log("reasoning", reply.reasoning)
         if reply.text or not calls:
             self.log("assistant_message", reply.text, reward=reward, finished=finished, tokens=tokens)
-            tokens = None
-        for call_id, name, arguments in calls:
-            self.log("tool_call", arguments, name=name, call_id=call_id, tokens=tokens)
+            reward, finished, tokens = None, False, None
+        for number, (call_id, name, arguments) in enumerate(calls, 1):
+            last = number == len(calls)
+            given: dict[str, Any] = {"reward": reward, "finished": finished} if last else {}
+            self.log("tool_call", arguments, name=name, call_id=call_id, tokens=tokens, **given)
             tokens = None
 
     def update(self, **rollout_info: Any) -> None:
@@ -292,6 +297,16 @@ class Rollout:
 
 def _update(rollout_id: str, rollout_info: Mapping[str, Any]) -> dict[str, Any]:
     return {"eventType": "rollout_update", "eventId": rollout_id, "timestamp": _now_ms(), "rollout_info": _present(rollout_info)}
+
+
+def _whole(name: str, value: Any) -> int | None:
+    """A whole number of Python, numpy or torch."""
+    number = value.item() if getattr(value, "ndim", None) == 0 else value
+    if number is None:
+        return None
+    if isinstance(number, bool) or not (isinstance(number, Integral) or (isinstance(number, float) and number.is_integer())):
+        raise ValueError(f"{name} must be a whole number, not {value!r}.")
+    return int(number)
 
 
 def _now_ms() -> int:
