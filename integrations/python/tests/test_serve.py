@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from palestra.serve.__main__ import bound
-from palestra.serve.library import UsageError
+from palestra.serve.libraries import load_library
+from palestra.serve.library import Options, UsageError
 
 SOURCES = Path(__file__).parents[1] / "src"
 
@@ -24,6 +25,11 @@ def test_a_mistake_is_the_only_text_while_the_input_is_open(spec: str) -> None:
         assert process.wait(30) == 2
         assert process.stderr is not None
         assert len(process.stderr.read().splitlines()) == 1
+
+
+def test_files_of_tasks_are_not_ignored() -> None:
+    with pytest.raises(UsageError, match="^reasoning-gym has its own tasks: --data is for skyrl-gym and verifiers.$"):
+        load_library("reasoning-gym", Options("leg_counting", data={"train": "rows.jsonl"}))
 
 
 def test_an_address_of_another_program_is_named() -> None:

@@ -11,19 +11,20 @@ from palestra.serve.library import Library, Options, UsageError
 
 @dataclass(frozen=True)
 class Entry:
-    """Where the adapter of a library is, and the distribution that it needs."""
+    """Where the adapter of a library is, the distribution that it needs, and whether it takes `--data`."""
 
     module: str
     distribution: str
     package: str
+    takes_data: bool = False
 
 
 ENTRIES = {
     "reasoning-gym": Entry("reasoning_gym", "reasoning-gym", "reasoning_gym"),
     "textarena": Entry("textarena", "textarena", "textarena"),
     "gem": Entry("gem", "gem-llm", "gem"),
-    "skyrl-gym": Entry("skyrl_gym", "skyrl-gym", "skyrl_gym"),
-    "verifiers": Entry("verifiers", "verifiers", "verifiers"),
+    "skyrl-gym": Entry("skyrl_gym", "skyrl-gym", "skyrl_gym", takes_data=True),
+    "verifiers": Entry("verifiers", "verifiers", "verifiers", takes_data=True),
     "verifiers-legacy": Entry("verifiers_legacy", "verifiers", "verifiers"),
     "inspect": Entry("inspect", "inspect-ai", "inspect_ai"),
 }
@@ -40,6 +41,9 @@ def parse_spec(spec: str) -> tuple[str, str]:
 def load_library(name: str, options: Options) -> Library:
     """Imports a library and finds the environment. Raises `UsageError`, which names the pip command of a missing library."""
     entry = ENTRIES[name]
+    if options.data and not entry.takes_data:
+        takers = " and ".join(taker for taker, one in ENTRIES.items() if one.takes_data)
+        raise UsageError(f"{name} has its own tasks: --data is for {takers}.")
     if find_spec(entry.package) is None:
         raise UsageError(f"This Python has no package {entry.distribution}. Run: pip install {entry.distribution}")
     adapter = import_module(f"palestra.serve.libraries.{entry.module}")
