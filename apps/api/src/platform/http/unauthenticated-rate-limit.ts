@@ -7,7 +7,7 @@ import { type Config, CONFIG } from '../config.ts';
 import { ClientAddresses, networkOf } from './client-address.ts';
 
 /** Requests of load balancers, and of clients that wait for a server, are not counted: they reveal nothing and cost little. */
-const PROBE = /\/health(?:\/\w+)?(?:\?|$)/;
+const PROBE = /^[^?]*\/health(?:\/(?:live|ready))?(?:\?|$)/;
 /**
  * Number of counters, which bounds the memory. An address that shares a counter with an attacker loses only requests without a valid key.
  */
