@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
 import { seeded, upload } from '../integration/runs/run-reads.world.ts';
 import { signIn } from '../support/organisation.ts';
 import { startServer, type TestServer } from '../support/server.ts';
@@ -97,4 +99,41 @@ test('who left an organisation cannot switch to it any more', async () => {
   expect((await ask(owner, `/v1/members/${me.user.id}`, { method: 'DELETE' })).status).toBe(200);
   expect((await ask(local, '/v1/runs', { as: 'left-team' })).status).toBe(404);
   expect((await ask(local, '/v1/runs', { as: 'local' })).status).toBe(200);
+});
+
+test('what follows an organisation ends when its user leaves it, and what follows another one goes on', async () => {
+  await create(local, 'followed-team');
+  const { body: me } = await ask(local, '/v1/me');
+  const { body: other } = await ask(local, '/v1/members', {
+    as: 'followed-team',
+    method: 'POST',
+    body: { name: 'followed', role: 'owner' },
+  });
+  const owner = await signIn(other.sign_in_url);
+  const cookieOf = (name: string) => `${local}; palestra_organisation=${name}`;
+  const streamOf = async (name: string) => {
+    const answer = await fetch(`${server.url}/v1/stream`, { headers: { cookie: cookieOf(name) } });
+    expect(answer.status).toBe(200);
+    const state = { ended: false };
+    void (async () => {
+      for await (const _piece of answer.body!);
+    })()
+      .catch(() => {})
+      .finally(() => (state.ended = true));
+    return state;
+  };
+  const socketOf = async (name: string) => {
+    const socket = new WebSocket(`${server.url.replace('http', 'ws')}/v1/text-sessions/ws`, {
+      headers: { cookie: cookieOf(name), origin: server.url },
+    });
+    const state = { code: null as number | null };
+    socket.on('close', (code) => (state.code = code));
+    await once(socket, 'open');
+    return state;
+  };
+  const [stream, otherStream] = [await streamOf('followed-team'), await streamOf('local')];
+  const [socket, otherSocket] = [await socketOf('followed-team'), await socketOf('local')];
+  expect((await ask(owner, `/v1/members/${me.user.id}`, { method: 'DELETE' })).status).toBe(200);
+  await expect.poll(() => [stream.ended, socket.code], { timeout: 20_000, interval: 250 }).toEqual([true, 1008]);
+  expect([otherStream.ended, otherSocket.code]).toEqual([false, null]);
 });

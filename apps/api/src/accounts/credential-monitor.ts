@@ -14,7 +14,10 @@ const CHECK_MS = 4_000;
 /** Shorter requests end before a check matters, among them the one that revokes its own key. */
 const LONG_REQUEST_MS = 2_000;
 
-/** Requests and sockets are authorised when they open. This ends those whose key was revoked or expired, or whose browser signed out. */
+/**
+ * Requests and sockets are authorised when they open. This ends those whose key was revoked or expired, whose browser signed out, or whose
+ * user left the organisation to which the browser had switched.
+ */
 @Injectable()
 export class CredentialMonitor implements OnModuleInit, OnApplicationShutdown {
   readonly #requests = new Map<FastifyRequest, { since: number; end: () => void }>();
@@ -45,22 +48,25 @@ export class CredentialMonitor implements OnModuleInit, OnApplicationShutdown {
     const before = this.clock.now() - LONG_REQUEST_MS;
     const long = [...this.#requests].filter(([, { since }]) => since < before);
     await Promise.all([
-      ...long.map(async ([{ headers }, { end }]) => (await this.#refusalOf(headers)) !== null && end()),
-      ...[...this.sockets.opened()].map(async ([socket, headers]) => {
-        const refusal = await this.#refusalOf(headers);
+      ...long.map(async ([request, { end }]) => (await this.#refusalOf(request.headers, organisationOf(request))) !== null && end()),
+      ...[...this.sockets.opened()].map(async ([socket, { headers, orgId }]) => {
+        const refusal = await this.#refusalOf(headers, orgId);
         if (refusal !== null) socket.close(1008, refusal);
       }),
     ]);
   }
 
-  /** Why the credential is no longer valid; null while it is. */
-  async #refusalOf(headers: IncomingHttpHeaders): Promise<string | null> {
+  /** Why the credential is no longer valid for the organisation; null while it is. `orgId` null: for any. */
+  async #refusalOf(headers: IncomingHttpHeaders, orgId: string | null): Promise<string | null> {
     if (!this.#hasCredential(headers)) return null;
     try {
-      return (await this.authenticator.authenticate({ headers, method: 'GET' })) === null ? 'This browser was signed out.' : null;
+      const caller = await this.authenticator.authenticate({ headers, method: 'GET' });
+      if (caller === null) return 'This browser was signed out.';
+      return orgId === null || caller.orgId === orgId ? null : 'This browser has no access to the organisation any more.';
     } catch (error) {
       // During a database outage the credential counts as valid.
-      return error instanceof PalestraError && error.status === 401 ? error.message : null;
+      const isRefused = error instanceof PalestraError && (error.status === 401 || error.code === 'organisation_not_found');
+      return isRefused ? error.message : null;
     }
   }
 
@@ -68,3 +74,6 @@ export class CredentialMonitor implements OnModuleInit, OnApplicationShutdown {
     return keyOf(headers) !== null || this.authenticator.sessionToken(headers) !== null;
   }
 }
+
+/** The organisation whose data the request gets by its credential; null for a share link, which needs none. */
+const organisationOf = ({ caller, share }: FastifyRequest): string | null => (share === undefined ? (caller?.orgId ?? null) : null);

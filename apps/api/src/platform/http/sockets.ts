@@ -66,9 +66,9 @@ export class Sockets {
     return this.#server.clients.size;
   }
 
-  /** Open sockets with the headers of their upgrade request. */
-  opened(): Map<WebSocket, IncomingHttpHeaders> {
-    return new Map([...this.#server.clients].map((socket) => [socket, upgradeHeaders.get(socket) ?? {}]));
+  /** Open sockets with the headers of their upgrade request, and the organisation for which they were opened. */
+  opened(): Map<WebSocket, Upgrade> {
+    return new Map([...this.#server.clients].flatMap((socket) => (upgrades.has(socket) ? [[socket, upgrades.get(socket)!]] : [])));
   }
 
   close(): void {
@@ -89,7 +89,7 @@ export class Sockets {
       if (this.#inFlight !== null) socket.once('close', this.#inFlight.enter('sockets', accepted.caller));
       this.#server.handleUpgrade(raw, socket, head, (opened) => {
         missed.set(opened, 0);
-        upgradeHeaders.set(opened, raw.headers);
+        upgrades.set(opened, { headers: raw.headers, orgId: accepted.caller.orgId });
         opened.on('pong', () => missed.set(opened, 0));
         opened.on('error', () => {});
         route.open(opened, request, accepted.context);
@@ -115,8 +115,13 @@ export class Sockets {
 /** Unanswered pings of a socket. */
 const missed = new WeakMap<WebSocket, number>();
 
-/** Headers of the upgrade request, including a key from its path. */
-const upgradeHeaders = new WeakMap<WebSocket, IncomingHttpHeaders>();
+interface Upgrade {
+  /** Including a key from its path. */
+  headers: IncomingHttpHeaders;
+  orgId: string;
+}
+
+const upgrades = new WeakMap<WebSocket, Upgrade>();
 
 function decode(value: string | undefined): string {
   try {
