@@ -5,8 +5,8 @@ import { defineActionEnvironment, defineEnvironment, tool, z } from '@palestra/e
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
 const text = (value: string) => ({ text: value, detail: null, type: 'text' as const });
 
-/** Releases calls of `wait`. */
-export const gates = { open: () => {} };
+/** `open` releases calls of `wait`; a new `abacus` waits for `create`. */
+export const gates = { open: () => {}, create: Promise.resolve() };
 
 interface State {
   count: number;
@@ -19,7 +19,7 @@ export const abacus = defineEnvironment<{ id: number }, State>({
   splits: ['train'],
   tasks: () => [{ id: 0 }, { id: 1 }],
   prompt: ({ task }) => `Task ${task.id}: reckon.`,
-  create: () => ({ count: 0 }),
+  create: () => gates.create.then(() => ({ count: 0 })),
   tools: {
     add: tool({
       description: 'Adds two numbers.',

@@ -154,6 +154,27 @@ describe('sessions of one socket', () => {
     expect((await first.request('GET', `/v1/text-sessions/${sid}/metrics`)).body).toEqual({ turns: 2, total_reward: 1, num_rewards: 2 });
   });
 
+  test('survive it: a session whose opening was not answered is opened by the same request on another socket', async () => {
+    const session = `chosen-${randomUUID()}`;
+    let create = () => {};
+    gates.create = new Promise((resolve) => (create = resolve));
+    const one = await connect();
+    void one.ask('init', { environment, variant: 'abacus', split: 'train', index: 0, session });
+    await expect.poll(async () => (await first.request('GET', `/v1/sessions/${session}`)).status).toBe(200);
+    one.socket.terminate();
+    const marked = async () => (await first.database.pool.query('SELECT FROM sessions WHERE create_broken')).rowCount;
+    await expect.poll(marked).toBe(1);
+    const two = await connect();
+    const opened = two.init({ session });
+    create();
+    expect(await opened).toBe(session);
+    expect((await two.ask('step', { session, turn: 1, text: call('count') })).result).toMatchObject({ observations: response('count 1') });
+    // It was answered: the request once more is that of another client.
+    expect(await two.ask('init', { environment, variant: 'abacus', split: 'train', index: 0, session })).toMatchObject({
+      error: { code: 'session_exists' },
+    });
+  });
+
   test('live on other processes', async () => {
     const mine = await connect(first);
     const theirs = await connect(second);

@@ -41,7 +41,7 @@ export class TextConnection {
   readonly #socket: WebSocket;
   readonly #options: TextConnectionOptions;
   readonly #sessions = new Set<string>();
-  /** Sessions whose `init` has no answer yet. */
+  /** SIDs of sessions whose `init` has no answer yet. */
   readonly #opening = new Set<string>();
   /** The end of the last request of each session. */
   readonly #lastRequests = new Map<string, Promise<unknown>>();
@@ -91,24 +91,24 @@ export class TextConnection {
 
   async #init(body: JsonObject): Promise<JsonValue> {
     const options = readOpenText(body);
-    const sid = options.id ?? newTextId();
-    const { texts, caller } = this.#options;
-    const elsewhere = () => this.#elsewhere(sid, { method: 'POST', path: '/v1/text-sessions', body: { ...body, id: sid } });
-    return this.#inOrder(sid, async () => {
+    const id = options.id ?? newTextId();
+    const { texts, caller, server } = this.#options;
+    const { signal } = this.#disconnected;
+    const elsewhere = () => this.#elsewhere(id, { method: 'POST', path: '/v1/text-sessions', body: { ...body, id } });
+    return this.#inOrder(id, async () => {
+      const sid = options.id === undefined ? id : await server.engine.sidOf(caller, id);
+      // From here on the end of the socket marks the session, so that its client can open it again.
+      signal.throwIfAborted();
       this.#opening.add(sid);
       try {
         const remote = options.id === undefined ? null : await elsewhere();
-        const opened = remote ?? {
-          body: await (options.id === undefined
-            ? texts.openAs(caller, sid, options, this.#disconnected.signal)
-            : texts.open(caller, { ...options, id: options.id }, this.#disconnected.signal)),
-        };
-        this.#sessions.add(sid);
+        const opened = remote ?? { body: { ...(await texts.openAs(caller, sid, options, signal)), id } };
+        this.#sessions.add(id);
         return opened.body;
       } catch (error) {
         const moved = error instanceof PalestraError && error.code === 'session_moved' ? await elsewhere() : null;
         if (moved === null) throw error;
-        this.#sessions.add(sid);
+        this.#sessions.add(id);
         return moved.body;
       } finally {
         this.#opening.delete(sid);

@@ -33,12 +33,6 @@ export class TextService {
   }
 
   /** `signal` ends the wait for a slot. Throws `session_moved` when the slot is on another process: send the same request there. */
-  async open(caller: Caller, body: OpenText & { id: string }, signal: AbortSignal): Promise<JsonObject> {
-    const sid = await this.server.engine.sidOf(caller, body.id);
-    return { ...(await this.openAs(caller, sid, body, signal)), id: body.id };
-  }
-
-  /** As `open`, with the SID instead of the client's id. */
   async openAs(caller: Caller, sid: string, body: OpenText, signal: AbortSignal): Promise<JsonObject> {
     const { environment, variant, split, index, toolset, secrets, recording, parse } = body;
     const clientPrompt = readPrompt(body.prompt);
