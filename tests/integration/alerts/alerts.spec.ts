@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { settled } from '../../support/derived-rows.ts';
 import { strangerOf } from '../runs/run-reads.world.ts';
-import { judgeNow, toolErrors, uploadStep } from './alerts.world.ts';
+import { judgeNow, stepEvents, toolErrors, uploadStep } from './alerts.world.ts';
 
 let server: TestServer;
 beforeAll(async () => {
@@ -358,4 +358,22 @@ it('counts rollouts of a query within a window, and silence', async () => {
     ['firing', null],
     ['resolved', null],
   ]);
+}, 120_000);
+
+it('alerts that cannot be judged in very many runs do not keep the others waiting', async () => {
+  // As many as one round judges, and one that may come after them.
+  const runs = Array.from({ length: 100 }, (_, at) => `unjudged-${at}`);
+  const events = [...runs, 'unjudged-and-waiting'].flatMap((run) => stepEvents(run, { step: 0, n: 1 }));
+  const { status } = await server.request('POST', '/v1/rollouts', { body: { events } });
+  expect(status).toBe(200);
+  const count = (more: object) => made('POST', '/v1/alerts', { condition: { kind: 'count', q: 'step:0', minutes: 60, value: 0 }, ...more });
+  const broken = await count({ name: 'broken', runs: 'unjudged-*' });
+  // The alert of the smallest id comes first.
+  await server.database.pool.query(
+    `UPDATE alerts SET id = '00000000-0000-4000-8000-000000000001', condition = jsonb_set(condition, '{q}', '"stop:never"') WHERE id = $1`,
+    [broken.id],
+  );
+  const waiting = await count({ name: 'waiting', runs: 'unjudged-and-waiting' });
+  await eventually(waiting.id, [['firing', null]]);
+  await made('DELETE', '/v1/alerts/00000000-0000-4000-8000-000000000001');
 }, 120_000);

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { groupBy } from '@palestra/metrics';
 import type { SilenceCondition } from '@palestra/protocol';
+import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { JobQueue } from '../jobs/job-queue.service.ts';
 import { Database } from '../platform/database/database.ts';
@@ -37,6 +38,7 @@ const HOUR_MS = 3_600_000;
 const MAX_JUDGEMENTS = 100;
 const KEEP_EVENTS_DAYS = 90;
 const BATCH = 1_000;
+const MAX_FAILED = 50_000;
 
 interface Pair {
   alert: StoredAlert;
@@ -54,6 +56,8 @@ interface Pair {
 export class AlertEvaluator implements OnModuleInit {
   /** Where the next round begins, so that a round that reaches its deadline does not starve the same organisations. */
   #first = 0;
+  /** When judgements last failed, which store no time. Without it they would come first in each round, before those that can be judged. */
+  readonly #failed = new LRUCache<string, number>({ max: MAX_FAILED });
 
   constructor(
     private readonly jobs: JobQueue,
@@ -97,7 +101,9 @@ export class AlertEvaluator implements OnModuleInit {
           pair,
           judgedRuns(pair).some((seq) => pending.has(seq)),
         );
+        this.#failed.delete(keyOf(pair));
       } catch (error) {
+        this.#failed.set(keyOf(pair), Date.now());
         this.logger.warn({ err: error, alert: pair.alert.id, run: pair.run.id }, 'an alert was not judged; the next round repeats it');
       }
     }
@@ -121,10 +127,11 @@ export class AlertEvaluator implements OnModuleInit {
         .map((run): Pair => ({ alert, run, baseline: baselineOf(alert, run), state: known.get(run.seq) ?? null }))
         .filter(isDue);
     });
-    const age = ({ state }: Pair) => state?.checked_at.getTime() ?? 0;
+    const failedAt = (pair: Pair) => this.#failed.get(keyOf(pair)) ?? 0;
+    const age = (pair: Pair) => Math.max(pair.state?.checked_at.getTime() ?? 0, failedAt(pair));
     const chosen = pairs.toSorted((one, other) => age(one) - age(other)).slice(0, MAX_JUDGEMENTS);
-    // Alerts of one run share its figures.
-    return chosen.toSorted((one, other) => one.run.seq - other.run.seq);
+    // Those that failed last, because each may take long. Alerts of one run share its figures.
+    return chosen.toSorted((one, other) => failedAt(one) - failedAt(other) || one.run.seq - other.run.seq);
   }
 
   async #judge(pair: Pair, isPending: boolean): Promise<void> {
@@ -181,6 +188,8 @@ export class AlertEvaluator implements OnModuleInit {
 
 /** Silence that began before the alert watched it is no news. */
 const isNews = ({ since }: StoredAlert, lastEventAt: number, minutes: number): boolean => lastEventAt > since.getTime() - minutes * 60_000;
+
+const keyOf = ({ alert, run }: Pair): string => `${alert.id} ${run.seq}`;
 
 const judgedRuns = ({ run, baseline }: Pair): number[] => (baseline ? [run.seq, baseline.seq] : [run.seq]);
 
