@@ -191,6 +191,35 @@ describe.each(stores)('packs in %s', (kind) => {
     await expectConsistent();
   });
 
+  it.each(['57014', 'XX001'])(
+    'whose statements fail with %s keep no others from losing erased texts, and are copied later',
+    async (state) => {
+      const [gone, stays] = (await sealed(`failing ${state}`, ['gone', 'stays'])) as [string, string];
+      const [secret, other] = (await sealed(`beside ${state}`, ['secret', 'other'])) as [string, string];
+      await erase(gone);
+      await erase(secret);
+      const { seq } = (await query('SELECT seq::text FROM rollout_heads WHERE id = $1', [stays]))[0];
+      await query(
+        `CREATE FUNCTION fail_here() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '${state}'; END $$`,
+      );
+      await query(
+        `CREATE TRIGGER fail BEFORE UPDATE ON rollout_transcripts FOR EACH ROW WHEN (NEW.rollout_seq = ${seq}) EXECUTE FUNCTION fail_here()`,
+      );
+      const { compactor } = world.services();
+      try {
+        expect(await compactor.compact(undefined, 0, EAGER)).toMatchObject({ failed: 1, away: false });
+      } finally {
+        await query('DROP FUNCTION fail_here CASCADE');
+      }
+      expect(await textOf((await world.packOf(other))!)).not.toContain('secret');
+      expect(await textOf((await world.packOf(stays))!)).toContain('gone');
+      expect(await compactor.compact(undefined, 0, EAGER)).toMatchObject({ failed: 0 });
+      expect(await textOf((await world.packOf(stays))!)).not.toContain('gone');
+      expect(await Promise.all([stays, other].map(read))).toEqual([['stays'], ['other']]);
+      await expectConsistent();
+    },
+  );
+
   it('replace objects from before packs, whose lines then have the id of their rollout', async () => {
     const [id] = (await sealed('old', ['a\u2028{"x": 1}\u2029{'])) as [string];
     const key = (await world.packOf(id))!;

@@ -5,7 +5,7 @@ import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
 import { isDatabaseUnavailable } from '../platform/database/database-errors.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
-import { isObjectStoreUnavailable } from '../store/bisect-batch.ts';
+import { isObjectStoreUnavailable, isStatementFault } from '../store/bisect-batch.ts';
 import {
   deleteOrphanedRuns,
   deletePart,
@@ -63,7 +63,8 @@ export class LakeService {
       try {
         await this.#writeRun(run, pass, signal);
       } catch (error) {
-        if (signal.aborted || isObjectStoreUnavailable(error) || isDatabaseUnavailable(error)) throw error;
+        if (signal.aborted || isObjectStoreUnavailable(error)) throw error;
+        if (isDatabaseUnavailable(error) && !isStatementFault(error)) throw error;
         failures.push(error);
       }
     }

@@ -26,15 +26,19 @@ export function isInputFault(error: unknown): boolean {
 /** SQLSTATEs of a statement that took too long, or met damaged or unexpected rows, while PostgreSQL serves others. */
 const STATEMENT_ERRORS = /^(57014|XX00[0-2])$/;
 
+/** Whether a statement with these items failed, and others may succeed. */
+export function isStatementFault(error: unknown): boolean {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return typeof code === 'string' && STATEMENT_ERRORS.test(code);
+}
+
 /**
  * Whether background work may leave its items one by one: they caused the error, or a statement with them timed out or met damaged rows.
  * An upload must not use it: a timeout says nothing about its events.
  */
 export function isItemFault(error: unknown): boolean {
   const cause: unknown = error instanceof PalestraError ? error.cause : error;
-  if (cause === undefined) return false;
-  const { code } = (cause ?? {}) as { code?: unknown };
-  return isInputFault(cause) || (typeof code === 'string' && STATEMENT_ERRORS.test(code));
+  return cause !== undefined && (isInputFault(cause) || isStatementFault(cause));
 }
 
 /**

@@ -7,9 +7,10 @@ import { Database } from '../../platform/database/database.ts';
 import { BLOB_STORE, LOGGER } from '../../platform/tokens.ts';
 import { inTransaction } from '../../platform/database/transaction.ts';
 import { isDatabaseUnavailable, isRolledBack } from '../../platform/database/database-errors.ts';
-import { isObjectStoreUnavailable } from '../bisect-batch.ts';
+import { isObjectStoreUnavailable, isStatementFault } from '../bisect-batch.ts';
 import { ObjectGarbage } from './garbage.service.ts';
 import { declareObjects } from './garbage.sql.ts';
+import { limitStalls } from './limit-stalls.ts';
 import { packPrefix } from './object-keys.ts';
 import {
   clearMergeDue,
@@ -38,7 +39,9 @@ const PACKS = 500;
 const WINDOW_BYTES = 4 * 1024 * 1024;
 /** Unused bytes that are read to save a request. */
 const GAP_BYTES = 64 * 1024;
-const DEADLINE_MS = 5 * MINUTE_MS;
+const READ_MS = MINUTE_MS;
+/** In which the store gives and takes a piece. All pieces of a pack with a very long rollout may take longer. */
+const STALL_MS = 2 * MINUTE_MS;
 /** Packs that could not be copied, which wait for the next start of the process. More are a fault of the store. */
 const MAX_DAMAGED = 1_000;
 
@@ -57,6 +60,8 @@ export interface CompactPass {
 @Injectable()
 export class CompactService {
   readonly #damaged = new Set<string>();
+  /** Packs that the current pass leaves out, because a statement with them failed: the next pass may copy them. */
+  readonly #left = new Set<string>();
 
   constructor(
     private readonly database: Database,
@@ -68,9 +73,10 @@ export class CompactService {
 
   async compact(signal: AbortSignal = new AbortController().signal, dirtyMs = DIRTY_MS, sizes = RULE): Promise<CompactPass> {
     const pass: CompactPass = { merged: 0, failed: 0, away: false };
+    this.#left.clear();
     try {
       const { pool } = this.database;
-      const rule = () => ({ ...sizes, without: [...this.#damaged] });
+      const rule = () => ({ ...sizes, without: [...this.#damaged, ...this.#left] });
       await this.#rewriteAll(() => selectDirtyPacks(pool, dirtyMs, PACKS, rule().without), pass, signal);
       const started = performance.now();
       for (const mergeable of await selectMergeable(pool, rule())) {
@@ -103,16 +109,24 @@ export class CompactService {
     }
   }
 
-  /** One damaged pack does not stop the merge of the others. */
+  /** A pack that is damaged, or takes PostgreSQL too long, does not stop the merge of the others. */
   async #mergeOrLeave(packs: readonly Pack[], pass: CompactPass, signal: AbortSignal): Promise<void> {
     try {
       await this.#merge(packs, signal);
       pass.merged += packs.length;
     } catch (error) {
-      if (signal.aborted || isObjectStoreUnavailable(error) || isDatabaseUnavailable(error) || isRolledBack(error)) throw error;
+      const isStatement = isStatementFault(error);
+      if (signal.aborted || isObjectStoreUnavailable(error) || isRolledBack(error)) throw error;
+      if (isDatabaseUnavailable(error) && !isStatement) throw error;
       if (packs.length > 1) {
         const half = packs.length >> 1;
         for (const part of [packs.slice(0, half), packs.slice(half)]) await this.#mergeOrLeave(part, pass, signal);
+        return;
+      }
+      if (isStatement) {
+        pass.failed += 1;
+        this.#left.add(packs[0]!.id);
+        this.logger.warn({ err: error, key: packs[0]!.blob_key }, 'a pack of transcripts was not merged; the next pass repeats it');
         return;
       }
       // Another process merged or erased it, and deleted its object.
@@ -145,10 +159,11 @@ export class CompactService {
     const object = { blob_key: this.writer.newKey(org_id), rollout_seq: '0' };
     await declareObjects(pool, [object]);
     const copied: CopiedTranscript[] = [];
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
-    const body = this.#copy(packs, transcripts, copied, deadline);
+    const body = this.#copy(packs, transcripts, copied, signal);
     // After an error the object may have pointers, if only the answer of COMMIT was lost. Otherwise the sweep finds its key.
-    const { size } = await this.blobs.put(object.blob_key, body, { contentType: TRANSCRIPT_TYPE }, deadline);
+    const { size } = await limitStalls(body, STALL_MS, signal, (watched, stop) =>
+      this.blobs.put(object.blob_key, watched, { contentType: TRANSCRIPT_TYPE }, stop),
+    );
     const bytes = copied.reduce((sum, transcript) => sum + transcript.bytes, 0);
     if (size !== bytes) throw new Error(`the object store stored ${size} of the ${bytes} bytes of ${object.blob_key}`);
     const doomed = await commitMerge(pool, { blob_key: object.blob_key, org_id, run_seq, bytes }, copied, packs);
@@ -168,7 +183,7 @@ export class CompactService {
       const isOld = !pack.blob_key.startsWith(packPrefix(pack.org_id));
       const chunks = transcripts.filter((transcript) => transcript.pack === pack.id).flatMap(partsOf);
       for (const { start, end, parts } of windowsOf(chunks)) {
-        const { body } = await this.blobs.get(pack.blob_key, { start, end }, signal);
+        const { body } = await this.blobs.get(pack.blob_key, { start, end }, AbortSignal.any([signal, AbortSignal.timeout(READ_MS)]));
         const bytes = await buffer(body);
         if (bytes.length !== end - start + 1) throw new Error(`${pack.blob_key} has ${bytes.length} of the bytes ${start} to ${end}`);
         for (const { transcript, chunk } of parts) {

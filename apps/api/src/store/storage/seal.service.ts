@@ -6,7 +6,7 @@ import { isDatabaseUnavailable } from '../../platform/database/database-errors.t
 import { Database } from '../../platform/database/database.ts';
 import { Metrics } from '../../platform/telemetry/metrics.ts';
 import { LOGGER } from '../../platform/tokens.ts';
-import { isObjectStoreUnavailable } from '../bisect-batch.ts';
+import { isObjectStoreUnavailable, isStatementFault } from '../bisect-batch.ts';
 import { ObjectGarbage } from './garbage.service.ts';
 import { declareObjects } from './garbage.sql.ts';
 import { mapLimit } from './map-limit.ts';
@@ -183,5 +183,5 @@ function groupsOf(candidates: readonly Sealable[]): Sealable[][] {
   return groups;
 }
 
-/** PostgreSQL is unavailable, so that no rollout can be sealed. A statement timeout (57014) does not affect other statements. */
-const isFatal = (error: unknown): boolean => isDatabaseUnavailable(error) && (error as { code?: string }).code !== '57014';
+/** PostgreSQL is unavailable, so that no rollout can be sealed. */
+const isFatal = (error: unknown): boolean => isDatabaseUnavailable(error) && !isStatementFault(error);

@@ -14,6 +14,7 @@ import {
 } from '@palestra/rollouts/transcript';
 import { Database } from '../../platform/database/database.ts';
 import { BLOB_STORE } from '../../platform/tokens.ts';
+import { limitStalls } from './limit-stalls.ts';
 import { packPrefix } from './object-keys.ts';
 import {
   type MessageCounts,
@@ -28,7 +29,8 @@ import {
 import { messageOf, TranscriptObjects } from './transcript-objects.service.ts';
 import { selectPointers } from './transcript.sql.ts';
 
-const DEADLINE_MS = 60_000;
+/** In which the store takes a piece of an object. All pieces of a very long rollout may take longer. */
+const STALL_MS = 60_000;
 
 /** Writes transcripts to the object store, without their pointers. */
 @Injectable()
@@ -92,8 +94,9 @@ export class TranscriptWriter {
   }
 
   async #put(key: string, body: Uint8Array | AsyncIterable<Uint8Array>, bytes: () => number, signal: AbortSignal): Promise<void> {
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
-    const { size } = await this.blobs.put(key, body, { contentType: TRANSCRIPT_TYPE }, deadline);
+    const { size } = await limitStalls(body, STALL_MS, signal, (watched, stop) =>
+      this.blobs.put(key, watched, { contentType: TRANSCRIPT_TYPE }, stop),
+    );
     if (size !== bytes()) throw new Error(`the object store stored ${size} of the ${bytes()} bytes of ${key}`);
   }
 }
