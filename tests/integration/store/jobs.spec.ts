@@ -1,10 +1,12 @@
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { ExportJobs } from '../../../apps/api/src/exports/export-jobs.ts';
 import { JobQueue } from '../../../apps/api/src/jobs/job-queue.service.ts';
 import { readConfig } from '../../../apps/api/src/platform/config.ts';
 import { Database } from '../../../apps/api/src/platform/database/database.ts';
 import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
 import { Metrics } from '../../../apps/api/src/platform/telemetry/metrics.ts';
+import { StoreJobs } from '../../../apps/api/src/store/storage/store-jobs.ts';
 import { createDatabase } from '../../support/server.ts';
 
 let database: Database;
@@ -111,6 +113,46 @@ describe('the job queue', () => {
     const intervals = (Date.now() - started) / 1_000;
     expect(runs.length).toBeLessThanOrEqual(Math.ceil(intervals) + 3);
     expect(most).toBe(1);
+  });
+
+  it('begins with the jobs of the smallest priority', async () => {
+    const done: number[] = [];
+    const handler = (queue: JobQueue) =>
+      queue.handle('work', { deadlineMs: 5_000 }, async (payload: { n: number }) => {
+        done.push(payload.n);
+        await new Promise((resolve) => setTimeout(resolve, 200));
+      });
+    const producer = queueOf(handler, false);
+    for (const n of [3, 2, 9, 0, 1, 8]) await producer.add('work', { n }, { priority: n });
+    queueOf(handler);
+    await expect.poll(() => done.length, WITHIN).toBe(6);
+    // Three run at a time.
+    expect(done.slice(0, 3).toSorted((a, b) => a - b)).toEqual([0, 1, 2]);
+    expect(done.slice(3).toSorted((a, b) => a - b)).toEqual([3, 8, 9]);
+  });
+
+  it('runs short jobs although exports and sweeps of hours run', async () => {
+    let over = () => {};
+    const end = new Promise<void>((resolve) => (over = resolve));
+    let running = 0;
+    const service = { maintain: async () => {} };
+    const endless = new Proxy(service, {
+      get: (target, name) => (name === 'maintain' ? target.maintain : () => ((running += 1), end)),
+    }) as never;
+    let done = 0;
+    const queue = queueOf((other) => {
+      new StoreJobs(other, endless, endless, endless, endless, endless, endless).onModuleInit();
+      new ExportJobs(other, database, endless, endless).onModuleInit();
+      other.handle('work', { deadlineMs: 5_000 }, async () => void (done += 1));
+    });
+    try {
+      await new ExportJobs(queue, database, endless, endless).wake();
+      await expect.poll(() => running, WITHIN).toBeGreaterThanOrEqual(3);
+      await queue.add('work');
+      await expect.poll(() => done, { ...WITHIN, timeout: 15_000 }).toBe(1);
+    } finally {
+      over();
+    }
   });
 
   it('aborts the signal of a job at its deadline and when the process ends', async () => {

@@ -23,14 +23,14 @@ export class ExportJobs implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.jobs.handle('export-rollouts', { deadlineMs: 12 * HOUR_MS }, async (_payload, signal) => {
+    this.jobs.handle('export-rollouts', { deadlineMs: 12 * HOUR_MS, lane: 'bulk' }, async (_payload, signal) => {
       while (!signal.aborted && (await this.runner.runOne(signal)));
     });
     // Exports that a crash, a delay or a full queue left.
     this.jobs.handle('look-for-exports', { everyMs: CHECK_EVERY_MS, deadlineMs: CHECK_EVERY_MS }, async () => {
       if (await anyWaiting(this.database.pool, LOST_AFTER_MS)) await this.wake();
     });
-    this.jobs.handle('lake', { everyMs: LAKE_EVERY_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.lake.write(signal));
+    this.jobs.handle('lake', { everyMs: LAKE_EVERY_MS, deadlineMs: HOUR_MS, lane: 'bulk' }, (_payload, signal) => this.lake.write(signal));
   }
 
   /** Starts the jobs that write exports now. */

@@ -16,7 +16,7 @@ export class AuditRetention implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.jobs.handle('audit-retention', { everyMs: HOUR_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.sweep(signal));
+    this.jobs.handle('audit-retention', { everyMs: HOUR_MS, deadlineMs: HOUR_MS, lane: 'bulk' }, (_payload, signal) => this.sweep(signal));
   }
 
   async sweep(signal: AbortSignal): Promise<void> {

@@ -13,7 +13,7 @@ import { JOB_SCHEMA } from './job-schema.ts';
 import { RunnerMonitor } from './runner-monitor.ts';
 
 /** Concurrent jobs of one process, by lane. */
-const CONCURRENCY = { short: 3, long: 2 } as const;
+const CONCURRENCY = { short: 3, long: 2, bulk: 5 } as const;
 type Lane = keyof typeof CONCURRENCY;
 const LANES = Object.keys(CONCURRENCY) as Lane[];
 /** The library listens on one connection for each lane, and reports ends on another. */
@@ -38,6 +38,8 @@ export interface JobOptions {
   maxAttempts?: number;
   /** Jobs with the same serial key run one after another, in all processes. */
   serialKey?: string;
+  /** Of jobs that are due the one with the smallest number starts first. Default 0. */
+  priority?: number;
 }
 
 /**
@@ -50,7 +52,7 @@ export interface HandlerOptions {
   deadlineMs: number;
   /** Interval at which the job runs, once in all processes, and not while the previous run continues. */
   everyMs?: number;
-  /** `long`: a job of minutes, which must not delay the others. Default `short`. */
+  /** `long`: a deploy. `bulk`: an export or a sweep, which may take hours. Neither may delay the others. Default `short`. */
   lane?: Lane;
 }
 
@@ -104,8 +106,8 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
     client: Pick<pg.Pool, 'query'> = this.database.pool,
   ): Promise<void> {
     if (!this.#handlers.has(name)) throw new Error(`no handler is registered for job "${name}"`);
-    const { key = null, runAt = null, maxAttempts = DEFAULT_ATTEMPTS, serialKey = null } = options;
-    await addJob(client, { name, payload, key, runAt, maxAttempts, serialKey, keepTime: false });
+    const { key = null, runAt = null, maxAttempts = DEFAULT_ATTEMPTS, serialKey = null, priority = 0 } = options;
+    await addJob(client, { name, payload, key, runAt, maxAttempts, serialKey, priority, keepTime: false });
   }
 
   onApplicationBootstrap(): void {

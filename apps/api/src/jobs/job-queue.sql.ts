@@ -10,6 +10,8 @@ export interface JobRow {
   maxAttempts: number;
   /** Jobs with the same serial key run one after another, in all processes. */
   serialKey: string | null;
+  /** Default 0. */
+  priority?: number;
   /** Whether a waiting job of the key keeps its time instead of taking the new one. */
   keepTime: boolean;
 }
@@ -17,7 +19,7 @@ export interface JobRow {
 /** In a transaction the job exists after the commit. */
 export async function addJob(client: Pick<pg.Pool, 'query'>, job: JobRow): Promise<void> {
   await client.query(
-    `SELECT FROM ${JOB_SCHEMA}.add_job($1, $2::json, queue_name => $3, run_at => $4::timestamptz, max_attempts => $5, job_key => $6, job_key_mode => $7)`,
+    `SELECT FROM ${JOB_SCHEMA}.add_job($1, $2::json, queue_name => $3, run_at => $4::timestamptz, max_attempts => $5, job_key => $6, job_key_mode => $7, priority => $8)`,
     [
       job.name,
       JSON.stringify(job.payload ?? {}),
@@ -26,6 +28,7 @@ export async function addJob(client: Pick<pg.Pool, 'query'>, job: JobRow): Promi
       job.maxAttempts,
       job.key,
       job.keepTime ? 'preserve_run_at' : 'replace',
+      job.priority ?? 0,
     ],
   );
 }

@@ -26,16 +26,20 @@ export class StoreJobs implements OnModuleInit, OnApplicationBootstrap {
   onModuleInit(): void {
     const { jobs } = this;
     jobs.handle('seal', { everyMs: 15_000, deadlineMs: 10 * MINUTE_MS }, (_payload, signal) => this.sealing.seal(signal));
-    jobs.handle('compact', { everyMs: MINUTE_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.packs.compact(signal));
+    jobs.handle('compact', { everyMs: MINUTE_MS, deadlineMs: HOUR_MS, lane: 'bulk' }, (_payload, signal) => this.packs.compact(signal));
     jobs.handle('partitions', { everyMs: HOUR_MS, deadlineMs: MINUTE_MS }, () => this.partitions.maintain());
-    jobs.handle('retention', { everyMs: HOUR_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.retention.sweep(signal));
-    jobs.handle('texts', { everyMs: HOUR_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.retention.sweepTexts(signal));
-    jobs.handle('sessions', { everyMs: HOUR_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.retention.sweepSessions(signal));
-    jobs.handle('erase', { everyMs: MINUTE_MS, deadlineMs: HOUR_MS }, async (_payload, signal) => {
+    jobs.handle('retention', { everyMs: HOUR_MS, deadlineMs: HOUR_MS, lane: 'bulk' }, (_payload, signal) => this.retention.sweep(signal));
+    jobs.handle('texts', { everyMs: HOUR_MS, deadlineMs: HOUR_MS, lane: 'bulk' }, (_payload, signal) => this.retention.sweepTexts(signal));
+    jobs.handle('sessions', { everyMs: HOUR_MS, deadlineMs: HOUR_MS, lane: 'bulk' }, (_payload, signal) =>
+      this.retention.sweepSessions(signal),
+    );
+    jobs.handle('erase', { everyMs: MINUTE_MS, deadlineMs: HOUR_MS, lane: 'bulk' }, async (_payload, signal) => {
       await this.eraser.eraseHidden(signal);
       await this.eraser.eraseEnded(signal);
     });
-    jobs.handle('garbage', { everyMs: 10 * MINUTE_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.garbage.sweep(signal));
+    jobs.handle('garbage', { everyMs: 10 * MINUTE_MS, deadlineMs: HOUR_MS, lane: 'bulk' }, (_payload, signal) =>
+      this.garbage.sweep(signal),
+    );
   }
 
   /** Before the first upload: rows that arrive without a partition of their day stay in the default partition, which is never dropped. */

@@ -21,7 +21,9 @@ export class ArtifactPruner implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.jobs.handle('prune-artifacts', { everyMs: HOUR_MS, deadlineMs: DEADLINE_MS }, (_payload, signal) => this.prune(signal));
+    this.jobs.handle('prune-artifacts', { everyMs: HOUR_MS, deadlineMs: DEADLINE_MS, lane: 'bulk' }, (_payload, signal) =>
+      this.prune(signal),
+    );
   }
 
   async prune(signal: AbortSignal): Promise<void> {

@@ -51,7 +51,9 @@ export class LogRetention implements OnModuleInit {
 
   onModuleInit(): void {
     const limits = { databaseDays: DATABASE_DAYS, databaseLines: DATABASE_LINES, archiveDays: ARCHIVE_DAYS };
-    this.jobs.handle('hosting-logs', { everyMs: HOUR_MS, deadlineMs: HOUR_MS }, (_payload, signal) => this.sweep(limits, signal));
+    this.jobs.handle('hosting-logs', { everyMs: HOUR_MS, deadlineMs: HOUR_MS, lane: 'bulk' }, (_payload, signal) =>
+      this.sweep(limits, signal),
+    );
   }
 
   async sweep(limits: LogRetentionLimits, signal: AbortSignal): Promise<void> {
