@@ -251,6 +251,25 @@ test('a deploy that runs after a newer one was promoted is left out', async () =
   expect(await channelsOf('late')).toMatchObject([{ name: 'stable', version: 2 }]);
 });
 
+test('a deploy of an organisation does not wait for all those of another one', async () => {
+  const { name, apiKey } = await createOrganisation(server.url, server.apiKey);
+  world.engine.hold();
+  const theirs = [];
+  for (const at of [1, 2, 3, 4]) theirs.push(await upload(world, `${owner}/turn-${at}`, { isHeld: true, note: `turn ${at}` }));
+  await expect.poll(async () => (await deployOf(world, theirs[1]!.id)).state, WITHIN).toBe('building');
+  const body = { source: { kind: 'git', url: 'http://127.0.0.1:1/a.git' }, create: true };
+  const headers = { 'x-api-key': apiKey };
+  const { body: own } = await server.request('POST', `/v1/environments/${name}/turn/deploys`, { headers, body });
+  // It comes after those of its environment, whatever the others are.
+  const again = await upload(world, `${owner}/turn-4`, { note: 'again' }, 'create=true&channel=beta');
+  world.engine.release();
+  await Promise.all([...theirs, again].map((deploy) => ended(world, deploy)));
+  const rows = await query<{ id: string }>(world, 'SELECT id FROM environment_deploys WHERE id = ANY($1) ORDER BY started_at', [
+    [theirs[3]!.id, own.id, again.id],
+  ]);
+  expect(rows.map(({ id }) => id)).toEqual([own.id, theirs[3]!.id, again.id]);
+});
+
 describe('servers at URLs', () => {
   const running: RunningServer[] = [];
   const counting = async (name: string, tools: string[], tasks = 3) => {

@@ -12,6 +12,7 @@ import {
 } from '@palestra/protocol';
 import { createEnvironmentSchema } from '@palestra/protocol/schemas';
 import type { Caller } from '@palestra/session';
+import { JOB_SCHEMA } from '../../../jobs/job-schema.ts';
 import { JobQueue } from '../../../jobs/job-queue.service.ts';
 import { type Config, CONFIG } from '../../../platform/config.ts';
 import { Database } from '../../../platform/database/database.ts';
@@ -31,6 +32,7 @@ import {
   type NewDeploy,
   requestCancel,
   selectDeploy,
+  selectLastPriority,
   selectDeploys,
 } from './deploy.sql.ts';
 
@@ -115,10 +117,13 @@ export class DeployService {
     const deploy: NewDeploy = { ...stored, environmentId: environment.id, orgId, source, options, channel, author };
     await inTransaction(this.database.pool, async (client) => {
       await client.query('SELECT FROM organisations WHERE id = $1 FOR UPDATE', [orgId]);
-      if ((await countOpenDeploys(client, orgId)) >= this.#most) throw limitError('deploys', 'org', this.#most);
+      const open = await countOpenDeploys(client, orgId);
+      if (open >= this.#most) throw limitError('deploys', 'org', this.#most);
       await insertDeploy(client, deploy);
-      // Deploys of one environment run one after another.
-      const job = { key: `deploy:${deploy.id}`, serialKey: `deploy:${environment.id}`, maxAttempts: ATTEMPTS };
+      // Deploys of one environment run one after another, those of each organisation in turn.
+      const serialKey = `deploy:${environment.id}`;
+      const priority = Math.max(open, await selectLastPriority(client, JOB_SCHEMA, serialKey));
+      const job = { key: `deploy:${deploy.id}`, serialKey, maxAttempts: ATTEMPTS, priority };
       await this.jobs.add('deploy', { id: deploy.id }, job, client);
       await notifyHosting(client, environment.id);
     });

@@ -174,6 +174,15 @@ export async function selectSuccessor(client: Client, { id, environment_id: envi
   return rows[0]?.id ?? null;
 }
 
+/** The largest priority of the jobs with a serial key, behind which another one must wait; 0 without any. Plan: a scan of the small table of jobs. */
+export async function selectLastPriority(client: Client, jobSchema: string, serialKey: string): Promise<number> {
+  const { rows } = await client.query<{ priority: number }>(
+    `SELECT coalesce(max(priority), 0)::int AS priority FROM ${jobSchema}.jobs WHERE queue_name = $1`,
+    [serialKey],
+  );
+  return rows[0]!.priority;
+}
+
 /** Deploys that no process works on: their job was lost, or gave up. */
 export async function selectLostDeploys(client: Client, jobSchema: string): Promise<string[]> {
   const { rows } = await client.query<{ id: string }>(
