@@ -42,7 +42,7 @@ class Ors:
                 path = self.path.split("?")[0]
                 server.seen.append((path, {name.lower(): value for name, value in self.headers.items()}, body))
                 planned = server.plan.get(path, [])
-                self.serve(path, planned.pop(0) if planned else None)
+                self.serve(path.removeprefix("/mathenv"), planned.pop(0) if planned else None)
 
             do_GET = do_POST = handle_request
 
@@ -161,6 +161,26 @@ async def test_calls(client: Client, ors: Ors) -> None:
         output = await session.call("add", {"a": 1})
     assert (output.text, output.reward, output.finished) == ("3", 1.0, False)
     assert ors.of("/call")[0][1] == {"name": "add", "input": {"a": 1}}
+
+
+async def test_a_redirect_to_the_first_environment_of_another_server(client: Client, ors: Ors) -> None:
+    for path in ("/prompt", "/call"):
+        ors.plan[path] = [(308, None, {"location": f"/mathenv{path}"})]
+    async with session_of(client) as session:
+        assert await session.prompt() == [{"type": "text", "text": "2+1?"}]
+        assert (await session.call("add", {"a": 1})).text == "3"
+    assert ors.of("/mathenv/call")[0][1] == {"name": "add", "input": {"a": 1}}
+    assert ors.of("/mathenv/prompt")[0][0]["x-session-id"] == "s-1"
+
+
+async def test_no_other_server_gets_the_key(client: Client, ors: Ors) -> None:
+    other = Ors()
+    ors.plan["/prompt"] = [(308, None, {"location": f"{other.url}/prompt"})]
+    async with session_of(client) as session:
+        with pytest.raises(Failure, match="^http_308"):
+            await session.prompt()
+    other.close()
+    assert other.seen == []
 
 
 @pytest.mark.parametrize("faults", [[503, 502, 429, 504], ["cut", "cut"], [(429, {"code": "capacity_exhausted"}, {"retry-after": "0"})]])

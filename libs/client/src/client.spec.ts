@@ -52,6 +52,27 @@ describe('a session', () => {
     expect([session.sid, positions, headers]).toEqual(['s1', [2, 1], ['1']]);
   });
 
+  test('follows the redirect of another server to its first environment, but not to another origin', async () => {
+    const seen: unknown[] = [];
+    const elsewhere = await startTestServer((path, _body, response) => json(response, seen.push(path)));
+    const client = await clientOf((path, body, response, request) => {
+      if (path === '/create') return void json(response, {});
+      if (path === '/messages') return void response.writeHead(308, { location: `${elsewhere}/messages` }).end();
+      if (!path.startsWith('/first/')) return void response.writeHead(308, { location: `/first${path}` }).end('moved');
+      seen.push([path, body, request.headers['x-session-id']]);
+      if (path === '/first/call') response.end(`event: end\r\ndata: ${RESULT}\r\n\r\n`);
+      else json(response, []);
+    });
+    const session = await client.session(task);
+    expect(await session.prompt()).toEqual([]);
+    expect(await session.call('x', { a: 1 })).toMatchObject({ reward: 1 });
+    await expect(session.messages()).rejects.toMatchObject({ status: 308 });
+    expect(seen).toEqual([
+      ['/first/prompt', {}, session.sid],
+      ['/first/call', { name: 'x', input: { a: 1 } }, session.sid],
+    ]);
+  });
+
   test.each([
     ['cut', (response: ServerResponse) => void response.destroy()],
     ['answered by a proxy', (response: ServerResponse) => void response.writeHead(502).end('<h1>Bad Gateway</h1>')],

@@ -41,6 +41,8 @@ const STALL_MS = 30_000;
 /** A stream that lived this long received a heartbeat, so its failure does not consume a retry. */
 const PROGRESS_MS = 10_000;
 const DEADLINE_MS = 60_000;
+/** Servers of `openreward` and `ors-sdk` redirect paths without a variant to their first environment. */
+const MAX_REDIRECTS = 3;
 /** A file that was sent is checked for at most ten minutes. */
 const UPLOAD_STALL_MS = 660_000;
 
@@ -231,17 +233,30 @@ export class Connection {
   }
 
   async #send(call: Call, timer: RequestTimer, bytes: RequestBody | null = null): Promise<HttpAnswer> {
+    const origin = call.path.startsWith('/v1/') ? this.url : this.#sessionUrl;
+    let { path } = call;
+    for (let redirects = 0; ; redirects += 1) {
+      const answer = await this.#sendOnce(origin, { ...call, path }, timer, bytes);
+      const target = bytes === null && redirects < MAX_REDIRECTS ? targetOf(answer, origin + path) : null;
+      if (target === null) {
+        if (answer.status >= 300) throw await readError(answer);
+        return answer;
+      }
+      await answer.text();
+      path = target;
+    }
+  }
+
+  #sendOnce(origin: string, call: Call, timer: RequestTimer, bytes: RequestBody | null): Promise<HttpAnswer> {
     const text = call.text ?? (call.body === undefined ? undefined : stringifyJson(call.body));
-    const answer = await this.#transport.send({
-      origin: call.path.startsWith('/v1/') ? this.url : this.#sessionUrl,
+    return this.#transport.send({
+      origin,
       path: call.path,
       method: call.method ?? 'GET',
       headers: { ...this.#headers, ...(text === undefined ? {} : { 'content-type': 'application/json' }), ...call.headers },
       body: text ?? bytes,
       onAbort: (abort) => timer.onAbort(abort),
     });
-    if (answer.status >= 300) throw await readError(answer);
-    return answer;
   }
 
   #timer(call: Call, timeoutMs: number): RequestTimer {
@@ -264,6 +279,14 @@ export class Connection {
     const reason = timer.isLate ? `no response within ${timer.timeoutMs / 1_000} s` : describe(error);
     return new ConnectionError(`${call.path}: ${reason}`, madeProgress, { cause: error });
   }
+}
+
+/** The path of a redirect that keeps method and body, within the server: no other one may get the key and secrets. null: none. */
+function targetOf(answer: HttpAnswer, url: string): string | null {
+  if (answer.status !== 307 && answer.status !== 308) return null;
+  const location = answer.header('location');
+  const target = location !== null && URL.canParse(location, url) ? new URL(location, url) : null;
+  return target?.origin === new URL(url).origin ? target.pathname + target.search : null;
 }
 
 const isBlob = (body: Exclude<RequestBody, string>): body is Blob => body instanceof Blob;

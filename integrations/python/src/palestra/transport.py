@@ -29,6 +29,8 @@ PROGRESS_S = 10.0
 # Repeats cover a restart of the service.
 RETRY_FOR_S = 120.0
 STARTING_FOR_S = 600.0
+# Servers of `openreward` and `ors-sdk` redirect paths without a variant to their first environment.
+_MAX_REDIRECTS = 3
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 10.0
 
 
@@ -72,7 +74,7 @@ class Transport:
 
     async def text_once(self, request: Request) -> str:
         try:
-            response = await asyncio.wait_for(self._client().send(self._build(request, request.deadline_s)), request.deadline_s)
+            response = await asyncio.wait_for(self._send(request, request.deadline_s), request.deadline_s)
         except (asyncio.TimeoutError, httpx.RequestError) as error:
             raise unreachable(f"{request.path}: {_describe(error, request.deadline_s)}") from error
         if response.status_code >= 300:
@@ -114,7 +116,7 @@ class Transport:
     async def _stream_once(self, request: Request, on_event: Callable[[str, str], None], is_call: bool) -> str:
         pieces: list[str] = []
         try:
-            response = await self._client().send(self._build(request, STALL_S), stream=True)
+            response = await self._send(request, STALL_S, stream=True)
             try:
                 if response.status_code >= 300:
                     raise _failure_of_response(response, (await response.aread()).decode(errors="replace"))
@@ -166,6 +168,18 @@ class Transport:
         key = self.settings.api_key
         return {"user-agent": USER_AGENT, **({"x-api-key": key} if key else {})}
 
+    async def _send(self, request: Request, read_s: float, *, stream: bool = False) -> httpx.Response:
+        """Follows a redirect that keeps method and body, within the server: no other one may get the key and secrets."""
+        built = self._build(request, read_s)
+        for _ in range(_MAX_REDIRECTS):
+            response = await self._client().send(built, stream=stream)
+            target = response.next_request
+            if response.status_code not in (307, 308) or target is None or _origin_of(target.url) != _origin_of(built.url):
+                return response
+            await response.aclose()
+            built = target
+        return await self._client().send(built, stream=stream)
+
     def _build(self, request: Request, read_s: float) -> httpx.Request:
         origin = self.settings.url if request.path.startswith("/v1/") else self.settings.session_url
         headers = dict(request.headers or {})
@@ -175,6 +189,10 @@ class Transport:
             headers["content-type"] = "application/json"
         timeout = httpx.Timeout(read_s, connect=CONNECT_TIMEOUT_S, pool=None)
         return self._client().build_request(request.method, origin + request.path, headers=headers, content=content, timeout=timeout)
+
+
+def _origin_of(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
 
 
 def _wait_before(count: int, failure: Failure) -> float:
