@@ -92,3 +92,18 @@ test('L3: an id of another tenant does not prevent its use', async () => {
   expect((await call(sid, 'theirs', stranger)).status).toBe(410);
   expect(await server.request('GET', `/v1/sessions/${sid}`)).toMatchObject({ status: 200, body: { state: 'ready' } });
 });
+
+test('a rollout that names the session of another tenant shows nothing of it', async () => {
+  const theirs = await victims['given out by the service']!();
+  const [id, run] = [randomUUID(), `named ${randomUUID()}`];
+  const start = { eventType: 'rollout', eventId: id, timestamp: 1, runName: run, metadata: { session_id: theirs } };
+  expect(await server.request('POST', '/v1/rollouts', { headers: stranger, body: { events: [start] } })).toMatchObject({ status: 200 });
+  const list = await server.request('GET', `/v1/runs/${encodeURIComponent(run)}/rollouts?q=env.version:null`, { headers: stranger });
+  expect(list.body).toMatchObject({ total: 1, rollouts: [{ id, session: theirs }] });
+  const made = await server.request('POST', '/v1/exports', { headers: stranger, body: { run, format: 'jsonl' } });
+  expect(made).toMatchObject({ status: 200 });
+  const view = async () => (await server.request('GET', `/v1/exports/${made.body.id}`, { headers: stranger })).body;
+  await expect.poll(async () => (await view()).state, { timeout: 60_000, interval: 250 }).toBe('complete');
+  const { url } = (await view()).files.find(({ name }: { name: string }) => name.startsWith('data/'));
+  expect(JSON.parse(await (await fetch(url)).text())).toMatchObject({ session_id: theirs, environment_version: null });
+});

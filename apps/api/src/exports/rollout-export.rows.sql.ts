@@ -84,7 +84,7 @@ SELECT p.seq::text, p.id, h.day::text, u.name AS run, u.id AS run_id, m.rollout_
      'to_index', a.to_index, 'created_at', a.created_at) ORDER BY a.created_at, a.id)::text FROM annotations a WHERE a.rollout_seq = p.seq) AS annotations
 FROM page p ${probe('rollout_heads', 'seq = p.seq', 'h')} ${probe('runs', 'seq = p.run_seq', 'u')} ${probe('rollout_environments', 'id = p.env_id', 'e')}
   LEFT ${probe('rollout_starts', 'rollout_seq = p.seq', 'b')} LEFT ${probe('rollout_meta', 'rollout_seq = p.seq', 'm')} LEFT ${probe('rollout_tasks', 'id = p.task_id', 't')}
-  LEFT ${probe('sessions', 'sid = m.sid', 's')} LEFT ${probe('environment_versions', "id = NULLIF(s.version_id, '')::uuid", 'v')}`;
+  LEFT ${probe('sessions', 'sid = m.sid AND org_id = h.org_id::text', 's')} LEFT ${probe('environment_versions', "id = NULLIF(s.version_id, '')::uuid", 'v')}`;
 
 /** By arrival, or by group (a key of one phase and step). Each keyset has one number per column. */
 const ORDERS = {
