@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { migrate } from '../../apps/api/src/server.ts';
@@ -15,11 +16,15 @@ beforeAll(async () => {
 });
 
 /** A user of the attacker's organisation with this name publishes in the namespace of this name; what the attacker obtained. */
-async function hijack(name: string, namespace: string): Promise<{ member: number; published: number | null }> {
+async function hijack(
+  name: string,
+  namespace: string | null,
+  environmentName = 'math',
+): Promise<{ member: number; published: number | null }> {
   const { status, body } = await server.request('POST', '/v1/members', { headers: attacker, body: { name, role: 'owner' } });
   if (status !== 200) return { member: status, published: null };
   const headers = { 'x-api-key': '', cookie: await signIn(body.sign_in_url), 'sec-fetch-site': 'same-origin' };
-  const environment = { name: 'math', namespace, isPrivate: false };
+  const environment = { name: environmentName, namespace: namespace ?? name, isPrivate: false };
   return { member: status, published: (await server.request('POST', '/v1/environments', { headers, body: environment })).status };
 }
 const zeroWidth = '\u200B';
@@ -169,4 +174,12 @@ describe('H3: older databases', () => {
     await migrate(url);
     await expect(pool.query(`INSERT INTO organisations (name) VALUES ('ADA  FINCH')`)).rejects.toMatchObject({ code: '23505' });
   });
+});
+
+test('environments of others with the same name do not hide that of the organisation behind a bare name', async () => {
+  const name = `bare-${randomUUID()}`;
+  expect((await server.request('POST', '/v1/environments', { body: { name, isPrivate: true } })).status).toBe(200);
+  for (let at = 0; at < 10; at += 1)
+    expect(await hijack(`0${at}-${randomUUID().slice(0, 8)}`, null, name)).toMatchObject({ published: 200 });
+  expect((await server.request('GET', `/v1/environments//${name}/required-secrets`)).status).toBe(200);
 });

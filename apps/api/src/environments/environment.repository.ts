@@ -151,16 +151,20 @@ export class EnvironmentRepository {
     return row === null ? null : currentOf(row);
   }
 
-  /** Environments with that name that the caller may see. */
+  /** Environments with that name that the caller may see. Those of the caller's organisation come first: others cannot crowd them out. */
   async findByName(name: string, caller: Caller | undefined): Promise<EnvironmentRecord[]> {
     if (!isStorable(name)) return [];
-    const rows = await this.database.prisma.environment.findMany({
-      where: { name, ...visibleTo(caller) },
-      include: currentVersion,
-      orderBy: { owner: 'asc' },
-      take: 10,
-    });
-    return rows.map((row) => currentOf(row));
+    const find = (where: Prisma.EnvironmentWhereInput) =>
+      this.database.prisma.environment.findMany({
+        where: { AND: [{ name }, visibleTo(caller), where] },
+        include: currentVersion,
+        orderBy: { owner: 'asc' },
+        take: 10,
+      });
+    const orgId = caller?.orgId;
+    const own = orgId === undefined ? [] : await find({ orgId });
+    const others = await find(orgId === undefined ? {} : { OR: [{ orgId: null }, { NOT: { orgId } }] });
+    return [...own, ...others].map((row) => currentOf(row));
   }
 
   /** The environment with its newest version, also where a channel follows another one. */
