@@ -274,6 +274,18 @@ test.each(['/schema', '/openapi.json', '/list_environments', '/metadata'])(
   },
 );
 
+test('a connection that breaks while the server is detected does not make it an older one', async () => {
+  const { backend } = await start({
+    generation: 'E',
+    breakUpgrade: (count) => count === 1,
+    refuseUpgrade: (count) => (count === 2 ? 503 : null),
+  });
+  for (let times = 0; times < 2; times += 1) {
+    expect(await failure(backend.native.shape(soon()))).toMatchObject({ code: 'backend_unreachable' });
+  }
+  expect(await backend.native.shape(soon())).toMatchObject({ generation: 'E' });
+});
+
 test('sends a forwarded request once and does not report that it did not run', async () => {
   let posts = 0;
   const { server, backend } = await start({ generation: 'E', onPost: (socket) => (socket.destroy(), (posts += 1), true) });

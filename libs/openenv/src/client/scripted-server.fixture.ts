@@ -20,6 +20,8 @@ export interface Script {
   onPost?: (socket: Socket) => boolean;
   /** HTTP status of a refused upgrade. */
   refuseUpgrade?: (count: number) => number | null;
+  /** Whether the connection breaks right after the upgrade. */
+  breakUpgrade?: (count: number) => boolean;
 }
 
 interface Episode {
@@ -81,7 +83,10 @@ export async function startScripted(script: Script): Promise<ScriptedServer> {
   server.on('upgrade', (request, socket, head) => {
     const refusal = script.refuseUpgrade?.((upgrades += 1)) ?? null;
     if (refusal !== null) return void socket.end(`HTTP/1.1 ${refusal} Refused\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`);
-    acceptor.handleUpgrade(request, socket, head, (accepted) => serve(accepted, request.url ?? ''));
+    acceptor.handleUpgrade(request, socket, head, (accepted) => {
+      if (script.breakUpgrade?.(upgrades) === true) accepted.terminate();
+      else serve(accepted, request.url ?? '');
+    });
   });
 
   function serve(socket: WebSocket, path: string): void {

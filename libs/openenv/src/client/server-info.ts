@@ -141,9 +141,13 @@ export class ServerInfoReader {
       return refusal !== null && refusal.includes(NO_SESSION);
     } catch (error) {
       if (error instanceof ConnectionFailed) throw unreachable(error);
-      if (error instanceof UpgradeRefused) throw notOpenEnv(`refuses sockets (HTTP ${error.status})`, error);
-      if (error instanceof SocketBroken) return false;
-      throw error;
+      if (error instanceof UpgradeRefused) {
+        throw TRANSIENT.has(error.status) ? unreachable(error) : notOpenEnv(`refuses sockets (HTTP ${error.status})`, error);
+      }
+      if (!(error instanceof SocketBroken)) throw error;
+      // A full server closes at once. Any other break says nothing, and the answer is kept until the server changes.
+      if (!error.closedAtOnce) throw unreachable(error);
+      return false;
     }
   }
 }
