@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { ExportJobs } from '../../../apps/api/src/exports/export-jobs.ts';
+import { openJobPool } from '../../../apps/api/src/jobs/job-pool.ts';
 import { JobQueue } from '../../../apps/api/src/jobs/job-queue.service.ts';
 import { readConfig } from '../../../apps/api/src/platform/config.ts';
 import { Database } from '../../../apps/api/src/platform/database/database.ts';
@@ -209,6 +210,20 @@ describe('the job queue', () => {
       )
       .toBe(true);
     await expect.poll(() => runs, WITHIN).toBe(2);
+  });
+
+  it('lets the library release its listening connection twice', async () => {
+    const pool = openJobPool({ connectionString: database.connectionString, max: 1 });
+    await new Promise<void>((resolve, reject) => {
+      pool.connect((error, _client, release) => {
+        release();
+        release();
+        if (error) reject(error);
+        else resolve();
+      });
+    });
+    expect((await pool.query('SELECT 1 AS n')).rows).toEqual([{ n: 1 }]);
+    await pool.end();
   });
 
   it('continues after connections ended again and again while jobs ran, and stops', async () => {

@@ -6,8 +6,8 @@ import type { Logger } from 'pino';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
 import { Metrics } from '../platform/telemetry/metrics.ts';
-import { openPool } from '../platform/database/pool.ts';
 import { LOGGER } from '../platform/tokens.ts';
+import { openJobPool } from './job-pool.ts';
 import { addJob, countDueJobs, deleteFailedJobs } from './job-queue.sql.ts';
 import { JOB_SCHEMA } from './job-schema.ts';
 import { RunnerMonitor } from './runner-monitor.ts';
@@ -115,7 +115,7 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
       deleteFailedJobs(this.database.pool, KEEP_FAILED_DAYS),
     );
     if (this.config.jobs !== 'here') return;
-    this.#pool = openPool({ connectionString: this.database.connectionString, max: POOL_SIZE, connectionTimeoutMillis: 5_000 });
+    this.#pool = openJobPool({ connectionString: this.database.connectionString, max: POOL_SIZE, connectionTimeoutMillis: 5_000 });
     this.#supervising = Promise.all(LANES.map((lane) => this.#supervise(lane, this.#pool!)));
     this.#monitor.start();
     for (const [name, { everyMs }] of this.#handlers) {
