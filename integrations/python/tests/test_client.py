@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler
@@ -377,3 +380,39 @@ def test_a_session_needs_one_task() -> None:
         client.session("a/b", split="train")
     with pytest.raises(ValueError, match="Expected owner/name"):
         next(iter_tasks("math", client=client))
+
+
+def test_a_session_of_a_named_host_ends_with_the_process(ors: Ors) -> None:
+    """Without a connection from before, as after a long generation."""
+    program = (
+        "import sys\nfrom palestra import Client, Steps, background\n"
+        "client = Client(sys.argv[1])\n"
+        "steps = Steps(client.session('a/b', split='train', index=0, ping_s=0))\n"
+        "steps.open_sync()\nbackground.worker.run(client.close())\nraise SystemExit(3)\n"
+    )
+    url = ors.url.replace("127.0.0.1", "localhost")
+    ended = subprocess.run([sys.executable, "-c", program, url], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (3, "")
+    assert len(ors.of("/delete")) == 1
+
+
+def test_an_interrupt_ends_the_session(ors: Ors) -> None:
+    program = (
+        "import sys, time\nfrom palestra import Client, play_sync\n"
+        "def chat(messages, tools):\n    print('playing', flush=True)\n    time.sleep(60)\n"
+        "play_sync(Client(sys.argv[1]).session('a/b', split='train', index=0, ping_s=0), chat)\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", program, ors.url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "playing\n"
+    child.send_signal(signal.SIGINT)
+    _, told = child.communicate(timeout=60)
+    assert "KeyboardInterrupt" in told
+    assert len(ors.of("/delete")) == 1
+
+
+async def test_variables_without_a_usable_proxy_are_named(ors: Ors, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "localhost,[::1]")
+    episode = await play(Client(ors.url).session("a/b", split="train", index=0), lambda _messages, _tools: "3")
+    assert isinstance(episode.failure, InfrastructureFailure)
+    assert "Invalid port" in str(episode.failure) and "NO_PROXY" in str(episode.failure)

@@ -21,6 +21,7 @@ from service import Service
 from palestra import Reply, command, read_tokens, spool, upload
 from palestra.failures import unreachable
 from palestra.record import Recorder, Rollout
+from palestra.sidecar import TokenRecord, TokenSidecar
 from palestra.spool import Segment
 from palestra.tasks import TaskRef
 
@@ -489,6 +490,54 @@ def test_token_ids_go_to_the_sidecar(service: Service, tmp_path: Path) -> None:
     assert len(list(read_tokens(tmp_path / "tokens"))) == 2
     # The service does not get them.
     assert "token_ids" not in json.dumps(list(service.stored.values()))
+
+
+def test_variables_without_a_usable_proxy_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "localhost,[::1]")
+    records = recorder(DEAD, tmp_path)
+    fill(records.rollout(environment="a/b"))
+    report = records.close(0.5)
+    assert (report.spilled, len(spooled(tmp_path))) == (4, 1)
+    assert "Invalid port" in str(report) and "NO_PROXY" in str(report)
+
+
+def test_a_spool_that_cannot_be_made_is_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "spool").write_text("a file")
+    with pytest.raises(OSError):
+        recorder(DEAD, tmp_path)
+
+
+def test_palestra_upload_of_no_spool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main([str(tmp_path / "spoool"), "--url", DEAD]) == 2
+    assert f"There is no spool at {tmp_path / 'spoool'}" in capsys.readouterr().err
+
+
+def test_a_full_disk_leaves_no_part_of_a_record_in_the_sidecar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sidecar = TokenSidecar(tmp_path)
+    records = [TokenRecord("r", str(number), number, None, [1, 2, 3], None) for number in range(3)]
+    sidecar.write(records[0])
+    write = os.write
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", lambda fd, data: write(fd, data[:20]))
+        with pytest.raises(OSError, match="only 20 of"):
+            sidecar.write(records[1])
+    sidecar.write(records[2])
+    assert list(read_tokens(tmp_path)) == [records[0], records[2]]
+
+
+def test_a_fork_while_another_thread_writes_the_sidecar(tmp_path: Path) -> None:
+    sidecar = TokenSidecar(tmp_path)
+    record = TokenRecord("r", "m", 0, None, [1], None)
+    sidecar.write(record)
+    with sidecar._lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(5)
+            sidecar.write(record)
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert list(read_tokens(tmp_path)) == [record, record]
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_values_that_json_and_utf_8_do_not_have(service: Service, tmp_path: Path) -> None:

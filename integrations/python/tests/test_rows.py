@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,33 @@ def test_json_lines(tmp_path: Path) -> None:
         write_rows(tmp_path / "train.csv", [])
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+@pytest.mark.parametrize("before", [0, 2 * GROUP_ROWS])
+def test_an_error_of_the_rows_leaves_the_file_as_it_was(tmp_path: Path, ending: str, before: int) -> None:
+    pytest.importorskip("pyarrow")
+    file = tmp_path / f"train ü.{ending}"
+    assert write_rows(file, [row_of(TASK, "trl")]) == 1
+    written = file.read_bytes()
+
+    def broken() -> Iterator[dict[str, Any]]:
+        for _ in range(before):
+            yield row_of(TASK, "trl")
+        raise ValueError("the split is unknown")
+
+    with pytest.raises(ValueError, match="the split is unknown"):
+        write_rows(file, broken())
+    assert file.read_bytes() == written
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_link_to_a_file_stays(tmp_path: Path) -> None:
+    (tmp_path / "data.jsonl").write_text("old")
+    link = tmp_path / "latest.jsonl"
+    link.symlink_to("data.jsonl")
+    assert write_rows(link, [{"row": 1}]) == 1
+    assert (link.is_symlink(), (tmp_path / "data.jsonl").read_text()) == (True, '{"row": 1}\n')
+
+
 @pytest.mark.parametrize("format", [name for name in FORMATS if name != "nemo-gym"])
 def test_parquet_gives_the_rows_back(tmp_path: Path, format: str) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -100,7 +128,7 @@ def test_rows_do_not_wait_in_memory(tmp_path: Path) -> None:
     def lazily() -> Any:
         for index in range(4 * GROUP_ROWS):
             if index % GROUP_ROWS == 0:
-                sizes.append(file.stat().st_size if file.exists() else 0)
+                sizes.append(sum(one.stat().st_size for one in tmp_path.iterdir()))
             yield {**row_of(TASK, "trl"), "task_index": index}
 
     assert write_rows(file, lazily()) == 4 * GROUP_ROWS

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import os
+import socket
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+# For the cleanup of what Ctrl-C cancelled, such as the end of a session. Another Ctrl-C does not wait for it.
+CLEANUP_S = 5.0
 
 
 class LoopThread:
@@ -31,7 +35,7 @@ class LoopThread:
     def loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None or self._pid != os.getpid():
-                self._loop = asyncio.new_event_loop()
+                self._loop = _resolving(asyncio.new_event_loop())
                 self._pid = os.getpid()
                 threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True).start()
             return self._loop
@@ -41,13 +45,38 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self.loop())
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Waits for the coroutine. An interrupt of the caller (Ctrl-C) cancels it."""
-        future = self.submit(work)
+        """Waits for the coroutine. An interrupt of the caller (Ctrl-C) cancels it, and waits a moment for its cleanup."""
+        ended = threading.Event()
+
+        async def watched() -> T:
+            try:
+                return await work
+            finally:
+                ended.set()
+
+        future = self.submit(watched())
         try:
             return future.result()
         except BaseException:
-            future.cancel()
+            if future.cancel():
+                ended.wait(CLEANUP_S)
             raise
+
+
+def _resolving(loop: asyncio.AbstractEventLoop) -> asyncio.AbstractEventLoop:
+    """A loop that also resolves names while the process ends: executors take no work then, but sessions are still closed."""
+    if not isinstance(loop, asyncio.BaseEventLoop):
+        return loop
+    resolve = loop.getaddrinfo
+
+    async def getaddrinfo(host: Any, port: Any, *, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0) -> Any:
+        try:
+            return await resolve(host, port, family=family, type=type, proto=proto, flags=flags)
+        except RuntimeError:
+            return socket.getaddrinfo(host, port, family, type, proto, flags)
+
+    loop.getaddrinfo = getaddrinfo  # type: ignore[method-assign]
+    return loop
 
 
 worker = LoopThread("palestra-worker")

@@ -11,7 +11,7 @@ from palestra.upload import Uploader, default_directory
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """`palestra-upload [DIRECTORY]`: uploads the events that ended processes left, with any key. Exit status 1 if some remain."""
+    """`palestra-upload [DIRECTORY]`: uploads the events that ended processes left, with any key. Exit status 1 if some remain, 2 without a spool."""
     parser = argparse.ArgumentParser(prog="palestra-upload", description="Upload the rollout events that ended processes left on disk.")
     parser.add_argument("directory", nargs="?", help="the spool; by default that of the service in the user's state directory")
     parser.add_argument("--timeout", type=float, default=600.0, help="seconds (default: 600)")
@@ -19,6 +19,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     target = settings(options.url)
     directory = Path(options.directory) if options.directory else default_directory(target)
+    if not directory.is_dir():
+        print(f"palestra-upload: There is no spool at {directory}. Pass the directory of the recorder, its `spool_dir`.", file=sys.stderr)
+        return 2
     report = Uploader(target, directory, any_owner=True).close(options.timeout)
     print(report)
     return 0 if report.complete else 1

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+from palestra import spool
 from palestra.episode import Call, Episode
 from palestra.failures import Failure
 from palestra.messages import Message, Reply, RequestedCall
@@ -64,6 +65,7 @@ class Recorder:
         self.run_info = dict(run_info or {})
         self._sidecar = None if sidecar_dir is None else TokenSidecar(sidecar_dir)
         directory = Path(spool_dir) if spool_dir is not None else default_directory(target)
+        spool.prepare_directory(directory)
         self._uploader = Uploader(target, directory, max_spool_bytes=max_spool_bytes)
 
     def rollout(

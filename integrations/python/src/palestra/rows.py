@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import itertools
 import json
+import os
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -274,19 +277,34 @@ class _Reader:
 def write_rows(path: str | Path, rows: Iterable[Row]) -> int:
     """Writes rows to a `.jsonl` file, or with `pip install palestra[parquet]` to a `.parquet` file, and returns their number.
 
-    In constant memory. Raises ValueError for another ending, and in Parquet for a prompt with more than text.
+    In constant memory. Raises ValueError for another ending, and in Parquet for a prompt with more than text. After an error, also of `rows`,
+    an existing file is what it was.
     """
     file = Path(path)
-    if file.suffix == ".jsonl":
-        count = 0
-        with file.open("w", encoding="utf-8") as lines:
-            for row in rows:
-                lines.write(json.dumps(row) + "\n")
-                count += 1
-        return count
-    if file.suffix != ".parquet":
+    if file.suffix not in (".jsonl", ".parquet"):
         raise ValueError(f"Unknown ending of {file.name!r}. Available: .jsonl, .parquet.")
-    return _write_parquet(file, rows)
+    # A link stays a link.
+    target = Path(os.path.realpath(file))
+    write = _write_lines if file.suffix == ".jsonl" else _write_parquet
+    if target.exists() and not target.is_file():  # Such as a pipe.
+        return write(target, rows)
+    partial = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial")
+    try:
+        count = write(partial, rows)
+        partial.replace(target)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            partial.unlink()
+    return count
+
+
+def _write_lines(file: Path, rows: Iterable[Row]) -> int:
+    count = 0
+    with file.open("w", encoding="utf-8") as lines:
+        for row in rows:
+            lines.write(json.dumps(row) + "\n")
+            count += 1
+    return count
 
 
 GROUP_ROWS = 1_000

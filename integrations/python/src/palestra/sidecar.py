@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
 import uuid
+import weakref
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -42,14 +44,26 @@ class TokenSidecar:
         self._lock = threading.Lock()
         self._fd = -1
         self._pid = 0
+        _instances.add(self)
 
     def write(self, record: TokenRecord) -> None:
-        """Raises OSError if the file cannot be written."""
+        """Raises OSError if the record is not completely in the file; then nothing of it is."""
         line = json.dumps(asdict(record), separators=(",", ":"), default=number_of).encode() + b"\n"
         with self._lock:
             if self._pid != os.getpid():
                 self._open()
-            os.write(self._fd, line)
+            self._append(line)
+
+    def _append(self, line: bytes) -> None:
+        # Other lines would follow a part of this one, and the file could not be read any more.
+        size = os.fstat(self._fd).st_size
+        try:
+            written = os.write(self._fd, line)
+            if written < len(line):
+                raise OSError(errno.ENOSPC, f"only {written} of {len(line)} bytes were written", str(self._directory))
+        except OSError:
+            os.ftruncate(self._fd, size)
+            raise
 
     def _open(self) -> None:
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -58,7 +72,20 @@ class TokenSidecar:
         self._pid = os.getpid()
 
     def forked(self) -> None:
+        """In a child: another thread may have held the lock."""
         self._lock = threading.Lock()
+
+
+_instances: weakref.WeakSet[TokenSidecar] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    for sidecar in list(_instances):
+        sidecar.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def read_tokens(path: str | Path, rollout: str | None = None) -> Iterator[TokenRecord]:

@@ -15,7 +15,7 @@ import httpx
 
 from palestra._version import __version__
 from palestra.canonical import number_of
-from palestra.failures import CLASSES, ADVICE, Failure, classify, http_failure, tool_failed, unreachable
+from palestra.failures import CLASSES, ADVICE, Failure, InfrastructureFailure, classify, http_failure, tool_failed, unreachable
 from palestra.settings import Settings
 
 T = TypeVar("T")
@@ -161,7 +161,10 @@ class Transport:
         client = self._clients.get(loop)
         if client is None:
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=256, keepalive_expiry=30.0)
-            client = self._clients[loop] = httpx.AsyncClient(limits=limits, headers=self._headers())
+            try:
+                client = self._clients[loop] = httpx.AsyncClient(limits=limits, headers=self._headers())
+            except CLIENT_ERRORS as error:
+                raise no_client(error) from error
         return client
 
     def _headers(self) -> dict[str, str]:
@@ -193,6 +196,16 @@ class Transport:
 
 def _origin_of(url: httpx.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port
+
+
+CLIENT_ERRORS = (httpx.InvalidURL, ImportError, OSError, ValueError)
+"""What httpx raises for variables that it cannot use."""
+
+
+def no_client(error: Exception) -> InfrastructureFailure:
+    """A variable of the process names no proxy or certificates."""
+    checked = "Check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY (an IPv6 address without brackets) and SSL_CERT_FILE."
+    return InfrastructureFailure("client_error", f"No connection can be made: {error}", checked)
 
 
 def _wait_before(count: int, failure: Failure) -> float:

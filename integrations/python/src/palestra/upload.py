@@ -25,7 +25,7 @@ from palestra.canonical import number_of
 from palestra.failures import ADVICE, Failure, InfrastructureFailure, http_failure, unreachable
 from palestra.settings import Settings
 from palestra.spool import REJECTED, Segment, append_rejected, orphans
-from palestra.transport import CONNECT_TIMEOUT_S, USER_AGENT, retry_after_of
+from palestra.transport import CLIENT_ERRORS, CONNECT_TIMEOUT_S, USER_AGENT, no_client, retry_after_of
 
 logger = logging.getLogger("palestra")
 
@@ -224,7 +224,11 @@ class Uploader:
             thread.start()
 
     def _send_all(self) -> None:
-        http = self._connect()
+        try:
+            http = self._connect()
+        except CLIENT_ERRORS as error:
+            self._notice(no_client(error))
+            return
         try:
             while (batch := self._next()) is not None:
                 if not self._send(http, batch.events):
@@ -236,12 +240,12 @@ class Uploader:
     def _connect(self) -> httpx.Client:
         """One pool of connections for all senders: loading the certificates takes a moment."""
         with self._connecting:
-            self._senders += 1
             if self._http is None:
                 headers = {"user-agent": USER_AGENT, "content-type": "application/json"}
                 if self._target.api_key:
                     headers["x-api-key"] = self._target.api_key
                 self._http = httpx.Client(headers=headers, timeout=httpx.Timeout(REQUEST_S, connect=CONNECT_TIMEOUT_S))
+            self._senders += 1
             return self._http
 
     def _disconnect(self, http: httpx.Client) -> None:
@@ -355,13 +359,20 @@ class Uploader:
             self._rejected += 1
         return True
 
+    def _notice(self, failure: Failure) -> None:
+        with self._changed:
+            self._notice_locked(failure)
+
+    def _notice_locked(self, failure: Failure) -> None:
+        if self._error is None or self._error.code != failure.code:
+            logger.warning("palestra: events wait in %s: %s", self.directory, failure)
+        self._error = failure
+
     def _pause(self, failure: Failure, wait_s: float) -> bool:
         """Waits before a repeat. False if the uploader was closed meanwhile."""
         deadline = time.monotonic() + wait_s
         with self._changed:
-            if self._error is None or self._error.code != failure.code:
-                logger.warning("palestra: events wait in %s: %s", self.directory, failure)
-            self._error = failure
+            self._notice_locked(failure)
             while not self._closed and (left := deadline - time.monotonic()) > 0:
                 self._changed.wait(left)
             return not self._closed
