@@ -13,8 +13,10 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   const url = env['PALESTRA_URL'] || env['OPENREWARD_API_URL'] || env['OPENREWARD_URL'] || fallback;
   const sessionUrl = env['PALESTRA_URL'] || env['OPENREWARD_SESSION_URL'] || env['OPENREWARD_URL'] || url;
   for (const text of [url, sessionUrl])
-    if (!URL.canParse(text))
-      throw new UsageError(`Invalid URL "${text}". Check PALESTRA_URL, OPENREWARD_URL, OPENREWARD_API_URL and OPENREWARD_SESSION_URL.`);
+    if (!URL.canParse(text) || !/^https?:\/\//i.test(text))
+      throw new UsageError(
+        `Invalid URL "${text}". Expected one such as ${fallback}. Check PALESTRA_URL, OPENREWARD_URL, OPENREWARD_API_URL and OPENREWARD_SESSION_URL.`,
+      );
   return { url, sessionUrl, apiKey: env['PALESTRA_API_KEY'] || env['OPENREWARD_API_KEY'] || '' };
 }
 

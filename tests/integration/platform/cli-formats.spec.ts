@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -96,6 +96,43 @@ test('views and changes are the objects of the API', async () => {
   // The older spelling, in which --output is the file.
   const older = await palestra(['prepare-tasks', '--env', 'palestra/math', '--max-tasks', '2', '--output', 'older.jsonl']);
   expect(older.stdout).toBe('2 tasks written to older.jsonl\n');
+});
+
+test('prepare-tasks without any task leaves an existing file as it was', async () => {
+  const file = path.join(folder, 'kept.jsonl');
+  await writeFile(file, 'kept\n');
+  // Read by the server, and by sessions.
+  for (const options of [[], ['--concurrency', '1']]) {
+    const args = ['prepare-tasks', '--env', 'palestra/math', '--split', 'nowhere', '--out', 'kept.jsonl', ...options];
+    expect(await palestra(args)).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/Unknown split "nowhere"[^]*no task could be read; kept\.jsonl was not written\n$/),
+    });
+    expect(await readFile(file, 'utf8')).toBe('kept\n');
+  }
+});
+
+test('an unknown run is named', async () => {
+  const told = expect.stringContaining('No such run: no-such-run. List your runs with "palestra runs".');
+  for (const line of [
+    'runs finish no-such-run',
+    'rollouts no-such-run',
+    'rollouts export --run no-such-run --out exported',
+    'compare formats no-such-run',
+  ])
+    expect(await palestra(line.split(' ')), line).toMatchObject({ code: 1, stderr: told });
+});
+
+test('rollouts import reads all files before it uploads one', async () => {
+  const line = JSON.stringify({ messages: [{ role: 'user', content: 'x' }], reward: '1' });
+  await writeFile(path.join(folder, 'good.jsonl'), `${line}\n`);
+  await writeFile(path.join(folder, 'table.csv'), 'a,b\n');
+  const refused = await palestra(['rollouts', 'import', 'good.jsonl', 'table.csv', '--run', 'imported-whole']);
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('table.csv: unknown format') });
+  expect((await palestra(['rollouts', 'imported-whole'])).code).toBe(1);
+  const read = await palestra(['rollouts', 'import', 'good.jsonl', '--run', 'imported-whole', '-o', 'json']);
+  expect(JSON.parse(read.stdout)).toMatchObject([{ file: 'good.jsonl', accepted: 2, unreadable: 0 }]);
 });
 
 describe('exit codes, and errors for programs', () => {

@@ -1,5 +1,7 @@
+import { PalestraApiError } from '@palestra/client';
 import type { ComparedRuns, CompareMetric } from '@palestra/protocol';
 import { formatReward } from '@palestra/kit/reward-text';
+import { aboutRun } from '../named-run.ts';
 import { printable, type Printed, printOne, printTable } from '../output.ts';
 import { UsageError, withClient } from '../settings.ts';
 import { type ComparedOutcome, type Condition, exitCodeFor, outcomesOf } from './compare-conditions.ts';
@@ -18,7 +20,14 @@ const MAX_RUNS = 4;
 export async function compareRuns(runs: string[], { failIf = [], metric, output, ...query }: CompareOptions): Promise<void> {
   if (runs.length < 2 || runs.length > MAX_RUNS)
     throw new UsageError(`Expected two to four runs, not ${runs.length}. Usage: palestra compare RUN RUN`);
-  const answer = await withClient((client) => client.runs.compare(runs, query));
+  const answer = await withClient((client) =>
+    client.runs.compare(runs, query).catch(async (error: unknown) => {
+      // It does not say which one is unknown.
+      if (error instanceof PalestraApiError && error.code === 'run_not_found')
+        for (const run of runs) await aboutRun(run, client.runs.get(run));
+      throw error;
+    }),
+  );
   const outcomes = outcomesOf(failIf, answer);
   await printOne({ output }, { ...answer, conditions: outcomes }, () => printComparison(answer, outcomes, metric));
   process.exitCode = exitCodeFor(outcomes);

@@ -2,6 +2,7 @@ import type { Lens, RolloutExportFormat, RolloutExportView } from '@palestra/pro
 import { setTimeout as sleep } from 'node:timers/promises';
 import path from 'node:path';
 import type { PalestraClient } from '@palestra/client';
+import { aboutRun } from '../named-run.ts';
 import { type Printed, printOne } from '../output.ts';
 import { startProgress } from '../progress.ts';
 import { UsageError, withClient } from '../settings.ts';
@@ -27,7 +28,8 @@ interface ExportOptions extends Printed {
 export async function exportRollouts(options: ExportOptions): Promise<void> {
   const { run, query, format, lens, redact, shardRows, out, keep } = options;
   const view = await withClient(async (client, signal) => {
-    const { id } = await client.rolloutExports.create({ run, query, format, lens, redact, shard_rows: shardRows });
+    const created = client.rolloutExports.create({ run, query, format, lens, redact, shard_rows: shardRows });
+    const { id } = await (run === undefined ? created : aboutRun(run, created));
     try {
       const finished = await waitFor(client, id, signal);
       for (const { name } of finished.files) {

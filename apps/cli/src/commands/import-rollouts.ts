@@ -2,7 +2,7 @@ import { PalestraApiError, type PalestraClient } from '@palestra/client';
 import type { ImportFormat } from '@palestra/protocol';
 import { RecordError } from '@palestra/rollouts/import';
 import { BatchSender, type Outcome } from '../batch-sender.ts';
-import { openImport } from '../import-source.ts';
+import { findImport, type ImportSource } from '../import-source.ts';
 import { printable, type Printed, printList } from '../output.ts';
 import { type Progress, startProgress } from '../progress.ts';
 import { withClient } from '../settings.ts';
@@ -35,12 +35,15 @@ const MAX_PRINTED = 20;
 
 /** Prints and skips bad records; the exit status is then 1. */
 export async function importRollouts(files: readonly string[], options: ImportOptions): Promise<void> {
+  // Before anything is uploaded.
+  const sources: ImportSource[] = [];
+  for (const file of files) sources.push(await findImport({ file, format: options.format, runName: options.run, scorer: options.scorer }));
   const progress = startProgress('events');
   let tallies: Tally[];
   try {
     tallies = options.dryRun
-      ? await importFiles(files, options, progress, null)
-      : await withClient((client) => importFiles(files, options, progress, client));
+      ? await importFiles(sources, progress, null)
+      : await withClient((client) => importFiles(sources, progress, client));
   } finally {
     progress.stop();
   }
@@ -60,16 +63,11 @@ export async function importRollouts(files: readonly string[], options: ImportOp
   if (tallies.some((one) => one.unread + one.rejected > 0)) process.exitCode = 1;
 }
 
-async function importFiles(
-  files: readonly string[],
-  options: ImportOptions,
-  progress: Progress,
-  client: PalestraClient | null,
-): Promise<Tally[]> {
+async function importFiles(sources: readonly ImportSource[], progress: Progress, client: PalestraClient | null): Promise<Tally[]> {
   const tallies: Tally[] = [];
-  for (const file of files) {
+  for (const source of sources) {
     const earlier = tallies.reduce((sum, { events }) => sum + events, 0);
-    tallies.push(await importFile(file, earlier, options, progress, client));
+    tallies.push(await importFile(source, earlier, progress, client));
   }
   if (client) for (const run of new Set(tallies.flatMap(({ runs }) => [...runs]))) await finishRun(client, run);
   return tallies;
@@ -87,13 +85,11 @@ async function finishRun(client: PalestraClient, run: string): Promise<void> {
 
 /** `earlier`: the number of events of the previous files. */
 async function importFile(
-  file: string,
+  { file, format, records }: ImportSource,
   earlier: number,
-  options: ImportOptions,
   progress: Progress,
   client: PalestraClient | null,
 ): Promise<Tally> {
-  const { format, records } = await openImport({ file, format: options.format, runName: options.run, scorer: options.scorer });
   const tally: Tally = {
     file,
     format,
@@ -119,7 +115,7 @@ async function importFile(
       (outcome) => count(tally, outcome, reportProblem, progress),
     );
   try {
-    for await (const record of records) {
+    for await (const record of records()) {
       if ('problem' in record) {
         tally.unread += 1;
         reportProblem(record.where, record.problem);

@@ -48,7 +48,7 @@ interface Outcome {
 }
 
 /**
- * Writes the tasks of an environment to a file. Exit status 1 if a task fails. A Palestra server reads the tasks and sends the file; from
+ * Writes the tasks of an environment to a file, or nothing if no task can be read. Exit status 1 if a task fails. A Palestra server reads the tasks and sends the file; from
  * any other ORS server this command reads them with sessions. The rows are the same.
  */
 export async function prepareTasks({ out: file, output, exclude = [], ...rest }: Options): Promise<void> {
@@ -72,10 +72,14 @@ export async function prepareTasks({ out: file, output, exclude = [], ...rest }:
   }
   const { written, failed } = outcome;
   await printOne({ output: format }, { written, failed, out: options.out }, () => {
-    process.stdout.write(`${written} tasks written to ${options.out}\n`);
+    if (written > 0 || failed === 0) process.stdout.write(`${written} tasks written to ${options.out}\n`);
   });
   if (failed === 0) return;
-  process.stderr.write(`palestra: ${failed} tasks failed and are not in the file\n`);
+  process.stderr.write(
+    written > 0
+      ? `palestra: ${failed} tasks failed and are not in the file\n`
+      : `palestra: no task could be read; ${options.out} was not written\n`,
+  );
   process.exitCode = 1;
 }
 
@@ -110,7 +114,7 @@ async function exportFromServer(
   const view = await exportOnServer(client, request, signal, onProgress);
   if (view === null) return null;
   view.failures.forEach((failure, index) => printFailure(progress, failure, index + 1));
-  await writeFileAtomically(out, await client.exports.download(view.id), signal);
+  if (view.written > 0 || view.failed === 0) await writeFileAtomically(out, await client.exports.download(view.id), signal);
   return view;
 }
 
@@ -136,8 +140,18 @@ async function readBySessions(options: PrepareOptions, client: PalestraClient, s
       printFailure(progress, failure, outcome.failed);
     },
   });
-  await writeFileAtomically(options.out, file, signal);
+  await writeFileAtomically(options.out, unlessNothing(file, outcome), signal).catch((error: unknown) => {
+    if (!(error instanceof NothingWritten)) throw error;
+  });
   return outcome;
+}
+
+/** Ends a file without any task, so that it does not replace an existing one. */
+class NothingWritten extends Error {}
+
+async function* unlessNothing(bytes: AsyncIterable<Uint8Array>, outcome: Outcome): AsyncGenerator<Uint8Array> {
+  yield* bytes;
+  if (outcome.written === 0 && outcome.failed > 0) throw new NothingWritten();
 }
 
 const formatOf = (file: string): TaskFileFormat => (file.endsWith('.parquet') ? 'parquet' : 'jsonl');

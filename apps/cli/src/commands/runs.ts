@@ -1,4 +1,5 @@
 import { formatReward } from '@palestra/kit/reward-text';
+import { aboutRun } from '../named-run.ts';
 import { printable, type Printed, printList, printOne } from '../output.ts';
 import { withClient } from '../settings.ts';
 
@@ -21,12 +22,12 @@ export async function listRuns(options: Printed & { search?: string; limit: numb
 }
 
 export async function finishRun(run: string, options: Printed): Promise<void> {
-  const view = await withClient((client) => client.runs.change(run, { finished: true }));
+  const view = await withClient((client) => aboutRun(run, client.runs.change(run, { finished: true })));
   await printOne(options, view, () => void process.stdout.write(`${printable(view.name)} is finished.\n`));
 }
 
 export async function listRollouts(run: string, options: Printed & { limit: number }): Promise<void> {
-  const { rollouts, total } = await withClient((client) => client.runs.rollouts(run, { limit: options.limit }));
+  const { rollouts, total } = await withClient((client) => aboutRun(run, client.runs.rollouts(run, { limit: options.limit })));
   await printList(
     options,
     rollouts,

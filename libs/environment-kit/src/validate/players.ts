@@ -25,6 +25,10 @@ const TOLERANCE = 1e-9;
 /** What each player reaches: the players of the definition, its solutions, and a random player. A failed episode counts as the lowest reward. */
 export async function scorePlayers(subject: Subject, options: PlayersOptions): Promise<EnvironmentReport['players']> {
   const splits = await subject.splits();
+  if (options.split !== undefined && !splits.some(({ name }) => name === options.split)) {
+    const names = splits.map(({ name }) => name).join(', ') || 'none';
+    throw new Error(`Unknown split "${options.split}" of ${subject.name}. Available: ${names}.`);
+  }
   const split = options.split ?? (splits.find(({ type }) => type === 'test') ?? splits[0])?.name;
   if (split === undefined) return [];
   const indexes = spread(await subject.numTasks(split), options.tasks);

@@ -186,6 +186,11 @@ describe('finds', () => {
     expect((await check(broken({ solve: undefined }), 'semantic.oracle_max')).status).toBe('skipped');
   });
 
+  test('an unknown split of the scores, with those that exist', async () => {
+    const wrong = validateEnvironment(broken({}), { tasks: 1, playerTasks: 1, playerSplit: 'wrong' });
+    await expect(wrong).rejects.toThrow('Unknown split "wrong" of sound. Available: train, test.');
+  });
+
   test('a reward for random calls', async () => {
     expect(await failing(broken({ tools: { guess: guess(() => ({ content: 'ok', reward: 1, finished: true })) } }))).toEqual([
       'semantic.floor_gap',

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '@palestra/protocol';
 import type { DraftMessage } from './imported.ts';
-import { compact, first, listOf, numberOf, objectOf, textOf, textOrJson, timeOf, unquoted } from './json-fields.ts';
+import { compact, first, listOf, objectOf, rewardNumber, textOf, textOrJson, timeOf, unquoted } from './json-fields.ts';
 
 /**
  * Converts messages of chat completions to upload messages. An assistant message becomes up to three kinds: reasoning, text, tool calls,
@@ -55,7 +55,7 @@ const nameOf = (name: string | undefined) => (name === undefined ? {} : { name }
 /** Fields of every role beside the content. */
 function commonFields(message: JsonObject): { metadata: JsonObject; timing: Pick<DraftMessage, 'at' | 'reward'> } {
   const at = first(timeOf, message.timestamp, message.created_at);
-  const reward = numberOf(message.reward);
+  const reward = rewardNumber(message.reward);
   const speaker = message.role === 'tool' || message.role === 'function' ? undefined : textOf(message.name);
   return {
     metadata: compact({ ...objectOf(message.metadata), speaker, refusal: textOf(message.refusal) }),

@@ -2,7 +2,7 @@
 export { SNIFF_BYTES, detectFormat } from './detect.ts';
 export type { Imported } from './imported.ts';
 export { importInspectArchive, importInspectJson } from './inspect/inspect.ts';
-export { RecordError } from './json-lines.ts';
+export { readJson, RecordError } from './json-lines.ts';
 export { importOpenai } from './openai.ts';
 export {
   eventsOfTrace,

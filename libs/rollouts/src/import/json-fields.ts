@@ -6,6 +6,11 @@ export const objectOf = (value: unknown): JsonObject => (isObject(value) ? value
 export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 export const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
 export const numberOf = (value: unknown): number | undefined => (typeof value === 'number' && Number.isFinite(value) ? value : undefined);
+/** A reward: a number, also as text, as tables keep it. A boolean counts as 1 or 0. */
+export function rewardNumber(value: unknown): number | undefined {
+  if (typeof value === 'boolean') return value ? 1 : 0;
+  return numberOf(typeof value === 'string' && value.trim() !== '' ? Number(value) : value);
+}
 export const intOf = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isInteger(value) && Math.abs(value) <= 2_147_483_647 ? value : undefined;
 

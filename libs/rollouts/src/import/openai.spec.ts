@@ -37,6 +37,37 @@ describe('OpenAI messages', () => {
     expect(failed!.start!.metadata).not.toHaveProperty('reward_total');
   });
 
+  it.each([
+    ['1', 1],
+    ['-0.5', -0.5],
+    [true, 1],
+    [false, 0],
+    ['', undefined],
+    ['good', undefined],
+    ['NaN', undefined],
+  ])('take the reward %j as %s', async (reward, expected) => {
+    const [line] = await importLine({ messages: [{ role: 'user', content: 'x' }], reward });
+    expect(line!.messages![0]!.reward).toBe(expected);
+    const metadata = line!.start!.metadata as Record<string, unknown>;
+    expect(metadata['reward_total']).toBe(expected);
+  });
+
+  it('keep the text of a prompt with several completions', async () => {
+    for (const more of [{ completions: ['a', 'b'] }, { samples: [{ completion: 'a' }, { completion: 'b' }] }]) {
+      const lines = await importLine({ prompt: 'what?', rewards: ['1', 0], ...more });
+      expect(lines.map(({ messages }) => messages!.map(({ content, reward }) => [content, reward]))).toEqual([
+        [
+          ['what?', undefined],
+          ['a', 1],
+        ],
+        [
+          ['what?', undefined],
+          ['b', 0],
+        ],
+      ]);
+    }
+  });
+
   it('keep several samples of a prompt as one group', async () => {
     const lines = await importLine({
       prompt: [{ role: 'user', content: 'x' }],

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from '@palestra/protocol';
 import { chatMessages, chatProblem } from './chat-messages.ts';
 import { digestOf, eventsOf, type Imported, type ImportOptions, type RolloutDraft } from './imported.ts';
-import { compact, first, intOf, listOf, numberOf, objectOf, textOf, timeOf } from './json-fields.ts';
+import { compact, first, intOf, listOf, objectOf, rewardNumber, textOf, timeOf } from './json-fields.ts';
 import { eachLine, RecordError } from './json-lines.ts';
 
 /**
@@ -41,7 +41,8 @@ function samplesOf(record: JsonObject): JsonObject[] {
   const request = objectOf(record.request);
   const response = objectOf(record.response);
   const answer = isObject(response.body) ? response.body : response;
-  const prompt = first(listOrNone, record.messages, record.prompt, request.messages, objectOf(request.body).messages) ?? [];
+  const prompt =
+    first(listOrNone, record.messages, record.prompt, request.messages, objectOf(request.body).messages) ?? spoken(record.prompt);
   const shared = { model: first(textOf, answer.model, request.model), created: answer.created, ...record };
   const choices = first(listOrNone, record.choices, answer.choices);
   if (choices !== undefined && choices.length > 0) {
@@ -72,21 +73,19 @@ function samplesOf(record: JsonObject): JsonObject[] {
 }
 
 const listOrNone = (value: unknown): unknown[] | undefined => (Array.isArray(value) ? value : undefined);
+/** A prompt that is one text. */
+const spoken = (prompt: unknown): JsonObject[] => (typeof prompt === 'string' ? [{ role: 'user', content: prompt }] : []);
 const compactRecord = (record: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined && value !== null));
 const rewardAt = (record: JsonObject, index: number): JsonObject => {
-  const reward = numberOf(listOf(record.rewards)[index]);
+  const reward = rewardNumber(listOf(record.rewards)[index]);
   return reward === undefined ? {} : { reward };
 };
 
 /** The whole conversation of a sample: its messages, or the prompt with its completion (a list, or the text of one answer). */
 function messagesOf(sample: JsonObject, prompt: readonly unknown[]): unknown[] {
   if (Array.isArray(sample.messages)) return sample.messages;
-  const start = Array.isArray(sample.prompt)
-    ? sample.prompt
-    : typeof sample.prompt === 'string'
-      ? [{ role: 'user', content: sample.prompt }]
-      : prompt;
+  const start = Array.isArray(sample.prompt) ? sample.prompt : typeof sample.prompt === 'string' ? spoken(sample.prompt) : prompt;
   const { completion } = sample;
   if (Array.isArray(completion)) return [...start, ...(completion as unknown[])];
   return typeof completion === 'string' ? [...start, { role: 'assistant', content: completion }] : [...start];
@@ -98,7 +97,7 @@ function draftOf(record: JsonObject, key: readonly unknown[], group: JsonObject)
   const messages = chatMessages(listOf(record.messages));
   if (messages.length === 0) throw new RecordError('The record has no messages.');
   const failed = hasError(record.error);
-  const reward = first(numberOf, record.reward, record.score, record.total_reward, record.final_reward, record.reward_total) ?? null;
+  const reward = first(rewardNumber, record.reward, record.score, record.total_reward, record.final_reward, record.reward_total) ?? null;
   const finish = textOf(record.finish_reason);
   const stop = failed ? 'infra_error' : (textOf(record.stop_reason) ?? (finish !== undefined && STOPS.has(finish) ? finish : undefined));
   const cut = record.is_truncated === true || record.truncated === true || record.finished === false || record.done === false;

@@ -1,7 +1,7 @@
 import { isObject, type JsonObject, MESSAGE_TYPES, type MessageType, type RolloutEvent } from '@palestra/protocol';
 import { isUuid } from '@palestra/kit';
 import { type DraftMessage, digestOf, eventsOf, importId, type Imported, type ImportOptions, type RolloutDraft } from './imported.ts';
-import { compact, first, intOf, listOf, numberOf, objectOf, textOf, textOrJson, timeOf } from './json-fields.ts';
+import { compact, first, intOf, listOf, objectOf, rewardNumber, textOf, textOrJson, timeOf } from './json-fields.ts';
 import { eachLine, RecordError } from './json-lines.ts';
 
 export interface PalestraOptions extends Omit<ImportOptions, 'runName'> {
@@ -85,7 +85,7 @@ function draftOf(record: JsonObject, key: readonly unknown[]): RolloutDraft {
       metadata: compact({ ...objectOf(record.metadata), stop_reason: first(textOf, objectOf(record.metadata).stop_reason, record.stop) }),
     },
     messages,
-    reward: textOf(record.failure_class) === undefined ? (numberOf(record.reward) ?? null) : null,
+    reward: textOf(record.failure_class) === undefined ? (rewardNumber(record.reward) ?? null) : null,
     finished: record.finished === true,
   };
 }
@@ -97,7 +97,7 @@ function readMessage(value: unknown, index: number): DraftMessage {
     const read = textOrJson(view[name]);
     return read === undefined ? {} : { [name]: read };
   };
-  const reward = numberOf(view.reward);
+  const reward = rewardNumber(view.reward);
   const at = timeOf(view.timestamp);
   return {
     type: view.type as MessageType,

@@ -144,6 +144,17 @@ describe('episodes of verifiers', () => {
     expect(branch!.start!.metadata).not.toHaveProperty('tokens');
   });
 
+  it('have no score if one of their rewards is no number', async () => {
+    const nodes = [node(null, 'user', 'q'), node(0, 'assistant', 'a')];
+    for (const score of [null, NaN, undefined]) {
+      const [line] = await importLine(episode(nodes, { rewards: { right: { score: 1 }, broken: { score } } }));
+      expect(line!.messages!.at(-1)).not.toHaveProperty('reward');
+      expect(line!.start!.metadata).not.toHaveProperty('reward_total');
+    }
+    const [text] = await importLine(episode(nodes, { rewards: { right: { score: '0.5' } } }));
+    expect(text!.messages!.at(-1)).toMatchObject({ reward: 0.5 });
+  });
+
   it('that are no tree, or failed, are told or kept unscored', async () => {
     expect(await importLine(episode([node(1, 'user', 'x'), node(0, 'user', 'y')]))).toEqual([]);
     const [failed] = await importLine(

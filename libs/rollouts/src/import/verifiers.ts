@@ -1,7 +1,7 @@
 import { isObject, type JsonObject } from '@palestra/protocol';
 import { chatMessages, chatProblem } from './chat-messages.ts';
 import { type DraftMessage, digestOf, eventsOf, type Imported, importId, type ImportOptions, type RolloutDraft } from './imported.ts';
-import { compact, first, intOf, listOf, numberOf, objectOf, textOf, textOrJson, timeOf, unquoted } from './json-fields.ts';
+import { compact, first, intOf, listOf, numberOf, objectOf, rewardNumber, textOf, textOrJson, timeOf, unquoted } from './json-fields.ts';
 import { attempt, eachLine, RecordError } from './json-lines.ts';
 
 export interface VerifiersOptions extends ImportOptions {
@@ -66,7 +66,7 @@ function draftOfRow(record: JsonObject, row: Row): RolloutDraft {
   const hasError = record.error !== undefined && record.error !== null && record.error !== '';
   const overlong = hasError && (textOrJson(record.error) ?? '').includes(OVERLONG);
   const failed = hasError && !overlong;
-  const reward = numberOf(record.reward) ?? null;
+  const reward = rewardNumber(record.reward) ?? null;
   const metrics = objectOf(unquoted(record.metrics));
   const truncated = record.is_truncated === true;
   const timing = objectOf(unquoted(record.timing));
@@ -203,10 +203,12 @@ function draftOfTrace({ record, trace, nodes, branch, main }: Sample): RolloutDr
   const errors = [...listOf(trace.errors), ...listOf(record.errors)];
   const failed = trace.ok === false && errors.length > 0;
   const rewards = Object.values(objectOf(trace.rewards)).filter(isObject);
+  // A score that is no number, such as NaN, leaves the trace without one: the sum of the others would be another reward.
+  const isScored = rewards.length > 0 && rewards.every(({ score }) => rewardNumber(score) !== undefined);
   const reward =
-    rewards.length === 0 || failed || main !== null
+    !isScored || failed || main !== null
       ? null
-      : rewards.reduce((sum, { score, weight }) => sum + (numberOf(score) ?? 0) * (numberOf(weight) ?? 1), 0);
+      : rewards.reduce((sum, { score, weight }) => sum + rewardNumber(score)! * (numberOf(weight) ?? 1), 0);
   const raw = textOf(trace.stop_condition);
   const truncated = isCutShort(trace);
   const isWhole = nodes.length === listOf(trace.nodes).length;

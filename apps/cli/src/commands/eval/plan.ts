@@ -2,6 +2,7 @@ import pMap from 'p-map';
 import type { PalestraClient } from '@palestra/client';
 import { isObject } from '@palestra/protocol';
 import { environmentName } from '../../environment-name.ts';
+import { aboutRun } from '../../named-run.ts';
 import { UsageError } from '../../server-settings.ts';
 import { drawTasks } from './draw-tasks.ts';
 import type { EpisodeId, EpisodeResult } from './episode.ts';
@@ -54,7 +55,7 @@ export async function planOf(client: PalestraClient, target: string, options: Pl
   const run = options.run ?? defaultRun(name, policy.name);
   const found = await findRun(client, run);
   if (found && !options.resume) throw new UsageError(`Run "${run}" exists. Pass --resume to continue it, or another --run.`);
-  if (options.compare !== undefined) await client.runs.get(options.compare);
+  if (options.compare !== undefined) await aboutRun(options.compare, client.runs.get(options.compare));
   const split = await splitOf(client, name, variant, options.split);
   const earlier = found ? await storedEpisodes(client, run, { environment: name, split, variant }, signal) : [];
   const version = wanted ?? earlier.find((one) => one.version !== null)?.version ?? newest;
