@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { abortable } from '@palestra/kit';
 import WebSocket from 'ws';
 import { HostingError } from '../../provider/hosting-error.ts';
@@ -15,6 +16,11 @@ const PING_MS = 20_000;
 /** Servers send 32 KiB at once. */
 const MOST_MESSAGE_BYTES = 2 ** 22;
 const PIECE_BYTES = 2 ** 16;
+
+/** How long a command waits for an API server that restarts. Without a connection nothing has begun. */
+const AWAY_MS = 15_000;
+const AWAY_POLL_MS = 500;
+const NOT_CONNECTED = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN']);
 
 export interface ContainerTarget {
   cluster: Cluster;
@@ -36,6 +42,23 @@ export interface ContainerStreams {
  * input. When the signal aborts, the program may go on.
  */
 export async function runInContainer(
+  target: ContainerTarget,
+  command: readonly string[],
+  streams: ContainerStreams,
+  signal: AbortSignal,
+): Promise<number> {
+  for (const until = performance.now() + AWAY_MS; ;) {
+    try {
+      return await run(target, command, streams, signal);
+    } catch (error) {
+      const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
+      if (!NOT_CONNECTED.has(code ?? '') || performance.now() >= until) throw error;
+    }
+    await sleep(AWAY_POLL_MS, undefined, { signal });
+  }
+}
+
+async function run(
   { cluster, pod, container }: ContainerTarget,
   command: readonly string[],
   { input, onOutput, onError }: ContainerStreams,
