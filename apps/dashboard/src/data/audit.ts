@@ -14,14 +14,21 @@ export interface AuditFilter {
   since: string;
   until: string;
 }
-const DAY_MS = 86_400_000;
-/** Days are in the reader's time zone; the last day is included. */
-const startOf = (day: string): number => new Date(`${day}T00:00`).getTime();
+/**
+ * When a day begins in the reader's time zone, or the one `later` days after it: a day with a change of the clocks has 23 or 25 hours. Empty
+ * for no day, and for years of more than four digits, which the field takes.
+ */
+function startOf(day: string, later = 0): string {
+  const at = new Date(`${day}T00:00`);
+  at.setDate(at.getDate() + later);
+  return Number.isNaN(at.getTime()) ? '' : at.toISOString();
+}
+/** The last day is included. */
 const queryOf = ({ action, actor, since, until }: AuditFilter) => ({
   action,
   actor: actor.trim(),
-  since: since && new Date(startOf(since)).toISOString(),
-  until: until && new Date(startOf(until) + DAY_MS).toISOString(),
+  since: startOf(since),
+  until: startOf(until, 1),
 });
 
 export const auditQuery = (filter: AuditFilter) =>

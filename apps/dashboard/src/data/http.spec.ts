@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { toError } from './http.ts';
+import { ApiError, errorInstead, toError } from './http.ts';
 
 const refusal = (status: number, body: object) => toError(new Response(JSON.stringify(body), { status }));
 
@@ -34,4 +34,17 @@ test('a list of issues is one sentence with the field of each', async () => {
   expect((await refusal(422, { code: 'invalid_body', message: 'The body is not valid.', detail })).message).toBe(
     'messages.0.role: Field required; JSON decode error',
   );
+});
+
+test('what was read stays on the page while the server does not answer, and not after a refusal', () => {
+  const [away, starting, busy] = [0, 502, 429].map((status) => new ApiError(status, 'code', 'message'));
+  for (const error of [away!, starting!, busy!]) {
+    expect(errorInstead({ data: {}, error })).toBeNull();
+    expect(errorInstead({ data: undefined, error })).toBe(error);
+  }
+  for (const status of [401, 403, 404, 500]) {
+    const error = new ApiError(status, 'code', 'message');
+    expect(errorInstead({ data: {}, error })).toBe(error);
+  }
+  expect(errorInstead({ data: {}, error: null })).toBeNull();
 });

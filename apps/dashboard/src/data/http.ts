@@ -20,6 +20,14 @@ export class ApiError extends Error {
 /** Whether the requested object does not exist or was deleted. */
 export const isGone = (error: unknown): boolean => error instanceof ApiError && error.status === 404;
 
+const PASSING = new Set([0, 429, 502, 503, 504]);
+/** Whether the same request can succeed soon: the server does not respond, is starting, or has too much to do. */
+export const isPassing = (error: unknown): boolean => error instanceof ApiError && PASSING.has(error.status);
+
+/** The error to show instead of a page. What was read stays on the page while the server does not answer. */
+export const errorInstead = ({ data, error }: { data: unknown; error: Error | null }): Error | null =>
+  data !== undefined && isPassing(error) ? null : error;
+
 /** The error of a refused response. */
 export async function toError(response: Response): Promise<ApiError> {
   const body = (await response.json().catch(() => null)) as Partial<Record<'code' | 'message' | 'detail' | 'id', unknown>> | null;

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { EnvironmentUsage, EnvironmentView } from '@palestra/protocol';
 import { lazy, Suspense, useMemo, useRef, useState } from 'react';
+import { errorInstead } from '../data/http.ts';
 import { usageQuery } from '../data/environments.ts';
 import { environmentsQuery } from '../data/queries.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
@@ -186,6 +187,7 @@ export function CatalogPage() {
   // The tab of the dialog, or null while it is closed.
   const [adding, setAdding] = useState<string | null>(null);
   useKeys({ '/': () => search.current?.focus() });
+  const error = errorInstead(environments);
   const found = environments.data?.environments;
   const rows = useMemo(() => sorted(rowsOf(found ?? [], usage.data), sort), [found, usage.data, sort]);
   return (
@@ -210,8 +212,8 @@ export function CatalogPage() {
           <AddEnvironment source={adding ?? 'deploy'} />
         </Suspense>
       </Dialog>
-      {environments.error ? (
-        <ErrorState error={environments.error} retry={() => void environments.refetch()} />
+      {error ? (
+        <ErrorState error={error} retry={() => void environments.refetch()} />
       ) : !found ? (
         <SkeletonRows count={6} />
       ) : found.length === 0 && !q ? (

@@ -2,6 +2,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import type { EnvironmentDetails } from '@palestra/protocol';
 import { lazy, Suspense, useEffect, useRef } from 'react';
+import { errorInstead } from '../data/http.ts';
 import { environmentRunsQuery, versionsQuery } from '../data/environments.ts';
 import { discoveryQuery, environmentQuery } from '../data/queries.ts';
 import { useKeys } from '../frame/keyboard.ts';
@@ -92,7 +93,8 @@ function Content({ environment, tab }: { environment: EnvironmentDetails; tab: T
   if (tab === 'card') return <CardTab environment={environment} discovery={discovery.data} problem={discovery.error} />;
   if (environment.source.kind === 'none')
     return <p className="p-4 text-ink-3">This environment has no version yet. Deploy it, or add its server.</p>;
-  if (discovery.error) return <ErrorState error={discovery.error} retry={() => void discovery.refetch()} />;
+  const error = errorInstead(discovery);
+  if (error) return <ErrorState error={error} retry={() => void discovery.refetch()} />;
   if (!discovery.data) return <SkeletonRows />;
   return tab === 'tools' ? <ToolsTab discovery={discovery.data} /> : <TasksTab owner={owner} name={name} discovery={discovery.data} />;
 }
@@ -167,11 +169,12 @@ export function EnvironmentPage() {
       )}
     </TopBar>
   );
-  if (environment.error || !environment.data)
+  const error = errorInstead(environment);
+  if (error || !environment.data)
     return (
       <>
         {bar}
-        {environment.error ? <ErrorState error={environment.error} retry={() => void environment.refetch()} /> : <SkeletonRows />}
+        {error ? <ErrorState error={error} retry={() => void environment.refetch()} /> : <SkeletonRows />}
       </>
     );
   return (

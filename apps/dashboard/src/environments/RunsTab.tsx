@@ -1,11 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
-import { useNavigate } from '@tanstack/react-router';
+import { useNavigate, useRouter } from '@tanstack/react-router';
+import { errorInstead } from '../data/http.ts';
 import { type EnvironmentRun, environmentRunsQuery } from '../data/environments.ts';
 import { meQuery } from '../data/queries.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { Age } from '../frame/Age.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
-import { runPath } from '../run/address.ts';
 import { type Column, DataTable } from '../table/DataTable.tsx';
 
 const columns: Column<EnvironmentRun>[] = [
@@ -54,7 +54,9 @@ export function RunsTab({ owner, name }: { owner: string; name: string }) {
   const runs = useQuery(environmentRunsQuery(owner, name));
   const me = useQuery(meQuery);
   const navigate = useNavigate();
-  if (runs.error) return <ErrorState error={runs.error} retry={() => void runs.refetch()} />;
+  const router = useRouter();
+  const error = errorInstead(runs);
+  if (error) return <ErrorState error={error} retry={() => void runs.refetch()} />;
   if (!runs.data) return <SkeletonRows />;
   return (
     <DataTable
@@ -65,9 +67,9 @@ export function RunsTab({ owner, name }: { owner: string; name: string }) {
       minWidth={720}
       onOpen={({ name: run }, newTab) => {
         if (!me.data) return;
-        const org = me.data.org.name;
-        if (newTab) window.open(runPath(org, run), '_blank', 'noopener');
-        else void navigate({ to: '/$org/runs/$run', params: { org, run }, search: { env: `${owner}/${name}` } });
+        const target = { to: '/$org/runs/$run', params: { org: me.data.org.name, run }, search: { env: `${owner}/${name}` } } as const;
+        if (newTab) window.open(router.buildLocation(target).href, '_blank', 'noopener');
+        else void navigate(target);
       }}
       empty={
         <p className="p-4 text-ink-3">

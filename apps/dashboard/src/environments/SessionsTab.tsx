@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { errorInstead } from '../data/http.ts';
 import { slotsQuery } from '../data/sessions.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { HolderTable, SlotMeter } from '../sessions/SlotBoard.tsx';
@@ -7,7 +8,8 @@ import { HolderTable, SlotMeter } from '../sessions/SlotBoard.tsx';
 /** Sessions with a slot of the environment and sessions that wait for one, by version, oldest first. */
 export function SessionsTab({ environment }: { environment: string }) {
   const slots = useQuery(slotsQuery(environment));
-  if (slots.error) return <ErrorState error={slots.error} retry={() => void slots.refetch()} />;
+  const error = errorInstead(slots);
+  if (error) return <ErrorState error={error} retry={() => void slots.refetch()} />;
   if (!slots.data) return <SkeletonRows />;
   const groups = slots.data.environments;
   const open = groups.some(({ sessions }) => sessions.length > 0);

@@ -1,6 +1,7 @@
 import type { RolloutExportView } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { errorInstead } from '../data/http.ts';
 import { exportsQuery, isInProgress } from '../data/exports.ts';
 import { meQuery } from '../data/queries.ts';
 import { formatBytes, formatCount, plural, UNKNOWN } from '../format/number.ts';
@@ -58,14 +59,15 @@ export function ExportsPage() {
   const { job: chosen } = useSearch({ from: '/exports' });
   const navigate = useNavigate({ from: '/exports' });
   const jobs = useQuery(exportsQuery);
+  const error = errorInstead(jobs);
   const job = jobs.data?.find(({ id }) => id === chosen);
   return (
     <>
       <TopBar title="Exports" crumbs={<Crumb>Exports</Crumb>}>
         {jobs.data && <span className="label">{plural(jobs.data.length, 'export')}</span>}
       </TopBar>
-      {jobs.error ? (
-        <ErrorState error={jobs.error} retry={() => void jobs.refetch()} />
+      {error ? (
+        <ErrorState error={error} retry={() => void jobs.refetch()} />
       ) : !jobs.data ? (
         <SkeletonRows />
       ) : (

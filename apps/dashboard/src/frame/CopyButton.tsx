@@ -7,11 +7,15 @@ export function CopyButton({ text, label = 'Copy' }: { text: string; label?: str
     const timer = setTimeout(() => setState('idle'), 1500);
     return () => clearTimeout(timer);
   }, [state]);
-  const copy = () =>
-    navigator.clipboard.writeText(text).then(
-      () => setState('copied'),
-      () => setState('failed'),
-    );
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setState('copied');
+    } catch {
+      // A page without HTTPS has no clipboard.
+      setState('failed');
+    }
+  };
   return (
     <button type="button" className="button" onClick={() => void copy()}>
       <span aria-live="polite">{state === 'copied' ? 'Copied' : state === 'failed' ? 'Copying is not allowed' : label}</span>

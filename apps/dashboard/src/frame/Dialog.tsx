@@ -15,6 +15,8 @@ export function Dialog({
   children: ReactNode;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
+  /** The last press of the pointer was on the background. */
+  const isOutside = useRef(false);
   useEffect(() => {
     const element = dialog.current!;
     if (open && !element.open) {
@@ -29,7 +31,13 @@ export function Dialog({
       ref={dialog}
       aria-label={title}
       onClose={onClose}
-      onClick={(event) => event.target === dialog.current && dialog.current.close()}
+      // A drag that begins in the dialog, for example to select a text, may end outside of it.
+      onPointerDown={(event) => {
+        const { left, right, top, bottom } = event.currentTarget.getBoundingClientRect();
+        const { clientX: x, clientY: y } = event;
+        isOutside.current = event.target === event.currentTarget && (x < left || x > right || y < top || y > bottom);
+      }}
+      onClick={(event) => event.target === dialog.current && isOutside.current && dialog.current.close()}
       className="m-auto max-h-[86vh] max-w-[94vw] overflow-y-auto rounded-[4px] border border-line-strong bg-paper-0 p-4 text-ink-1 shadow-xl backdrop:bg-[var(--backdrop)]"
       style={{ width }}
     >

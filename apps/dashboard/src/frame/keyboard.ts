@@ -28,14 +28,28 @@ export function useKeys(commands: Record<string, () => void>): void {
   useLayoutEffect(() => {
     let firstG = -SECOND_KEY_MS;
     let single: ReturnType<typeof setTimeout> | undefined;
+    const endWait = () => {
+      clearTimeout(single);
+      single = undefined;
+    };
     const onKey = (event: KeyboardEvent) => {
       const key = nameOf(event);
       if (key === null || event.defaultPrevented || isOverlayOpen() || (isTyping(event.target) && !key.startsWith('mod+'))) return;
       let name = commandOf(key);
+      // A single g before another key does not wait: that key may leave the page.
+      if (single !== undefined && name !== 'g') {
+        endWait();
+        firstG = -SECOND_KEY_MS;
+        latest.current['g']?.();
+      }
       if (name === 'g' && latest.current['gg']) {
-        clearTimeout(single);
+        endWait();
         if (event.timeStamp - firstG < SECOND_KEY_MS) name = 'gg';
-        else single = setTimeout(() => latest.current['g']?.(), SECOND_KEY_MS);
+        else
+          single = setTimeout(() => {
+            endWait();
+            latest.current['g']?.();
+          }, SECOND_KEY_MS);
         firstG = name === 'gg' ? -SECOND_KEY_MS : event.timeStamp;
         if (name === 'g') return;
       }

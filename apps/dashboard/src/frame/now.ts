@@ -8,10 +8,14 @@ let timer: ReturnType<typeof setInterval> | undefined;
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
-  timer ??= setInterval(() => {
+  if (timer === undefined) {
+    // The clock stood still while no page showed a time.
     now = Date.now();
-    for (const notify of listeners) notify();
-  }, TICK_MS);
+    timer = setInterval(() => {
+      now = Date.now();
+      for (const notify of listeners) notify();
+    }, TICK_MS);
+  }
   return () => {
     listeners.delete(listener);
     if (listeners.size === 0) {

@@ -1,7 +1,7 @@
 import { passAtKOfGroup } from '@palestra/metrics';
 import { type Group, GROUP_SORTS, type GroupSort } from '@palestra/protocol';
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { Link, useNavigate, useRouter, useSearch } from '@tanstack/react-router';
 import { type FormEvent, useMemo, useRef } from 'react';
 import { type GroupListRequest, groupsNowQuery, groupsQuery } from '../data/groups.ts';
 import { useNews } from '../data/news.ts';
@@ -9,7 +9,6 @@ import { useFirstRows, useReadings } from '../table/history-entry.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { NewsPill } from '../frame/NewsPill.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
-import { runPath } from '../run/address.ts';
 import { useRun } from '../run/context.ts';
 import { RunStep } from '../run/Step.tsx';
 import { filterClauses } from '../run/filter.ts';
@@ -134,6 +133,7 @@ export function GroupsPage() {
   const { org, run, filter } = useRun();
   const search = useSearch({ from: '/$org/runs/$run/groups' });
   const navigate = useNavigate({ from: '/$org/runs/$run/groups' });
+  const router = useRouter();
   const sort = readSort(search.sort);
   const q = search.q ?? '';
   const query = [filterClauses({ env: filter.env }), q].filter(Boolean).join(' ');
@@ -158,7 +158,7 @@ export function GroupsPage() {
       params: { org, run: run.name, group: key },
       search: { ...filter, at: step ?? undefined },
     } as const;
-    if (newTab) globalThis.open(`${runPath(org, run.name)}/groups/${key}${step === null ? '' : `?at=${step}`}`, '_blank', 'noopener');
+    if (newTab) globalThis.open(router.buildLocation(to).href, '_blank', 'noopener');
     else void navigate(to);
   };
   const { hasNextPage, isFetching, fetchNextPage } = groups;

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { DeployView } from '@palestra/protocol';
 import { type ReactNode, useEffect, useMemo, useState } from 'react';
+import { errorInstead } from '../data/http.ts';
 import { cancelDeploy, deployQuery, isOver, refreshEnvironment } from '../data/hosting/hosting.ts';
 import { useHostingLog } from '../data/hosting/log.ts';
 import { formatCount } from '../format/number.ts';
@@ -26,7 +27,8 @@ export function DeployDetails({ id, canManage, back }: { id: string; canManage: 
   useEffect(() => {
     if (isEnded) void refreshEnvironment({ owner, name });
   }, [isEnded, owner, name]);
-  if (deploy.error) return <ErrorState error={deploy.error} retry={() => void deploy.refetch()} />;
+  const error = errorInstead(deploy);
+  if (error) return <ErrorState error={error} retry={() => void deploy.refetch()} />;
   if (!deploy.data) return <SkeletonRows count={4} />;
   return (
     <div className="flex h-full min-h-0 flex-col">

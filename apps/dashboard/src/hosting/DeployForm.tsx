@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { DeployView, EnvironmentDetails, HostingOffer, HostingSettings } from '@palestra/protocol';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { errorInstead } from '../data/http.ts';
 import { deploy, deployArchive, deployQuery, hostingOfferQuery, hostingSettingsQuery, isOver } from '../data/hosting/hosting.ts';
 import { meQuery } from '../data/queries.ts';
 import { SkeletonRows } from '../frame/states.tsx';
@@ -22,7 +23,7 @@ export function DeployForm({ environment, kind = 'folder' }: { environment: Envi
   });
   const [started, setStarted] = useState<DeployView | null>(null);
   if (started) return <Progress deploy={started} onAgain={() => setStarted(null)} />;
-  const error = offer.error ?? stored.error;
+  const error = errorInstead(offer) ?? errorInstead(stored);
   if (error) return <p className="text-bad">{error.message}</p>;
   const settings = environment === null ? offer.data?.defaults : stored.data;
   if (!offer.data || !settings) return <SkeletonRows count={4} />;

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import type { DeployView, EnvironmentDetails } from '@palestra/protocol';
 import { lazy, Suspense, useState } from 'react';
+import { errorInstead } from '../data/http.ts';
 import { deploysQuery } from '../data/hosting/hosting.ts';
 import { formatCount, UNKNOWN } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
@@ -88,7 +89,8 @@ export function DeploysTab({ environment }: { environment: EnvironmentDetails })
         }
       />
     );
-  if (deploys.error) return <ErrorState error={deploys.error} retry={() => void deploys.refetch()} />;
+  const error = errorInstead(deploys);
+  if (error) return <ErrorState error={error} retry={() => void deploys.refetch()} />;
   if (!deploys.data) return <SkeletonRows />;
   return (
     <div className="flex h-full min-h-0 flex-col">

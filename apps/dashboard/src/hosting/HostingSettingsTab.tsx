@@ -1,6 +1,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import type { EnvironmentDetails, HostingOffer, HostingSettings } from '@palestra/protocol';
 import { type FormEvent, useState } from 'react';
+import { errorInstead } from '../data/http.ts';
 import { hostingOfferQuery, hostingSettingsQuery, saveHostingSettings } from '../data/hosting/hosting.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { Panel } from '../settings/parts.tsx';
@@ -13,7 +14,7 @@ import { SettingsFields } from './SettingsFields.tsx';
 export function HostingSettingsTab({ environment: { owner, name } }: { environment: EnvironmentDetails }) {
   const settings = useQuery(hostingSettingsQuery({ owner, name }));
   const offer = useQuery(hostingOfferQuery);
-  const error = settings.error ?? offer.error;
+  const error = errorInstead(settings) ?? errorInstead(offer);
   if (error) return <ErrorState error={error} retry={() => void Promise.all([settings.refetch(), offer.refetch()])} />;
   if (!settings.data || !offer.data) return <SkeletonRows />;
   return (

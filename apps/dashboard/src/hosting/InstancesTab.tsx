@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { EnvironmentDetails, InstanceList, InstanceView } from '@palestra/protocol';
 import { type ReactNode, useMemo, useState } from 'react';
+import { errorInstead } from '../data/http.ts';
 import { type EnvironmentName, hostingSettingsQuery, instancesQuery, restartInstance } from '../data/hosting/hosting.ts';
 import { formatCount, formatMean, UNKNOWN } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
@@ -141,7 +142,8 @@ export function InstancesTab({ environment }: { environment: EnvironmentDetails 
   const instances = useQuery(instancesQuery(named));
   const [restarting, setRestarting] = useState<InstanceView | null>(null);
   const columns = useMemo(() => columnsFor(setRestarting), []);
-  if (instances.error) return <ErrorState error={instances.error} retry={() => void instances.refetch()} />;
+  const error = errorInstead(instances);
+  if (error) return <ErrorState error={error} retry={() => void instances.refetch()} />;
   if (!instances.data) return <SkeletonRows />;
   return (
     <div className="flex h-full min-h-0 flex-col">

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import type { ChannelView, EnvironmentDetails } from '@palestra/protocol';
 import { type ReactNode, useMemo, useState } from 'react';
+import { errorInstead } from '../data/http.ts';
 import { versionsQuery, type VersionView } from '../data/environments.ts';
 import { channelsQuery, type EnvironmentName } from '../data/hosting/hosting.ts';
 import { slotsQuery } from '../data/sessions.ts';
@@ -234,7 +235,8 @@ export function VersionsTab({ environment }: { environment: EnvironmentDetails }
     const actions = { compare, change: canManage && isDeployed ? setChange : null, stable, several: canManage && (all?.length ?? 0) > 1 };
     return columnsFor(actions, isDeployed);
   }, [all, stable, canManage, isDeployed, navigate]);
-  if (versions.error) return <ErrorState error={versions.error} retry={() => void versions.refetch()} />;
+  const error = errorInstead(versions);
+  if (error) return <ErrorState error={error} retry={() => void versions.refetch()} />;
   if (!all) return <SkeletonRows />;
   return (
     <div className="flex h-full min-h-0 flex-col">

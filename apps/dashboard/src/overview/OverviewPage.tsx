@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { lazy, type ReactNode, Suspense, useCallback, useMemo } from 'react';
 import { type ChartContext, ChartContextProvider } from '../charts/context.ts';
+import { errorInstead } from '../data/http.ts';
 import { seriesQuery, stepCountsQuery, summaryQuery } from '../data/run-queries.ts';
 import { useGuest } from '../frame/guest.ts';
 import { ErrorState } from '../frame/states.tsx';
@@ -64,7 +65,7 @@ export function OverviewPage() {
     }),
     [phase, axis, isWindow, main, summary.data?.group_size, open, run, guest],
   );
-  const error = summary.error ?? series.error ?? counts.error;
+  const error = errorInstead(summary) ?? errorInstead(series) ?? errorInstead(counts);
   if (error) return <ErrorState error={error} retry={() => void Promise.all([summary.refetch(), series.refetch(), counts.refetch()])} />;
   return (
     <ChartContextProvider value={chartContext}>

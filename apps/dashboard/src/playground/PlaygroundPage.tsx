@@ -2,6 +2,7 @@ import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-quer
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import type { MessageBlock, SessionCallView, SessionView } from '@palestra/protocol';
 import { useEffect, useMemo, useState } from 'react';
+import { errorInstead } from '../data/http.ts';
 import { promptQuery, taskToolsQuery } from '../data/playground.ts';
 import { discoveryQuery } from '../data/queries.ts';
 import type { SessionLink } from '../data/session-link.ts';
@@ -98,11 +99,12 @@ function PlaySession({ environment, sid, bar }: { environment: EnvironmentName; 
       Choose another task
     </button>
   );
-  if (session.error || !session.data)
+  const error = errorInstead(session);
+  if (error || !session.data)
     return (
       <>
         {bar(anotherTask)}
-        {session.error ? <ErrorState error={session.error} retry={() => void session.refetch()} /> : <SkeletonRows />}
+        {error ? <ErrorState error={error} retry={() => void session.refetch()} /> : <SkeletonRows />}
       </>
     );
   return (
@@ -125,11 +127,13 @@ function PlaySession({ environment, sid, bar }: { environment: EnvironmentName; 
 /** All recorded calls of the session, loaded page by page. */
 function useRecordedCalls(sid: string) {
   const calls = useInfiniteQuery(callsQuery(sid));
-  const { hasNextPage, isFetchingNextPage, fetchNextPage } = calls;
+  const { hasNextPage, isFetchingNextPage, isError, fetchNextPage } = calls;
   useEffect(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
-  return { rows: (calls.data?.pages ?? []).flatMap((page) => page.calls).filter(({ kind }) => kind === 'call'), error: calls.error };
+    // After an error only the reader tries again.
+    if (hasNextPage && !isFetchingNextPage && !isError) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, isError, fetchNextPage]);
+  const rows = (calls.data?.pages ?? []).flatMap((page) => page.calls).filter(({ kind }) => kind === 'call');
+  return { rows, error: calls.error, retry: () => void calls.refetch() };
 }
 
 /** The current observation of an action environment: the last result, or the prompt before the first action. */
@@ -148,7 +152,7 @@ function Board({ environment, session, link }: { environment: EnvironmentName; s
   const { sid, live } = session;
   const prompt = useQuery({ ...promptQuery(sid), enabled: live && !resetsItself(session) });
   const tools = useQuery({ ...taskToolsQuery(sid), enabled: live });
-  const { rows, error } = useRecordedCalls(sid);
+  const { rows, error, retry } = useRecordedCalls(sid);
   const calls = useCalls(link);
   const [chosen, setChosen] = useState<ChosenTool | null>(null);
   const choose = (tool: string, input: string | null = null) => setChosen((old) => ({ tool, input, count: (old?.count ?? 0) + 1 }));
@@ -166,7 +170,7 @@ function Board({ environment, session, link }: { environment: EnvironmentName; s
         <Problem session={session} />
         <Prompt session={session} prompt={prompt.data} error={prompt.error} isAction={isAction} />
         {error ? (
-          <ErrorState error={error} />
+          <ErrorState error={error} retry={retry} />
         ) : (
           <ActionLog
             session={session}

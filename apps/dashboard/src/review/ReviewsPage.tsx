@@ -1,6 +1,7 @@
 import type { ReviewQueue } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { errorInstead } from '../data/http.ts';
 import { reviewQueuesQuery } from '../data/reviews.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { formatAbsolute } from '../format/time.ts';
@@ -70,14 +71,15 @@ export function ReviewsPage() {
   const { queue: chosen } = useSearch({ from: '/reviews' });
   const navigate = useNavigate({ from: '/reviews' });
   const queues = useQuery(reviewQueuesQuery);
+  const error = errorInstead(queues);
   const selected = queues.data?.find(({ id }) => id === chosen);
   return (
     <>
       <TopBar title="Review" crumbs={<Crumb>Review</Crumb>}>
         {queues.data && <span className="label">{plural(queues.data.length, 'queue')}</span>}
       </TopBar>
-      {queues.error ? (
-        <ErrorState error={queues.error} retry={() => void queues.refetch()} />
+      {error ? (
+        <ErrorState error={error} retry={() => void queues.refetch()} />
       ) : !queues.data ? (
         <SkeletonRows />
       ) : (

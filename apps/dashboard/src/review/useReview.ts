@@ -1,7 +1,7 @@
 import type { NextReview, ReviewItem, ReviewQueue } from '@palestra/protocol';
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { queryClient } from '../data/client.ts';
-import { ApiError } from '../data/http.ts';
+import { ApiError, isPassing } from '../data/http.ts';
 import { answerReview, nextReview, reviewItem, reviewQueueQuery } from '../data/reviews.ts';
 
 type Progress = Omit<NextReview, 'item'>;
@@ -21,6 +21,8 @@ export function useReview({ id }: Pick<ReviewQueue, 'id'>) {
   const [error, setError] = useState<Error | null>(null);
   const withSkipped = useRef(false);
   const busy = useRef(false);
+  /** An answer that was not stored, because the server did not respond, is sent again by a retry. */
+  const last = useRef<() => Promise<void>>(undefined);
 
   const show = useCallback((shown: ReviewItem | null) => {
     setItem(shown);
@@ -36,6 +38,7 @@ export function useReview({ id }: Pick<ReviewQueue, 'id'>) {
     async (work: () => Promise<void>) => {
       if (busy.current) return;
       busy.current = true;
+      last.current = work;
       try {
         await work();
         setError(null);
@@ -74,7 +77,7 @@ export function useReview({ id }: Pick<ReviewQueue, 'id'>) {
     setComment,
     notice,
     error,
-    retry: start,
+    retry: () => void run((isPassing(error) && last.current) || advance),
     answer: (choice: string) => decide(choice),
     /** Leaves an earlier answer as it is. */
     skip: () => (item?.answer ? start() : decide(null)),

@@ -95,7 +95,8 @@ export function Reader({ header, outline: uploadedOutline }: { header: RolloutHe
       tail: () => setTail(!tail),
       focusMode: () => setFocusMode(!focusMode),
       copyLink: () =>
-        void navigator.clipboard?.writeText(location.href).then(
+        // A page without HTTPS has no clipboard.
+        void (navigator.clipboard?.writeText(location.href) ?? Promise.reject(new Error('no clipboard'))).then(
           () => notify('Link copied'),
           () => notify('The browser does not allow copying'),
         ),

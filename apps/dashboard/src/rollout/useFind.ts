@@ -29,11 +29,12 @@ export function useFind(header: RolloutHeader, typed: string, outline: RolloutOu
     return () => clearTimeout(timer);
   }, [typed]);
   const found = useInfiniteQuery({ ...findQuery(run.id, id, text, { total: outline.total, growing }), enabled: text !== '' });
-  const { data, hasNextPage, isFetching, fetchNextPage } = found;
+  const { data, hasNextPage, isFetching, fetchNextPage, isError } = found;
   const hits = useMemo(() => data?.pages.flatMap((page) => page.hits) ?? [], [data]);
   useEffect(() => {
-    if (hasNextPage && !isFetching && hits.length < PRELOADED_HITS) void fetchNextPage();
-  }, [hasNextPage, isFetching, hits.length, fetchNextPage]);
+    // A page that failed is not asked for without end.
+    if (hasNextPage && !isFetching && !isError && hits.length < PRELOADED_HITS) void fetchNextPage();
+  }, [hasNextPage, isFetching, isError, hits.length, fetchNextPage]);
   const rows = useMemo(() => {
     if (hits.length === 0) return [];
     const byIndex = rowsByIndex(outline, items);

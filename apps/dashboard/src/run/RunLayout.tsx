@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense, useCallback, useMemo } from 'react';
-import { isGone } from '../data/http.ts';
+import { errorInstead, isGone } from '../data/http.ts';
 import { useFocus } from '../data/live/useFeed.ts';
 import { runQuery } from '../data/queries.ts';
 import type { RunFilter } from '../data/run-queries.ts';
@@ -58,6 +58,7 @@ function Layout() {
   const search = useSearch({ from: '/$org/runs/$run' });
   const navigate = useNavigate();
   const run = useQuery(runQuery(name));
+  const error = errorInstead(run);
   const deleted = run.data !== undefined && isGone(run.error);
   useFocus({ ...(run.data && { run: run.data.id }) });
   const { steps, env, phase, lens, den } = readFilter(search);
@@ -98,8 +99,8 @@ function Layout() {
         <div className="min-h-0 flex-1 overflow-auto">
           {deleted ? (
             <Deleted what="run" />
-          ) : run.error ? (
-            <ErrorState error={run.error} retry={() => void run.refetch()} />
+          ) : error ? (
+            <ErrorState error={error} retry={() => void run.refetch()} />
           ) : context ? (
             <RunProvider value={context}>
               <Outlet />

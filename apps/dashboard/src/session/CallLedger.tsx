@@ -2,6 +2,7 @@ import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import type { SessionCallView, SessionView } from '@palestra/protocol';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { errorInstead } from '../data/http.ts';
 import { callsQuery, forkSession, wholeCallQuery } from '../data/sessions.ts';
 import { formatBytes, formatCount, formatReward, UNKNOWN } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
@@ -228,7 +229,8 @@ export function CallLedger({ session }: { session: SessionView }) {
       list.current?.lastElementChild?.scrollIntoView({ block: 'nearest' });
     knownCount.current = rows.length;
   }, [follows, rows.length, calls.data]);
-  if (calls.error) return <ErrorState error={calls.error} retry={() => void calls.refetch()} />;
+  const error = calls.isFetchNextPageError ? calls.error : errorInstead(calls);
+  if (error) return <ErrorState error={error} retry={() => void calls.refetch()} />;
   if (!calls.data) return <SkeletonRows />;
   return (
     <section aria-label="Calls" className="min-w-0 overflow-x-auto">

@@ -2,6 +2,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import type { SessionView } from '@palestra/protocol';
 import { useEffect } from 'react';
+import { errorInstead } from '../data/http.ts';
 import { followSession, sessionQuery } from '../data/sessions.ts';
 import { whileVisible } from '../data/live/stream.ts';
 import { Age } from '../frame/Age.tsx';
@@ -101,11 +102,12 @@ export function SessionPage() {
       {live && <EndButton sid={sid} button />}
     </TopBar>
   );
-  if (session.error || !session.data)
+  const error = errorInstead(session);
+  if (error || !session.data)
     return (
       <>
         {bar}
-        {session.error ? <ErrorState error={session.error} retry={() => void session.refetch()} /> : <SkeletonRows />}
+        {error ? <ErrorState error={error} retry={() => void session.refetch()} /> : <SkeletonRows />}
       </>
     );
   return (

@@ -1,6 +1,7 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useRef } from 'react';
+import { errorInstead } from '../data/http.ts';
 import { sessionsQuery } from '../data/sessions.ts';
 import { formatCount } from '../format/number.ts';
 import { useKeys } from '../frame/keyboard.ts';
@@ -37,7 +38,8 @@ function SessionTable({ ended }: { ended: boolean }) {
   const list = useRef<HTMLDivElement>(null);
   const move = useRowFocus(list);
   useKeys({ j: () => move(1), k: () => move(-1) });
-  if (sessions.error) return <ErrorState error={sessions.error} retry={() => void sessions.refetch()} />;
+  const error = sessions.isFetchNextPageError ? sessions.error : errorInstead(sessions);
+  if (error) return <ErrorState error={error} retry={() => void sessions.refetch()} />;
   if (!sessions.data) return <SkeletonRows />;
   const rows = sessions.data.pages.flatMap((page) => page.sessions);
   const filtered = Boolean(environment ?? run ?? key ?? failure ?? state);

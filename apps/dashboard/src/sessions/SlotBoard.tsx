@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { SlotGroup, SlotHolder } from '@palestra/protocol';
 import { Link } from '@tanstack/react-router';
 import { useRef } from 'react';
+import { errorInstead } from '../data/http.ts';
 import { slotsQuery } from '../data/sessions.ts';
 import { formatCount, plural, UNKNOWN } from '../format/number.ts';
 import { Age } from '../frame/Age.tsx';
@@ -101,7 +102,8 @@ export function SlotBoard() {
   const board = useRef<HTMLDivElement>(null);
   const move = useRowFocus(board);
   useKeys({ j: () => move(1), k: () => move(-1) });
-  if (slots.error) return <ErrorState error={slots.error} retry={() => void slots.refetch()} />;
+  const error = errorInstead(slots);
+  if (error) return <ErrorState error={error} retry={() => void slots.refetch()} />;
   if (!slots.data) return <SkeletonRows />;
   const { environments } = slots.data;
   if (environments.length === 0)

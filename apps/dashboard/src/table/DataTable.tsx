@@ -163,7 +163,7 @@ export function DataTable<Row>(props: Props<Row>) {
   };
   useKeys(selection ? { x: () => toggleFocused(false), X: () => toggleFocused(true) } : {});
   const onClick = (event: MouseEvent, row: Row) => {
-    if ((event.target as HTMLElement).closest('a,button,input,label')) return;
+    if (isControl(event)) return;
     if (selection && event.shiftKey) selection.toggle(rowKey(row), true);
     else onOpen?.(row, event.ctrlKey || event.metaKey);
   };
@@ -213,7 +213,8 @@ export function DataTable<Row>(props: Props<Row>) {
                 onClick={(event) => onClick(event, row)}
                 // A second click with Shift would select the text between.
                 onMouseDown={(event) => selection && event.shiftKey && event.preventDefault()}
-                onAuxClick={(event) => event.button === 1 && onOpen?.(row, true)}
+                // The browser itself opens a link.
+                onAuxClick={(event) => event.button === 1 && !isControl(event) && onOpen?.(row, true)}
               >
                 {selection && <Mark isChosen={selection.has(key)} at={item.index} onToggle={(extend) => selection.toggle(key, extend)} />}
                 {columns.map((column) => (
@@ -235,6 +236,9 @@ export function DataTable<Row>(props: Props<Row>) {
     </div>
   );
 }
+
+/** Whether a click is on a link or a control in the row. */
+const isControl = ({ target }: MouseEvent): boolean => (target as HTMLElement).closest('a,button,input,label') !== null;
 
 /** The checkbox of a row. It takes no stop of the Tab key: `x` toggles the row. */
 function Mark({ isChosen, at, onToggle }: { isChosen: boolean; at: number; onToggle: (extend: boolean) => void }) {

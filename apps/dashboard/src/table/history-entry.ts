@@ -10,6 +10,9 @@ export interface HistoryEntry {
   saved: Map<string, number>;
 }
 const entries = new Map<number, HistoryEntry>();
+let readings = 0;
+/** A counter: a page over plain HTTP has no `crypto.randomUUID`. */
+const newSnapshot = (): string => String((readings += 1));
 let subscribed = false;
 
 /**
@@ -31,7 +34,7 @@ export function useHistoryEntry(address: string): HistoryEntry {
     const index = router.state.location.state.__TSR_index;
     const stored = entries.get(index);
     if (stored?.address === address) return stored;
-    const entry: HistoryEntry = { address, snapshot: crypto.randomUUID(), saved: new Map() };
+    const entry: HistoryEntry = { address, snapshot: newSnapshot(), saved: new Map() };
     entries.set(index, entry);
     return entry;
   }, [router, address]);

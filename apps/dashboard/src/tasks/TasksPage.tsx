@@ -1,5 +1,5 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { useNavigate, useSearch } from '@tanstack/react-router';
+import { useNavigate, useRouter, useSearch } from '@tanstack/react-router';
 import type { Proportion } from '@palestra/metrics';
 import { useEffect, useMemo } from 'react';
 import { tasksNowQuery, type TaskStrip, tasksQuery } from '../data/insights.ts';
@@ -9,7 +9,6 @@ import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts'
 import { taskName } from '../format/task.ts';
 import { NewsPill } from '../frame/NewsPill.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
-import { runPath } from '../run/address.ts';
 import { useRun } from '../run/context.ts';
 import { filterClauses } from '../run/filter.ts';
 import { QuerySelection } from '../selection/QuerySelection.tsx';
@@ -238,17 +237,19 @@ export function TasksPage() {
   const { org, run, filter } = useRun();
   const search = useSearch({ from: '/$org/runs/$run/tasks' });
   const navigate = useNavigate();
+  const router = useRouter();
   const { snapshot, reload } = useReadings(JSON.stringify([run.id, filter.phase]));
   const pages = useInfiniteQuery(tasksQuery(run.id, filter, snapshot));
-  const { hasNextPage, isFetching, fetchNextPage } = pages;
+  const { hasNextPage, isFetching, isError, fetchNextPage } = pages;
   const read = useMemo(() => pages.data?.pages.flatMap((page) => page.tasks) ?? [], [pages.data]);
   const tasks = useMemo(
     () => read.filter(({ environment }) => filter.env === undefined || environment === filter.env).toSorted(byName),
     [read, filter.env],
   );
   useEffect(() => {
-    if (hasNextPage && !isFetching && tasks.length < EAGER) void fetchNextPage();
-  }, [hasNextPage, isFetching, fetchNextPage, tasks.length]);
+    // After an error only the reader tries again.
+    if (hasNextPage && !isFetching && !isError && tasks.length < EAGER) void fetchNextPage();
+  }, [hasNextPage, isFetching, isError, fetchNextPage, tasks.length]);
   const first = pages.data?.pages[0];
   const whole = first?.next === null;
   const news = useNews(run.version, { rows: read, version: first?.version, whole, key: keyOf }, tasksNowQuery(run.id, filter));
@@ -285,7 +286,7 @@ export function TasksPage() {
   const count = (kind: Shown) => all.filter((row) => isShown(kind, row, row.change)).length;
   const open = ({ task }: TaskStrip, newTab: boolean) => {
     const target = { to: '/$org/runs/$run/tasks/$task', params: { org, run: run.name, task: task.id }, search: { ...filter } } as const;
-    if (newTab) window.open(`${runPath(org, run.name)}/tasks/${task.id}`, '_blank', 'noopener');
+    if (newTab) window.open(router.buildLocation(target).href, '_blank', 'noopener');
     else void navigate(target);
   };
   return (

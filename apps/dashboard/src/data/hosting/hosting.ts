@@ -113,10 +113,11 @@ export const deploy = (environment: EnvironmentName, body: CreateDeployInput): P
 export async function deployArchive(
   environment: EnvironmentName,
   archive: Blob,
-  { channel, create, settings }: Pick<CreateDeployInput, 'channel' | 'create'> & { settings?: HostingSettingsInput | undefined },
+  options: Pick<CreateDeployInput, 'channel' | 'create' | 'private'> & { settings?: HostingSettingsInput | undefined },
   signal: AbortSignal,
 ): Promise<DeployView> {
-  const query = search({ create, settings: settings && JSON.stringify(settings) });
+  const { channel, create, private: isPrivate, settings } = options;
+  const query = search({ create, private: isPrivate, settings: settings && JSON.stringify(settings) });
   // `search` leaves out empty values. Here an empty channel means that no channel is promoted.
   const promoted = channel === null ? `${query === '' ? '?' : '&'}channel=` : '';
   const headers = { ...pageHeaders(), 'content-type': 'application/gzip', accept: 'application/json' };
