@@ -112,6 +112,9 @@ function AlertRow({ alert, webhook, current, onChange, onDelete }: RowProps) {
         </button>
       </div>
       {firing.length > 0 && <FiringRuns firing={firing} />}
+      <p role="alert" className="col-span-2 text-bad empty:hidden">
+        {mute.error?.message}
+      </p>
     </li>
   );
 }

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { runsQuery } from '../data/queries.ts';
-import { formatCount, formatReward } from '../format/number.ts';
+import { formatReward, plural } from '../format/number.ts';
 import { Loaded } from '../frame/Loaded.tsx';
 import { refOf } from '../run/address.ts';
 
@@ -42,7 +42,7 @@ export function RunChooser({ chosen }: { chosen: readonly string[] }) {
                     onClick={() => add(refOf(run))}
                   >
                     <span className="cell">{run.name}</span>
-                    <span className="num text-ink-3">{formatCount(run.num_rollouts)} rollouts</span>
+                    <span className="num text-ink-3">{plural(run.num_rollouts, 'rollout')}</span>
                     <span className="num">{formatReward(run.avg_rollout_reward)}</span>
                   </button>
                 </li>

@@ -1,4 +1,5 @@
 import { useEffect, useMemo } from 'react';
+import { store } from '../theme/stored.ts';
 
 /** The number of hues for runs in tokens.css. */
 export const HUES = 8;
@@ -43,7 +44,7 @@ export function useRunHues(runs: readonly string[]): string[] {
   const key = runs.join();
   const found = useMemo(() => huesOf(key === '' ? [] : key.split(','), read()), [key]);
   useEffect(() => {
-    if (found.hues.length > 0) localStorage.setItem(STORE, JSON.stringify(found.remembered));
+    if (found.hues.length > 0) store(STORE, JSON.stringify(found.remembered));
   }, [found]);
   return useMemo(() => found.hues.map((hue) => `run-${hue}`), [found]);
 }

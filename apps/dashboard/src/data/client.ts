@@ -1,4 +1,4 @@
-import { QueryClient } from '@tanstack/react-query';
+import { QueryClient, type QueryKey } from '@tanstack/react-query';
 import { ApiError } from './http.ts';
 
 declare module '@tanstack/react-query' {
@@ -12,6 +12,15 @@ declare module '@tanstack/react-query' {
     };
   }
 }
+
+/**
+ * Shows the data before while new data loads, if its key begins alike. The figures of another run, or of runs in another order, would stand
+ * under the wrong names.
+ */
+export const keepWithin =
+  (...begin: readonly unknown[]) =>
+  <T>(data: T | undefined, query: { queryKey: QueryKey } | undefined): T | undefined =>
+    JSON.stringify(query?.queryKey.slice(0, begin.length)) === JSON.stringify(begin) ? data : undefined;
 
 /** Options of a list that is refetched only when its reader asks for it. */
 export const manualRefresh = { staleTime: Infinity, gcTime: 30 * 60_000, refetchOnWindowFocus: false, refetchOnReconnect: false } as const;

@@ -1,5 +1,6 @@
-import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import type { ComparedTasks, CompareSort as SortBy } from '@palestra/protocol';
+import { keepWithin } from './client.ts';
 import { api } from './http.ts';
 import type { RunFilter } from './run-queries.ts';
 
@@ -12,7 +13,7 @@ export const comparedRunsQuery = (runs: readonly string[], { steps, phase, env, 
   queryOptions({
     queryKey: ['compare', 'runs', runs, steps, phase, env, den],
     queryFn: ({ signal }) => api('GET /v1/compare', { query: { runs, steps, phase, env, den }, signal }),
-    placeholderData: keepPreviousData,
+    placeholderData: keepWithin('compare', 'runs', runs),
     enabled: runs.length > 1,
   });
 
@@ -35,5 +36,5 @@ export const comparedTasksQuery = (runs: readonly string[], { steps, phase, env,
       }),
     initialPageParam: '',
     getNextPageParam: (last) => last.next ?? undefined,
-    placeholderData: keepPreviousData,
+    placeholderData: keepWithin('compare', runs),
   });

@@ -1,5 +1,6 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import type { RolloutList, RunConfig } from '@palestra/protocol';
+import { keepWithin } from './client.ts';
 import { api, type Query } from './http.ts';
 import { type ListOrder, NEWEST_FIRST } from './list-order.ts';
 
@@ -55,7 +56,7 @@ export const facetsQuery = (run: string, q: string, snapshot: string) =>
   queryOptions({
     queryKey: ['explorer', run, 'facets', q, snapshot],
     queryFn: ({ signal }) => api('GET /v1/runs/{run}/facets', { path: { run }, query: { q }, signal }),
-    placeholderData: keepPreviousData,
+    placeholderData: keepWithin('explorer', run),
     staleTime: Infinity,
     gcTime: keptMs,
     refetchOnWindowFocus: false,

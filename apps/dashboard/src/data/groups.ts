@@ -1,7 +1,7 @@
-import { infiniteQueryOptions, keepPreviousData, queryOptions, useQueries } from '@tanstack/react-query';
+import { infiniteQueryOptions, queryOptions, useQueries } from '@tanstack/react-query';
 import { useCallback } from 'react';
 import type { Group, GroupSort, GroupView, RolloutDiff, RolloutHeader } from '@palestra/protocol';
-import { manualRefresh } from './client.ts';
+import { keepWithin, manualRefresh } from './client.ts';
 import { api, apiOfRun } from './http.ts';
 import { diffQuery, lastRead, relatedInterval } from './rollout.ts';
 import type { RunFilter } from './run-queries.ts';
@@ -20,7 +20,7 @@ export const groupsQuery = (run: string, request: GroupListRequest, snapshot: st
     queryFn: ({ pageParam, signal }) => groupsPage(run, request, pageParam, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next ?? undefined,
-    placeholderData: keepPreviousData,
+    placeholderData: keepWithin('groups', run),
     ...manualRefresh,
   });
 const groupsPage = (run: string, request: GroupListRequest, cursor: string | undefined, signal: AbortSignal) =>

@@ -1,6 +1,6 @@
-import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import type { FailureList, RolloutList, RunTask, RunTaskList, ToolList } from '@palestra/protocol';
-import { manualRefresh } from './client.ts';
+import { keepWithin, manualRefresh } from './client.ts';
 import { api, apiOfRun, request } from './http.ts';
 import type { RunFilter } from './run-queries.ts';
 
@@ -17,7 +17,7 @@ export const toolsQuery = (run: string, { steps, phase }: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'tools', steps, phase],
     queryFn: ({ signal }) => api('GET /v1/runs/{run}/tools', { path: { run }, query: { steps, phase }, signal }),
-    placeholderData: keepPreviousData,
+    placeholderData: keepWithin('run', run),
     meta: { live: 'replace' },
   });
 
@@ -26,7 +26,7 @@ export const toolStepsQuery = (run: string, tool: string, { steps, phase }: RunF
   queryOptions({
     queryKey: ['run', run, 'tool-steps', tool, steps, phase],
     queryFn: ({ signal }) => api('GET /v1/runs/{run}/tools/steps', { path: { run }, query: { tool, steps, phase }, signal }),
-    placeholderData: keepPreviousData,
+    placeholderData: keepWithin('run', run),
     meta: { live: 'replace' },
   });
 
@@ -41,7 +41,7 @@ export const failuresQuery = (run: string, filter: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'failures', filter.steps, filter.phase],
     queryFn: ({ signal }) => failuresPage(run, filter, signal),
-    placeholderData: keepPreviousData,
+    placeholderData: keepWithin('run', run),
     refetchOnWindowFocus: false,
   });
 const failuresPage = (run: string, { steps, phase }: RunFilter, signal: AbortSignal) =>
@@ -63,7 +63,7 @@ export const tasksQuery = (run: string, { phase }: RunFilter, snapshot: string) 
     queryFn: ({ pageParam, signal }) => tasksPage(run, phase, pageParam, signal),
     initialPageParam: '',
     getNextPageParam: (last) => last.next ?? undefined,
-    placeholderData: keepPreviousData,
+    placeholderData: keepWithin('tasks', run),
     ...manualRefresh,
   });
 const tasksPage = (run: string, phase: RunFilter['phase'], cursor: string, signal: AbortSignal) =>
@@ -94,7 +94,7 @@ export const taskGroupQuery = (run: string, group: TaskGroup) => {
   return queryOptions({
     queryKey: ['run', run, 'task-group', group],
     queryFn: ({ signal }) => api('GET /v1/runs/{run}/groups/{key}', { path: { run, key }, query: { step, phase }, signal }),
-    placeholderData: keepPreviousData,
+    placeholderData: keepWithin('run', run),
     refetchOnWindowFocus: false,
   });
 };

@@ -1,6 +1,7 @@
 import { printText } from '@palestra/query';
-import { keepPreviousData, queryOptions } from '@tanstack/react-query';
+import { queryOptions } from '@tanstack/react-query';
 import type { Axis, Denominator, KnownPhase, Lens, RunHeatmap, RunSeries, RunSummary } from '@palestra/protocol';
+import { keepWithin } from './client.ts';
 import { api, type Query } from './http.ts';
 
 /** The part of a run that a page shows, from its address; all pages of a run share it. */
@@ -28,7 +29,7 @@ export const summaryQuery = (run: string, filter: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'summary', filter],
     queryFn: ({ signal }) => api('GET /v1/runs/{run}/summary', { path: { run }, query: filterQuery(filter), signal }),
-    placeholderData: keepPreviousData,
+    placeholderData: keepWithin('run', run),
     refetchInterval: untilComplete,
     meta: live,
   });
@@ -46,7 +47,7 @@ export const seriesQuery = (run: string, { m, x, by, ...filter }: SeriesRequest)
   queryOptions({
     queryKey: ['run', run, 'series', m, x, by, filter],
     queryFn: ({ signal }) => api('GET /v1/runs/{run}/series', { path: { run }, query: { ...filterQuery(filter), m, x, by }, signal }),
-    placeholderData: keepPreviousData,
+    placeholderData: keepWithin('run', run),
     refetchInterval: untilComplete,
     meta: live,
   });
@@ -60,7 +61,7 @@ export const heatmapQuery = (run: string, { y, bins, ...filter }: RunFilter & { 
         query: { steps: filter.steps, env: filter.env, phase: filter.phase, y, bins },
         signal,
       }),
-    placeholderData: keepPreviousData,
+    placeholderData: keepWithin('run', run),
     refetchInterval: untilComplete,
     meta: live,
   });
@@ -70,7 +71,7 @@ export const stepCountsQuery = (run: string, { steps, env, phase }: RunFilter) =
   queryOptions({
     queryKey: ['run', run, 'steps', steps, env, phase],
     queryFn: ({ signal }) => api('GET /v1/runs/{run}/steps', { path: { run }, query: { steps, env, phase }, signal }),
-    placeholderData: keepPreviousData,
+    placeholderData: keepWithin('run', run),
     meta: live,
   });
 
@@ -92,7 +93,7 @@ export const latestGroupsQuery = (run: string, { steps, env, phase }: RunFilter)
         },
         signal,
       }),
-    placeholderData: keepPreviousData,
+    placeholderData: keepWithin('run', run),
     meta: live,
   });
 
@@ -101,7 +102,7 @@ export const movesQuery = (run: string, { env, phase }: RunFilter) =>
   queryOptions({
     queryKey: ['run', run, 'moves', env, phase],
     queryFn: ({ signal }) => api('GET /v1/runs/{run}/moves', { path: { run }, query: { env, phase }, signal }),
-    placeholderData: keepPreviousData,
+    placeholderData: keepWithin('run', run),
     meta: live,
   });
 

@@ -1,6 +1,7 @@
 import { infiniteQueryOptions, type InfiniteData, type QueryClient, queryOptions } from '@tanstack/react-query';
 import type { SessionCallList, SessionCallView, SessionForkView, SessionList, SessionView, SlotList } from '@palestra/protocol';
 import { request } from './http.ts';
+import { openEventSource } from './live/event-source.ts';
 
 /** Query options of sessions, calls and slots, and the functions that keep a session page current. */
 
@@ -129,23 +130,24 @@ export function followSession(client: QueryClient, sid: string): () => void {
     pending = undefined;
     void refetch(client, sessionKeys.one(sid));
   };
-  const source = new EventSource(`${path(sid)}/events`);
-  // Changes between the first read and the stream, or while the stream was interrupted.
-  source.addEventListener('open', () => {
-    refresh();
-    void refetch(client, sessionKeys.calls(sid));
-  });
-  source.addEventListener('session', ({ data }: MessageEvent<string>) => showSession(client, JSON.parse(data) as SessionView));
-  source.addEventListener('call', ({ data }: MessageEvent<string>) => {
-    showCall(client, sid, JSON.parse(data) as SessionCallView);
-    pending ??= setTimeout(refresh, CALLS_REFRESH_MS);
-  });
-  source.addEventListener('end', ({ data }: MessageEvent<string>) => {
-    showSession(client, JSON.parse(data) as SessionView);
-    source.close();
+  const close = openEventSource(`${path(sid)}/events`, (source) => {
+    // Changes between the first read and the stream, or while the stream was interrupted.
+    source.addEventListener('open', () => {
+      refresh();
+      void refetch(client, sessionKeys.calls(sid));
+    });
+    source.addEventListener('session', ({ data }: MessageEvent<string>) => showSession(client, JSON.parse(data) as SessionView));
+    source.addEventListener('call', ({ data }: MessageEvent<string>) => {
+      showCall(client, sid, JSON.parse(data) as SessionCallView);
+      pending ??= setTimeout(refresh, CALLS_REFRESH_MS);
+    });
+    source.addEventListener('end', ({ data }: MessageEvent<string>) => {
+      showSession(client, JSON.parse(data) as SessionView);
+      source.close();
+    });
   });
   return () => {
-    source.close();
+    close();
     clearTimeout(pending);
   };
 }

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { EnvironmentUsage, EnvironmentView } from '@palestra/protocol';
-import { lazy, Suspense, useMemo, useRef, useState } from 'react';
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react';
 import { errorInstead } from '../data/http.ts';
 import { usageQuery } from '../data/environments.ts';
 import { environmentsQuery } from '../data/queries.ts';
@@ -183,6 +183,10 @@ export function CatalogPage() {
   const environments = useQuery(environmentsQuery(q ?? ''));
   const usage = useQuery(usageQuery);
   const search = useRef<HTMLInputElement>(null);
+  // A link or Back changes the address without the field.
+  useEffect(() => {
+    if (search.current && search.current !== document.activeElement) search.current.value = q ?? '';
+  }, [q]);
   const [sort, setSort] = useState<Sort>({ id: 'name', order: 'asc' });
   // The tab of the dialog, or null while it is closed.
   const [adding, setAdding] = useState<string | null>(null);

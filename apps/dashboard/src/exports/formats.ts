@@ -97,14 +97,15 @@ export const FORMAT_NAMES = (Object.keys(EXPORT_FORMATS) as RolloutExportFormat[
 export function estimateRows(format: RolloutExportFormat, rollouts: Pick<RolloutCount, 'count' | 'count_is'> | undefined): string {
   if (!rollouts) return 'Counting…';
   const some = `${rollouts.count_is === 'at_least' ? 'at least ' : ''}${rollouts.count}`;
+  const all = `${some} ${rollouts.count === 1 ? 'rollout' : 'rollouts'}`;
   switch (EXPORT_FORMATS[format].rows) {
     case 'rollouts':
       return `${some} ${rollouts.count === 1 ? 'row' : 'rows'}, one per rollout`;
     case 'labels':
       return 'One row per reviewed rollout';
     case 'pairs':
-      return `At most one pair per group, from ${some} rollouts`;
+      return `At most one pair per group, from ${all}`;
     case 'tasks':
-      return `One row per task that is sometimes solved, from ${some} rollouts`;
+      return `One row per task that is sometimes solved, from ${all}`;
   }
 }

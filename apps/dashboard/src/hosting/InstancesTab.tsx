@@ -4,7 +4,7 @@ import type { EnvironmentDetails, InstanceList, InstanceView } from '@palestra/p
 import { type ReactNode, useMemo, useState } from 'react';
 import { errorInstead } from '../data/http.ts';
 import { type EnvironmentName, hostingSettingsQuery, instancesQuery, restartInstance } from '../data/hosting/hosting.ts';
-import { formatCount, formatMean, UNKNOWN } from '../format/number.ts';
+import { formatCount, formatMean, plural, UNKNOWN } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { Age } from '../frame/Age.tsx';
 import { ConfirmDialog } from '../frame/ConfirmDialog.tsx';
@@ -192,11 +192,7 @@ function Figures({ list: { instances, waiting, queue_ms: queueMs }, environment 
     ],
     ['Waiting sessions', formatCount(waiting), waiting === 0 ? 'Every session has an instance' : 'For an instance with a free place'],
     ['Queue time', formatDuration(queueMs), 'Median of the last hour'],
-    [
-      'Cold start',
-      formatDuration(medianOf(starts)),
-      starts.length === 0 ? 'No start yet' : `Median of ${formatCount(starts.length)} starts`,
-    ],
+    ['Cold start', formatDuration(medianOf(starts)), starts.length === 0 ? 'No start yet' : `Median of ${plural(starts.length, 'start')}`],
   ];
   return (
     <dl className="grid flex-none grid-cols-5 border-b border-line max-[760px]:grid-cols-2">

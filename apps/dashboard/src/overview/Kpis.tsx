@@ -2,7 +2,7 @@ import { groupBy, metric } from '@palestra/metrics';
 import type { Lens, RunSummary } from '@palestra/protocol';
 import type { ReactNode } from 'react';
 import type { Kpi } from '../data/run-queries.ts';
-import { formatCount, formatShare } from '../format/number.ts';
+import { formatCount, formatShare, plural } from '../format/number.ts';
 import { Popover } from '../frame/Popover.tsx';
 import { WithProvenance } from '../frame/Provenance.tsx';
 import { interruptedCount } from './stops.ts';
@@ -70,7 +70,7 @@ const hint = (kpi: Kpi, lens: Lens) =>
     kpi.key,
     metric(lens, kpi.key)?.formula,
     formatDenominator(kpi),
-    `${kpi.steps} steps`,
+    plural(kpi.steps, 'step'),
     kpi.low !== null && kpi.high !== null ? `95 % interval ${formatFigure(kpi.key, kpi.low)} to ${formatFigure(kpi.key, kpi.high)}` : null,
     kpi.note,
   ]

@@ -1,6 +1,6 @@
 import { type Provenance, PROVENANCES, type RunSummary } from '@palestra/protocol';
 import type { Kpi, Series } from '../data/run-queries.ts';
-import { formatCount, formatMean, formatReward, formatShare, UNKNOWN } from '../format/number.ts';
+import { formatCount, formatMean, formatReward, formatShare, plural, UNKNOWN } from '../format/number.ts';
 import { lensNames } from '../run/LensMenu.tsx';
 
 /** The format of a figure: a reward or probability, a share of a whole, a count, or a mean of counts. */
@@ -89,7 +89,7 @@ export function notesOfSeries(series: Curve): string[] {
       : series.lens === 'canonical'
         ? `Lens: canonical, ${denominatorWords[series.den ?? 'effective']}`
         : `Lens: as ${lensNames[series.lens]}`,
-    `${formatDenominator({ key: series.key, denominator: sum(series.denominator), of: sum(series.of) })} over ${formatCount(series.step.length)} steps`,
+    `${formatDenominator({ key: series.key, denominator: sum(series.denominator), of: sum(series.of) })} over ${plural(series.step.length, 'step')}`,
     ...remarksOf(series),
     ...(weakest ? [`Provenance: ${weakest === 'reported' ? 'as uploaded' : `${weakest}, the weakest of its inputs`}`] : []),
   ];

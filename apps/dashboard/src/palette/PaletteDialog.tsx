@@ -4,7 +4,7 @@ import { Command } from 'cmdk';
 import { type ReactNode, useDeferredValue } from 'react';
 import { switchOrganisation } from '../data/organisation.ts';
 import { environmentsQuery, meQuery, runsQuery } from '../data/queries.ts';
-import { formatCount } from '../format/number.ts';
+import { plural } from '../format/number.ts';
 import { switchTheme } from '../theme/theme.ts';
 
 const uuid = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
@@ -89,7 +89,7 @@ export function PaletteDialog({ text, setText, close }: { text: string; setText:
             <Item
               key={run.id}
               value={`run ${run.name}`}
-              hint={`${formatCount(run.num_rollouts)} rollouts`}
+              hint={plural(run.num_rollouts, 'rollout')}
               onSelect={() => go('/$org/runs/$run', { org: run.org, run: run.name })}
             >
               {run.name}

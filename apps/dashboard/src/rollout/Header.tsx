@@ -2,7 +2,7 @@ import type { RolloutHeader, RolloutOutline } from '@palestra/protocol';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode } from 'react';
 import type { GroupMember } from '../data/groups.ts';
-import { formatBytes, formatCount, formatReward } from '../format/number.ts';
+import { formatBytes, formatCount, formatReward, plural } from '../format/number.ts';
 import { formatDuration } from '../format/time.ts';
 import { PartialSum } from '../frame/PartialSum.tsx';
 import { WithProvenance } from '../frame/Provenance.tsx';
@@ -142,7 +142,7 @@ export function Header({
             {formatCount(header.tokens)} tokens ·{' '}
           </>
         )}
-        {formatCount(header.num_messages)} messages, {formatBytes(header.bytes)}
+        {plural(header.num_messages, 'message')}, {formatBytes(header.bytes)}
         {header.model !== null && <> · {header.model}</>}
       </span>
     </div>

@@ -1,7 +1,7 @@
 import type { ListedRun } from '@palestra/protocol';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
-import { useCallback, useMemo, useRef, useState } from 'react';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { runPagesQuery, runsNowQuery, runsWithNews, uniqueRuns } from '../data/runs.ts';
 import { formatCount, plural } from '../format/number.ts';
 import { useReadings } from '../table/history-entry.ts';
@@ -36,6 +36,10 @@ export function RunsPage() {
   const { snapshot, reload } = useReadings(JSON.stringify(['runs', org, request]));
   const pages = useInfiniteQuery(runPagesQuery(request, snapshot));
   const search = useRef<HTMLInputElement>(null);
+  // A link or Back changes the address without the field.
+  useEffect(() => {
+    if (search.current && search.current !== document.activeElement) search.current.value = q ?? '';
+  }, [q]);
   const [selected, setSelected] = useState<readonly Chosen[]>([]);
   const [focused, setFocused] = useState<ListedRun | null>(null);
   const toggle = useCallback(

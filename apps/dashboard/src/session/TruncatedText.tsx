@@ -1,4 +1,4 @@
-import { formatCount } from '../format/number.ts';
+import { plural } from '../format/number.ts';
 import { isLong, previewOf, sizeText } from '../text/preview.ts';
 
 /** The page renders at most this much. The whole text can be downloaded. */
@@ -26,13 +26,13 @@ export function TruncatedText({
   render: (text: string) => React.ReactNode;
 }) {
   if (!isLong(text)) return render(text);
-  const lines = formatCount(text.split('\n').length);
+  const lines = plural(text.split('\n').length, 'line');
   return (
     <>
       {render(open ? text.slice(0, MAX_RENDERED_CHARACTERS) : previewOf(text))}
       <div className="mt-1 flex gap-4 font-sans text-[12px] leading-[18px]">
         <button type="button" className="link" aria-expanded={open} onClick={toggle}>
-          {open ? 'Show less' : `Show all · ${sizeText(text)}, ${lines} lines`}
+          {open ? 'Show less' : `Show all · ${sizeText(text)}, ${lines}`}
         </button>
         {text.length > MAX_RENDERED_CHARACTERS && (
           <button type="button" className="link" onClick={() => download(text)}>

@@ -3,7 +3,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useRef } from 'react';
 import { errorInstead } from '../data/http.ts';
 import { sessionsQuery } from '../data/sessions.ts';
-import { formatCount } from '../format/number.ts';
+import { plural } from '../format/number.ts';
 import { useKeys } from '../frame/keyboard.ts';
 import { Crumb, SearchTabs, TopBar } from '../frame/page.tsx';
 import { useRowFocus } from '../frame/rowFocus.ts';
@@ -68,7 +68,7 @@ function SessionTable({ ended }: { ended: boolean }) {
         </p>
       )}
       <p className="sr-only" aria-live="polite">
-        {formatCount(rows.length)} sessions shown
+        {plural(rows.length, 'session')} shown
       </p>
     </>
   );

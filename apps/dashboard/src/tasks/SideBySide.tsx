@@ -14,7 +14,7 @@ const MOST_STEPS = 4;
 /** The steps in the address, else the first and the last step with rollouts of the task. */
 function chosenSteps(at: string | undefined, groups: readonly TaskGroup[]): number[] {
   const known = groups.map(({ step }) => step).filter((step) => step !== null);
-  const requested = (at ?? '').split(',').map(Number);
+  const requested = [...new Set((at ?? '').split(',').map(Number))];
   const chosen = at === undefined ? [] : requested.filter((step) => known.includes(step)).slice(0, MOST_STEPS);
   if (chosen.length > 0) return chosen;
   return [...new Set([known.at(-1), known[0]])].filter((step) => step !== undefined);
@@ -27,7 +27,7 @@ function successLine(rollouts: readonly { reward: number | null }[], successes: 
 }
 
 function Samples({ group }: { group: TaskGroup }) {
-  const { run, org } = useRun();
+  const { run, org, filter } = useRun();
   const members = useQuery(taskGroupQuery(run.id, group));
   return (
     <section className="min-w-[260px] flex-1 border-r border-line p-4" aria-label={`Step ${group.step ?? UNKNOWN}`}>
@@ -35,7 +35,7 @@ function Samples({ group }: { group: TaskGroup }) {
         <Link
           to="/$org/runs/$run/groups/$group"
           params={{ org, run: run.name, group: group.key }}
-          search={{ ...(group.step !== null && { at: group.step }) }}
+          search={{ ...filter, ...(group.step !== null && { at: group.step }) }}
           className="link"
         >
           Step <RunStep step={group.step} />

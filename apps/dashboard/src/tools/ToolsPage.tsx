@@ -173,8 +173,8 @@ export function ToolsPage() {
         return (
           <div className="flex h-full flex-col">
             <p className="label flex-none border-b border-line px-4 py-2">
-              {formatCount(calls)} calls in {formatCount(data.rollouts)} rollouts · latency from {formatShare(timed, calls)} of calls,
-              measured by the server that ran them
+              {plural(calls, 'call')} in {plural(data.rollouts, 'rollout')} · latency from {formatShare(timed, calls)} of calls, measured by
+              the server that ran them
               {unknown > 0 && <span className="text-policy"> · ▲ {plural(unknown, 'name')} that no environment of the run publishes</span>}
             </p>
             <div

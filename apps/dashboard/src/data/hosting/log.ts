@@ -1,6 +1,6 @@
 import type { HostingLogLine } from '@palestra/protocol';
 import { useEffect, useRef, useState } from 'react';
-import { pageHeaders, type Query, search, toError } from '../http.ts';
+import { ApiError, isPassing, pageHeaders, type Query, search, toError } from '../http.ts';
 import { whileVisible } from '../live/stream.ts';
 
 /** Lines of one request of the API. */
@@ -86,7 +86,7 @@ class LogFollower {
         if (isLast) return;
       } catch (error) {
         if (signal.aborted) return;
-        if (error instanceof Error && error.name === 'ApiError') {
+        if (error instanceof ApiError && !isPassing(error)) {
           this.#set({ state: 'complete', error });
           return;
         }

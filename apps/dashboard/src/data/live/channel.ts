@@ -1,4 +1,5 @@
 import { STREAM_EVENTS } from '@palestra/protocol';
+import { openEventSource } from './event-source.ts';
 import workerUrl from './stream.worker.ts?sharedworker&url';
 import { type FromTab, type ToTab } from './worker-messages.ts';
 
@@ -34,18 +35,18 @@ function sharedPort(): MessagePort {
 /** Follows a stream over a connection of this tab, for browsers without SharedWorker. */
 function listenAlone(url: string, listener: (message: ToTab) => void): () => void {
   let failures = 0;
-  const source = new EventSource(url);
-  source.addEventListener('open', () => {
-    failures = 0;
-    listener({ url, kind: 'open' });
+  return openEventSource(url, (source) => {
+    source.addEventListener('open', () => {
+      failures = 0;
+      listener({ url, kind: 'open' });
+    });
+    source.addEventListener('error', () => {
+      failures += 1;
+      listener({ url, kind: 'down', failures, closed: source.readyState === EventSource.CLOSED });
+    });
+    for (const event of STREAM_EVENTS)
+      source.addEventListener(event, ({ data }: MessageEvent<string>) => listener({ url, kind: 'event', event, data }));
   });
-  source.addEventListener('error', () => {
-    failures += 1;
-    listener({ url, kind: 'down', failures, closed: source.readyState === EventSource.CLOSED });
-  });
-  for (const event of STREAM_EVENTS)
-    source.addEventListener(event, ({ data }: MessageEvent<string>) => listener({ url, kind: 'event', event, data }));
-  return () => source.close();
 }
 
 /** Follows a stream of the API over a connection that all tabs share. Returns a function that stops it. */

@@ -19,7 +19,10 @@ class Source extends EventTarget {
   }
 }
 
-test('a tab that was taken for closed, because its machine slept, gets its stream again when it is heard of', async () => {
+/** A tab that follows the stream, in a new worker. */
+async function joinedTab(): Promise<{ received: ToTab[]; send: (message: FromTab) => void }> {
+  Source.all.length = 0;
+  vi.resetModules();
   vi.useFakeTimers();
   onTestFinished(() => {
     vi.useRealTimers();
@@ -39,6 +42,11 @@ test('a tab that was taken for closed, because its machine slept, gets its strea
   };
   connect({ ports: [tab] });
   send({ kind: 'join', url });
+  return { received, send };
+}
+
+test('a tab that was taken for closed, because its machine slept, gets its stream again when it is heard of', async () => {
+  const { received, send } = await joinedTab();
   send({ kind: 'alive', urls: [url] });
   expect(received).toEqual([{ url, kind: 'open' }]);
 
@@ -47,4 +55,23 @@ test('a tab that was taken for closed, because its machine slept, gets its strea
   for (let time = 0; time < 2; time += 1) send({ kind: 'alive', urls: [url] });
   expect(received).toEqual(Array(2).fill({ url, kind: 'open' }));
   expect(Source.all.map(({ readyState }) => readyState)).toEqual([Source.CLOSED, Source.OPEN]);
+});
+
+test('a stream that the browser has given up is opened again, until its tab leaves', async () => {
+  const { received, send } = await joinedTab();
+  const giveUp = (source: Source) => {
+    source.readyState = Source.CLOSED;
+    source.dispatchEvent(new Event('error'));
+  };
+  giveUp(Source.all[0]!);
+  expect(received.at(-1)).toEqual({ url, kind: 'down', failures: 1, closed: true });
+  vi.advanceTimersByTime(5_000);
+  expect(Source.all).toHaveLength(2);
+  Source.all[1]!.dispatchEvent(new Event('open'));
+  expect(received.at(-1)).toEqual({ url, kind: 'open' });
+
+  giveUp(Source.all[1]!);
+  send({ kind: 'leave', url });
+  vi.advanceTimersByTime(15_000);
+  expect(Source.all).toHaveLength(2);
 });

@@ -3,6 +3,7 @@
  * and without this worker every open page would use one of them.
  */
 import { STREAM_EVENTS } from '@palestra/protocol';
+import { openEventSource } from './event-source.ts';
 import { type FromTab, type ToTab } from './worker-messages.ts';
 
 /** A tab that has sent nothing for this long is closed: a worker gets no event when a tab closes. */
@@ -10,7 +11,8 @@ const SILENT_MS = 60_000;
 const SWEEP_MS = 20_000;
 
 interface Stream {
-  source: EventSource;
+  isOpen: () => boolean;
+  close: () => void;
   failures: number;
   tabs: Set<MessagePort>;
 }
@@ -18,18 +20,21 @@ const streams = new Map<string, Stream>();
 const lastMessageAt = new Map<MessagePort, number>();
 
 function open(url: string): Stream {
-  const stream: Stream = { source: new EventSource(url), failures: 0, tabs: new Set() };
+  const stream: Stream = { isOpen: () => false, close: () => {}, failures: 0, tabs: new Set() };
   const broadcast = (message: ToTab) => stream.tabs.forEach((tab) => tab.postMessage(message));
-  stream.source.addEventListener('open', () => {
-    stream.failures = 0;
-    broadcast({ url, kind: 'open' });
+  stream.close = openEventSource(url, (source) => {
+    stream.isOpen = () => source.readyState === EventSource.OPEN;
+    source.addEventListener('open', () => {
+      stream.failures = 0;
+      broadcast({ url, kind: 'open' });
+    });
+    source.addEventListener('error', () => {
+      stream.failures += 1;
+      broadcast({ url, kind: 'down', failures: stream.failures, closed: source.readyState === EventSource.CLOSED });
+    });
+    for (const event of STREAM_EVENTS)
+      source.addEventListener(event, ({ data }: MessageEvent<string>) => broadcast({ url, kind: 'event', event, data }));
   });
-  stream.source.addEventListener('error', () => {
-    stream.failures += 1;
-    broadcast({ url, kind: 'down', failures: stream.failures, closed: stream.source.readyState === EventSource.CLOSED });
-  });
-  for (const event of STREAM_EVENTS)
-    stream.source.addEventListener(event, ({ data }: MessageEvent<string>) => broadcast({ url, kind: 'event', event, data }));
   streams.set(url, stream);
   return stream;
 }
@@ -37,17 +42,15 @@ function open(url: string): Stream {
 function leave(tab: MessagePort, url: string): void {
   const stream = streams.get(url);
   if (!stream?.tabs.delete(tab) || stream.tabs.size > 0) return;
-  stream.source.close();
+  stream.close();
   streams.delete(url);
 }
 
 function join(tab: MessagePort, url: string): void {
-  const known = streams.get(url);
-  if (known?.source.readyState === EventSource.CLOSED) streams.delete(url);
   const stream = streams.get(url) ?? open(url);
   stream.tabs.add(tab);
   // A tab that joins an open stream refetches everything, as after any opening.
-  if (stream.source.readyState === EventSource.OPEN) tab.postMessage({ url, kind: 'open' } satisfies ToTab);
+  if (stream.isOpen()) tab.postMessage({ url, kind: 'open' } satisfies ToTab);
 }
 
 function receive(tab: MessagePort, message: FromTab): void {

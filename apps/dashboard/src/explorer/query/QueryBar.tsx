@@ -89,6 +89,8 @@ export function QueryBar({ draft, onDraft, onApply, error, problem, onWriting, k
     setAllKeys(true);
   };
   const onKeyDown = (event: KeyboardEvent) => {
+    // Enter and the arrows choose among the words of an input method.
+    if (event.nativeEvent.isComposing) return;
     const chosen = candidates[active];
     const typed = found !== null && found.to > found.from;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];

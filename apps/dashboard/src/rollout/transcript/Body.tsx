@@ -2,7 +2,7 @@ import type { RolloutMessageView } from '@palestra/protocol';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useMemo, useState } from 'react';
 import { bodyQuery, bodyUrl, objectUrl } from '../../data/rollout.ts';
-import { formatBytes, formatCount } from '../../format/number.ts';
+import { formatBytes, plural } from '../../format/number.ts';
 import { JsonBody } from '../../text/JsonBody.tsx';
 import { parseTree } from '../../text/json.ts';
 import { MessageText } from '../../text/MessageText.tsx';
@@ -108,7 +108,7 @@ function ShowAll({ text, bytes, large }: { text: string; bytes: number | undefin
   if (bytes !== undefined) return <>Show all ({formatBytes(bytes)})</>;
   return (
     <>
-      Show all ({sizeText(text)}, {formatCount(text.split('\n').length)} lines)
+      Show all ({sizeText(text)}, {plural(text.split('\n').length, 'line')})
     </>
   );
 }
