@@ -105,6 +105,7 @@ const rooms: Record<string, { foundation: string[]; folders: Record<string, stri
     foundation: [
       'vocabulary-codes.ts',
       'bisect-batch.ts',
+      'each-item.ts',
       'quarantine.ts',
       'run-activity.service.ts',
       'run-order.sql.ts',

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BlobStore } from '@palestra/blobs';
 import { addJob } from '../../../apps/api/src/jobs/job-queue.sql.ts';
 import { eraseRollouts } from '../../../apps/api/src/store/storage/erase.sql.ts';
+import { selectStrays } from '../../../apps/api/src/store/storage/retention.sql.ts';
 import { startStore, stores, type StoreWorld } from './sealing.world.ts';
 
 describe.each(stores)('erasing with objects in %s', (kind) => {
@@ -330,6 +331,70 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
     expect(await retention.sweep()).toBe(1);
     expect(total(await rowsBy('rollout_seq', kept.seq))).toBe(0);
     await retention.setOfOrganisation(old.orgId, null);
+  });
+
+  it('what cannot be erased keeps nothing else from it, be it of a deleted run or by retention', async () => {
+    const { retention, eraser } = world.services();
+    const upload = async (runName?: string) => {
+      const id = randomUUID();
+      await world.post([...(runName === undefined ? [] : [world.start(id, { runName })]), world.message(id, 0)]);
+      return id;
+    };
+    const ids = [
+      await upload('stuck'),
+      await upload('hidden'),
+      await upload('kept'),
+      await upload('expired'),
+      await upload(),
+      await upload(),
+    ];
+    await world.settled();
+    const [stuck, hidden, kept, expired, strayStuck, stray] = await Promise.all(ids.map((id) => world.head(id)));
+    await query('UPDATE runs SET deleted_at = now(), name_hash = sha256(name_hash) WHERE seq = ANY($1)', [[stuck.run_seq, hidden.run_seq]]);
+    await query('UPDATE runs SET retention_days = 3 WHERE seq = ANY($1)', [[kept.run_seq, expired.run_seq]]);
+    await query(`UPDATE rollout_heads SET last_at = now() - interval '4 days' WHERE seq = ANY($1)`, [
+      [kept.seq, expired.seq, strayStuck.seq, stray.seq],
+    ]);
+    await retention.setOfOrganisation(stray.org_id, 3);
+    // As something does that only PostgreSQL knows of.
+    await query(`CREATE FUNCTION fail_here() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '22P02'; END $$`);
+    const seqs = [stuck.seq, kept.seq, strayStuck.seq].join(', ');
+    await query(`CREATE TRIGGER fail BEFORE DELETE ON rollout_heads FOR EACH ROW WHEN (OLD.seq IN (${seqs})) EXECUTE FUNCTION fail_here()`);
+    const left = async () => (await Promise.all(ids.map((id) => world.head(id)))).map((head) => head !== undefined);
+    try {
+      await expect(eraser.eraseHidden()).rejects.toMatchObject({ code: '22P02' });
+      await expect(retention.sweep()).rejects.toMatchObject({ code: '22P02' });
+    } finally {
+      await query('DROP FUNCTION fail_here CASCADE');
+    }
+    expect(await left()).toEqual([true, false, true, false, true, false]);
+    await eraser.eraseHidden();
+    await retention.sweep();
+    await retention.setOfOrganisation(stray.org_id, null);
+    expect(await left()).toEqual(ids.map(() => false));
+  });
+
+  it('retention finds what is in no run behind that of an organisation which keeps its own for long', async () => {
+    const { pool } = world.server.database;
+    const upload = async () => {
+      const id = randomUUID();
+      await world.post([world.message(id, 0)]);
+      await query(`UPDATE rollout_heads SET last_at = now() - interval '4 days' WHERE id = $1`, [id]);
+      return world.head(id);
+    };
+    const [first, second] = [await upload(), await upload()];
+    const [{ id: other }] = await query(`INSERT INTO organisations (name, retention_days) VALUES ('keeps its own', 1000) RETURNING id`);
+    await query('UPDATE rollout_heads SET org_id = $2 WHERE seq = $1', [first.seq, other]);
+    const { retention } = world.services();
+    await retention.setOfOrganisation(second.org_id, 3);
+    const page = await selectStrays(pool, String(Number(first.seq) - 1), 1);
+    expect(page).toEqual({ expired: [], last: first.seq });
+    expect(await selectStrays(pool, page.last!, 1)).toMatchObject({ expired: [{ seq: second.seq }], last: second.seq });
+    expect(await selectStrays(pool, second.seq, 1)).toEqual({ expired: [], last: null });
+    await retention.setOfOrganisation(second.org_id, null);
+    await query('DELETE FROM rollout_messages WHERE rollout_seq = ANY($1)', [[first.seq, second.seq]]);
+    await query('DELETE FROM rollout_heads WHERE seq = ANY($1)', [[first.seq, second.seq]]);
+    await query('DELETE FROM organisations WHERE id = $1', [other]);
   });
 
   it('partitions for the next days are created, and old empty ones are dropped', async () => {

@@ -28,7 +28,7 @@ const STATEMENT_ERRORS = /^(57014|XX00[0-2])$/;
 
 /** Whether a statement with these items failed, and others may succeed. */
 export function isStatementFault(error: unknown): boolean {
-  const { code } = (error ?? {}) as { code?: unknown };
+  const { code } = ((error instanceof PalestraError ? error.cause : error) ?? {}) as { code?: unknown };
   return typeof code === 'string' && STATEMENT_ERRORS.test(code);
 }
 

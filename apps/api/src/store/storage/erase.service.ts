@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Database } from '../../platform/database/database.ts';
 import { retryDatabase } from '../../platform/database/database-retry.ts';
 import { inTransaction } from '../../platform/database/transaction.ts';
+import { eachItem } from '../each-item.ts';
 import {
   deleteRunRow,
   type ErasableRollout,
@@ -56,12 +57,12 @@ export class EraseService {
     return true;
   }
 
-  /** Continues with every hidden run. Returns how many are erased completely. */
+  /** Continues with every hidden run; one that fails stops no other. Returns how many are erased completely. */
   async eraseHidden(signal?: AbortSignal): Promise<number> {
     let erased = 0;
-    for (const run of await selectHiddenRuns(this.database.pool)) {
-      if (!signal?.aborted && (await this.#eraseSome(run, Infinity, signal))) erased += 1;
-    }
+    await eachItem(await selectHiddenRuns(this.database.pool), signal, async (run) => {
+      if (await this.#eraseSome(run, Infinity, signal)) erased += 1;
+    });
     return erased;
   }
 

@@ -1,14 +1,17 @@
 import { Injectable } from '@nestjs/common';
 import type pg from 'pg';
 import { Database } from '../../platform/database/database.ts';
+import { bisectBatch, isItemFault } from '../bisect-batch.ts';
+import { eachItem } from '../each-item.ts';
 import { EraseService } from './erase.service.ts';
 import type { ErasableRollout } from './erase.sql.ts';
 import { eraseExpiredSessions } from './ledger-retention.sql.ts';
 import { eraseDueTexts, eraseExpiredTexts } from './text-retention.sql.ts';
 import {
   selectExpired,
-  selectExpiredStrays,
   selectRetainedRuns,
+  selectStrays,
+  type Strays,
   updateOrganisationRetention,
   updateRunRetention,
 } from './retention.sql.ts';
@@ -36,14 +39,14 @@ export class RetentionService {
     return updateOrganisationRetention(this.database.pool, orgId, days);
   }
 
-  /** Returns how many rollouts were erased. The next sweep continues an aborted one. */
+  /** Returns how many rollouts were erased. The next sweep continues an aborted one. A run that fails stops no other. */
   async sweep(signal?: AbortSignal): Promise<number> {
     const { pool } = this.database;
-    let erased = await this.#eraseAll(() => selectExpiredStrays(pool, BATCH), signal);
-    for (const run of await selectRetainedRuns(pool)) {
-      if (signal?.aborted) break;
-      erased += await this.#eraseAll(() => selectExpired(pool, run, BATCH), signal);
-    }
+    let erased = 0;
+    await eachItem([null, ...(await selectRetainedRuns(pool))], signal, async (run) => {
+      if (run === null) erased += await this.#eraseStrays(signal);
+      else erased += await this.#eraseAll(() => selectExpired(pool, run, BATCH), signal);
+    });
     return erased;
   }
 
@@ -66,6 +69,25 @@ export class RetentionService {
     for (const erase of erases) {
       for (let count = BATCH; count === BATCH && !signal?.aborted; erased += count) count = await erase(this.database.pool, BATCH);
     }
+    return erased;
+  }
+
+  /** Page by page, because all of the first pages may be of organisations that keep theirs for long. */
+  async #eraseStrays(signal?: AbortSignal): Promise<number> {
+    let erased = 0;
+    const failures: unknown[] = [];
+    const erase = async (rollouts: readonly ErasableRollout[]) => {
+      await this.eraser.erase(rollouts);
+      erased += rollouts.length;
+    };
+    for (let after: string | null = '0'; after !== null && !signal?.aborted;) {
+      const page: Strays = await selectStrays(this.database.pool, after);
+      after = page.last;
+      for (let at = 0; at < page.expired.length && !signal?.aborted; at += BATCH) {
+        await bisectBatch(page.expired.slice(at, at + BATCH), erase, (_rollout, error) => void failures.push(error), isItemFault);
+      }
+    }
+    if (failures.length > 0) throw failures[0];
     return erased;
   }
 

@@ -31,16 +31,21 @@ export async function selectExpired(pool: pg.Pool, run: RetainedRun, limit: numb
   return rows;
 }
 
-/** As `selectExpired`, for rollouts without a start event, which are in no run. Plan: as above. */
-export async function selectExpiredStrays(pool: pg.Pool, limit: number): Promise<ErasableRollout[]> {
-  const { rows } = await pool.query<ErasableRollout>(
-    `SELECT seq, id, org_id FROM (
-       SELECT h.seq, h.id, h.org_id, h.last_at, o.retention_days FROM rollout_heads h JOIN organisations o ON o.id = h.org_id
-       WHERE h.run_seq IS NULL AND o.retention_days IS NOT NULL ORDER BY h.seq LIMIT ${WINDOW}) oldest
-     WHERE last_at < now() - retention_days * interval '1 day' ORDER BY org_id, seq LIMIT $1`,
-    [limit],
+/** A page of rollouts without a start event, which are in no run. `last`: null after the last page. */
+export interface Strays {
+  expired: ErasableRollout[];
+  last: string | null;
+}
+
+/** Those after `after` of organisations with a retention. Plan: Index Scan using rollout_heads_run_seq_idx from `after`, bounded. */
+export async function selectStrays(pool: pg.Pool, after: string, limit = WINDOW): Promise<Strays> {
+  const { rows } = await pool.query<ErasableRollout & { expired: boolean }>(
+    `SELECT h.seq, h.id, h.org_id, h.last_at < now() - o.retention_days * interval '1 day' AS expired
+     FROM rollout_heads h JOIN organisations o ON o.id = h.org_id
+     WHERE h.run_seq IS NULL AND h.seq > $1 AND o.retention_days IS NOT NULL ORDER BY h.seq LIMIT $2`,
+    [after, limit],
   );
-  return rows;
+  return { expired: rows.filter(({ expired }) => expired), last: rows.at(-1)?.seq ?? null };
 }
 
 /** False when the organisation has no such run. */

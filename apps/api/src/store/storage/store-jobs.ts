@@ -34,8 +34,11 @@ export class StoreJobs implements OnModuleInit, OnApplicationBootstrap {
       this.retention.sweepSessions(signal),
     );
     jobs.handle('erase', { everyMs: MINUTE_MS, deadlineMs: HOUR_MS, lane: 'bulk' }, async (_payload, signal) => {
-      await this.eraser.eraseHidden(signal);
-      await this.eraser.eraseEnded(signal);
+      try {
+        await this.eraser.eraseHidden(signal);
+      } finally {
+        await this.eraser.eraseEnded(signal);
+      }
     });
     jobs.handle('garbage', { everyMs: 10 * MINUTE_MS, deadlineMs: HOUR_MS, lane: 'bulk' }, (_payload, signal) =>
       this.garbage.sweep(signal),
