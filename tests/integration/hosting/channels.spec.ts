@@ -118,7 +118,14 @@ describe('a canary', () => {
   const judge = () => {
     const { pool } = world.server.serviceDatabase;
     const jobs = { handle: () => {} } as never;
-    const watch = new CanaryWatch(jobs, new ChannelRepository(world.server.serviceDatabase), { pool } as never, createLogger('silent'));
+    // One that cannot be judged comes first: the others are.
+    class WithBroken extends ChannelRepository {
+      override async listCanaries() {
+        const canaries = await super.listCanaries();
+        return [...canaries.slice(0, 1).map((one) => ({ ...one, canaryVersionId: 'not an id' })), ...canaries];
+      }
+    }
+    const watch = new CanaryWatch(jobs, new WithBroken(world.server.serviceDatabase), { pool } as never, createLogger('silent'));
     return watch.judge(AbortSignal.timeout(30_000));
   };
   /** Plays sessions one after another until `count` of each version have ended. */

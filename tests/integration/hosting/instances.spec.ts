@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ArtifactPruner } from '../../../apps/api/src/environments/hosting/deploys/artifact-pruner.ts';
 import { insertDeploy } from '../../../apps/api/src/environments/hosting/deploys/deploy.sql.ts';
+import { selectStartFacts } from '../../../apps/api/src/environments/hosting/instances/instance-status.sql.ts';
 import type { HostingProviders } from '../../../apps/api/src/environments/hosting/providers/hosting-providers.ts';
 import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
 import { ask } from '../sessions/session-requests.ts';
@@ -356,6 +357,22 @@ describe('an engine', () => {
     const sid = await client.open(deployed.name);
     expect(await client.add(sid)).toMatch(/:1$/);
     await client.end(sid);
+    world.engine.stuck.clear();
+    await world.server.request('DELETE', pathOf(deployed));
+  });
+
+  test('that cannot end five failed instances says for some minutes only that the version does not start', async () => {
+    const deployed = await deploy(world, 'stuck-long', { idle_s: 0 });
+    const ids = Array.from({ length: 5 }, () => newUuid());
+    for (const id of ids) world.engine.stuck.add(id);
+    const insert = `INSERT INTO environment_instances (id, environment_id, version_id, org_id, provider, state)
+      SELECT i, v.environment_id, v.id, e.org_id, 'process', 'failed' FROM environment_versions v JOIN environments e ON e.id = v.environment_id, unnest($2::uuid[]) i
+      WHERE v.id = $1`;
+    await query(world, insert, [deployed.versionId, ids]);
+    const unready = async () => (await selectStartFacts(world.server.serviceDatabase.pool, deployed.versionId))!.unready;
+    expect(await unready()).toBe(5);
+    await query(world, `UPDATE environment_instances SET created_at = now() - interval '18 minutes' WHERE id = ANY($1)`, [ids]);
+    expect(await unready()).toBe(0);
     world.engine.stuck.clear();
     await world.server.request('DELETE', pathOf(deployed));
   });

@@ -36,12 +36,16 @@ afterAll(async () => {
 });
 
 beforeEach(async () => {
+  environment = await addEnvironment();
+});
+
+async function addEnvironment(): Promise<typeof environment> {
   const name = `logged-${randomUUID().slice(0, 8)}`;
   const { body } = await server.request('POST', '/v1/environments', { body: { name, description: '' } });
   const { pool } = server.database;
   const { rows } = await pool.query('SELECT org_id FROM environments WHERE id = $1', [body.id]);
-  environment = { id: body.id, owner: body.owner, name, orgId: rows[0].org_id, versionId: await addVersion(body.id, 1) };
-});
+  return { id: body.id, owner: body.owner, name, orgId: rows[0].org_id, versionId: await addVersion(body.id, 1) };
+}
 
 async function addVersion(environmentId: string, number: number): Promise<string> {
   const { rows } = await server.database.pool.query(
@@ -257,6 +261,33 @@ describe('old lines', () => {
     await retention.sweep(limits, signal);
     expect(await texts(`/v1/deploys/${id}/logs`)).toEqual([]);
   });
+});
+
+test('an environment whose old lines cannot be moved keeps no other', async () => {
+  const { pool } = server.database;
+  const two = [environment, await addEnvironment()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  for (environment of two) {
+    await addDeploy('ready');
+    await instances.append(instance(), [line('old')]);
+  }
+  const ids = two.map(({ id }) => id);
+  await pool.query(`UPDATE hosting_logs SET at = now() - interval '8 days' WHERE environment_id = ANY($1)`, [ids]);
+  await pool.query(
+    `CREATE FUNCTION fail_here() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57014'; END $$`,
+  );
+  await pool.query(
+    `CREATE TRIGGER fail BEFORE DELETE ON hosting_logs FOR EACH ROW WHEN (OLD.environment_id = '${ids[0]}') EXECUTE FUNCTION fail_here()`,
+  );
+  const limits = { databaseDays: 7, databaseLines: 100_000, archiveDays: 90 };
+  const { signal } = new AbortController();
+  try {
+    await retention.sweep(limits, signal);
+    await expect(retention.sweep(limits, signal)).rejects.toMatchObject({ code: '57014' });
+  } finally {
+    await pool.query('DROP FUNCTION fail_here CASCADE');
+  }
+  const { rows } = await pool.query('SELECT environment_id AS id FROM hosting_logs WHERE environment_id = ANY($1)', [ids]);
+  expect(rows).toEqual([{ id: ids[0] }]);
 });
 
 test('another organisation reads no log', async () => {

@@ -16,6 +16,9 @@ const EVERY_MS = 5_000;
 /** Rolls back a canary whose sessions fail, or whose instances do not start. */
 @Injectable()
 export class CanaryWatch implements OnModuleInit {
+  /** Where the next round begins, so that one that reaches its deadline does not leave out the same canaries. */
+  #first = 0;
+
   constructor(
     private readonly jobs: JobQueue,
     private readonly channels: ChannelRepository,
@@ -28,10 +31,18 @@ export class CanaryWatch implements OnModuleInit {
   }
 
   async judge(signal: AbortSignal): Promise<void> {
-    for (const channel of await this.channels.listCanaries()) {
+    const canaries = await this.channels.listCanaries();
+    const start = this.#first % Math.max(1, canaries.length);
+    for (const channel of [...canaries.slice(start), ...canaries.slice(0, start)]) {
       if (signal.aborted) return;
-      const fault = await this.#fault(channel);
-      if (fault !== null) await this.#rollBack(channel, fault);
+      this.#first += 1;
+      try {
+        const fault = await this.#fault(channel);
+        if (fault !== null) await this.#rollBack(channel, fault);
+      } catch (error) {
+        const { environmentId: environment, name } = channel;
+        this.logger.warn({ err: error, environment, channel: name }, 'a canary was not judged; the next round repeats it');
+      }
     }
   }
 

@@ -73,7 +73,7 @@ export interface Decision {
 export const MOST_UNREADY = 5;
 export const CRASH_WINDOW_MS = 600_000;
 /** How long an instance may wait until its engine has it: many start one after the other. */
-const TURN_MS = 300_000;
+export const TURN_MS = 300_000;
 const FIRST_DELAY_MS = 1_000;
 const LONGEST_DELAY_MS = 60_000;
 /** Instances of a deleted version. */

@@ -1,6 +1,7 @@
+import { hostingSettingsSchema } from '@palestra/protocol/schemas';
 import type pg from 'pg';
 import { retryDatabase } from '../../../platform/database/database-retry.ts';
-import { CRASH_WINDOW_MS } from './decide.ts';
+import { CRASH_WINDOW_MS, TURN_MS } from './decide.ts';
 
 type Queryable = Pick<pg.Pool, 'query'>;
 
@@ -47,12 +48,16 @@ export interface StartFacts {
   engine: { silent_s: number; detail: string } | null;
 }
 
+const START_TIMEOUT_S = hostingSettingsSchema.parse({}).start_timeout_s;
+
 const FACTS = `
   WITH failed AS (
     SELECT created_at, ready_at, detail, stopped_at, true AS is_over FROM environment_instances
     WHERE version_id = $1 AND state = 'failed' AND stopped_at > now() - ${CRASH_WINDOW_MS} * interval '1 ms'
-    UNION ALL SELECT created_at, ready_at, detail, now(), false FROM environment_instances
-    WHERE version_id = $1 AND state = 'failed' AND stopped_at IS NULL),
+    -- When one has failed that cannot be removed is not stored: at the end of its time for a start, at the latest.
+    UNION ALL SELECT i.created_at, i.ready_at, i.detail, now(), false FROM environment_instances AS i JOIN environments AS n ON n.id = i.environment_id
+    WHERE i.version_id = $1 AND i.state = 'failed' AND i.stopped_at IS NULL AND (i.ready_at IS NOT NULL OR i.created_at > now()
+      - coalesce((n.hosting ->> 'start_timeout_s')::int, ${START_TIMEOUT_S}) * interval '1 s' - ${CRASH_WINDOW_MS + TURN_MS} * interval '1 ms')),
   living AS (SELECT * FROM environment_instances WHERE version_id = $1 AND stopped_at IS NULL),
   answered AS (SELECT max(ready_at) AS at FROM (SELECT ready_at FROM failed UNION ALL SELECT ready_at FROM living) AS r)
   SELECT

@@ -1,5 +1,5 @@
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
-import type { BlobStore } from '@palestra/blobs';
+import { BlobError, type BlobStore } from '@palestra/blobs';
 import { JobQueue } from '../../../jobs/job-queue.service.ts';
 import { Database } from '../../../platform/database/database.ts';
 import { BLOB_STORE } from '../../../platform/tokens.ts';
@@ -56,17 +56,25 @@ export class LogRetention implements OnModuleInit {
     );
   }
 
+  /** An environment whose log cannot be moved keeps no other. Rejects with the first error, at once while the object store is away. */
   async sweep(limits: LogRetentionLimits, signal: AbortSignal): Promise<void> {
+    const failures: unknown[] = [];
     for (let after = ''; !signal.aborted;) {
       const ids = await selectEnvironmentsWithLogs(this.database.pool, after, BATCH);
       for (const id of ids) {
         if (signal.aborted) return;
-        await this.#archiveRuntime(id, limits);
-        await this.#archiveBuilds(id, limits);
+        try {
+          await this.#archiveRuntime(id, limits);
+          await this.#archiveBuilds(id, limits);
+        } catch (error) {
+          if (error instanceof BlobError && error.kind === 'unavailable') throw error;
+          failures.push(error);
+        }
       }
-      if (ids.length < BATCH) return;
+      if (ids.length < BATCH) break;
       after = ids.at(-1)!;
     }
+    if (failures.length > 0) throw failures[0];
   }
 
   /**
