@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createCaller } from '../../support/callers.ts';
 import { sharedServer, type TestServer } from '../../support/server.ts';
 
 /** A search by regex finds what a scan of all texts finds, also where the index of words narrows it first. */
@@ -127,5 +128,23 @@ describe('search by regex equals a scan', () => {
     const { keys, progress } = await found('rollout no');
     expect(keys).toHaveLength(ROLLOUTS);
     expect(progress).toEqual([100, 200, ROLLOUTS].map((rollouts) => ({ rollouts, of: ROLLOUTS })));
+  });
+});
+
+it('an organisation without runs has no hits, groups or samples', async () => {
+  const { headers } = await createCaller(server, 'without-runs');
+  for (const mode of ['text', 'regex'])
+    for (const within of ['', 'words', 'in:assistant words', 'in:assistant /regex/']) {
+      const query = `q=fox&mode=${mode}&within=${encodeURIComponent(within)}`;
+      expect([mode, within, await server.request('GET', `/v1/search?${query}`, { headers })]).toMatchObject([
+        mode,
+        within,
+        { status: within.includes('/') && mode === 'text' ? 422 : 200 },
+      ]);
+    }
+  const queue = { name: 'empty', query: 'in:assistant words', sample: 5 };
+  expect(await server.request('POST', '/v1/review-queues', { headers, body: queue })).toMatchObject({
+    status: 422,
+    body: { code: 'invalid_query' },
   });
 });

@@ -118,8 +118,8 @@ const PHRASE_MARKS = /\u0001\$(?<text>\d+)\u0001(?<marks>\$\d+)\u0001/g;
 const quoted = (word: string) => `'${word.replaceAll("'", "''").replaceAll('\\', '\\\\')}'`;
 const anyWord = (words: readonly string[]) => words.map(quoted).join(' | ');
 
-/** A `tsquery` that finds messages of these runs. */
-export const runsQuery = (runSeqs: readonly number[]): string => anyWord(runSeqs.map(runWord));
+/** A `tsquery` that finds messages of these runs. Without runs none: PostgreSQL ignores an empty `tsquery` beside another one. */
+export const runsQuery = (runSeqs: readonly number[]): string => anyWord(runSeqs.length === 0 ? [runWord('')] : runSeqs.map(runWord));
 
 export interface RolloutQuery {
   /** The canonical text of the query. */
