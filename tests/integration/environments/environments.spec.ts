@@ -118,6 +118,14 @@ describe('who sees what', () => {
     expect(changed).toMatchObject({ status: 200, body: { owner: org(), name: 'remote-echo', description: 'new' } });
   });
 
+  test('links with credentials are refused, because everyone who sees the environment sees them', async () => {
+    for (const new_external_github_url of ['https://token@git.example/acme/envs', 'https://me:token@git.example/acme/envs.git']) {
+      const refused = await server.request('PUT', `/v1/environments/${org()}/remote-echo/details`, { body: { new_external_github_url } });
+      expect(refused).toMatchObject({ status: 422, body: { code: 'invalid_body' } });
+      expect(JSON.stringify(refused.body)).not.toContain('token');
+    }
+  });
+
   test('required secrets, also by a bare name with an empty owner', async () => {
     expect(await get(`/v1/environments/${org()}/remote-echo/required-secrets`)).toMatchObject({ status: 200, body: { secrets: [] } });
     expect(await get(`/v1/environments//remote-echo/required-secrets`)).toMatchObject({ status: 200, body: { secrets: [] } });

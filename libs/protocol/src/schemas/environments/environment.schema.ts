@@ -13,18 +13,20 @@ const storable = (text: string) => !text.includes('\0');
 const NUL = { error: 'must not hold NUL characters' };
 const description = z.string().max(10_000).refine(storable, NUL);
 const readme = z.string().max(1_000_000).refine(storable, NUL).nullable();
+/** Also called for texts that are not URLs, which another check rejects. */
+const hasNoCredentials = (text: string): boolean => !URL.canParse(text) || (new URL(text).username === '' && new URL(text).password === '');
+
+/** Shown to everyone who may see the environment. */
 const link = z
   .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
   .max(2_000)
+  .refine(hasNoCredentials, { error: 'must not hold credentials' })
   .nullable();
 
 const serverUrl = z
   .url({ protocol: /^https?$/, error: 'source.url must be an http or https URL' })
   .max(2_000)
-  // Also called for texts that are not URLs, which another check rejects.
-  .refine((text) => !URL.canParse(text) || (new URL(text).username === '' && new URL(text).password === ''), {
-    error: 'source.url must not hold credentials',
-  });
+  .refine(hasNoCredentials, { error: 'source.url must not hold credentials' });
 const argument = z.string().max(10_000).refine(storable, NUL);
 
 const SOURCE_ERROR =
