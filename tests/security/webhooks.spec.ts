@@ -1,5 +1,7 @@
+import { createHmac, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import type http from 'node:http';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { errorCatalogue } from '@palestra/protocol';
@@ -128,4 +130,28 @@ test('only owners add, change and delete receivers', async () => {
     body: { code: 'owner_required' },
   });
   expect(await server.request('GET', '/v1/webhooks', { headers })).toMatchObject({ status: 200, body: { webhooks: [] } });
+});
+
+test('half-sent pushes to invented environments take no place from the webhook of a repository', async () => {
+  const { id } = (await server.request('POST', '/v1/environments', { body: { name: 'pushed', description: '' } })).body;
+  const link = { url: 'https://git.example/acme/envs.git' };
+  const { secret } = (await server.request('PUT', `/v1/environments/${server.orgName}/pushed/git`, { body: link })).body;
+  const { hostname, port } = new URL(server.url);
+  const sockets = Array.from({ length: 40 }, () => {
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => {});
+    socket.write(`POST /v1/hooks/git/${randomUUID()} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{`);
+    return socket;
+  });
+  try {
+    // The later ones find no place.
+    await expect.poll(() => sockets.filter(({ bytesRead }) => bytesRead > 0).length, { timeout: 10_000 }).toBe(24);
+    const body = '{}';
+    const signature = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+    const headers = { 'content-type': 'application/json', 'x-github-event': 'ping', 'x-hub-signature-256': signature };
+    const answer = await fetch(`${server.url}/v1/hooks/git/${id}`, { method: 'POST', headers, body });
+    expect([answer.status, await answer.json()]).toMatchObject([202, { deploy: null }]);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+  }
 });

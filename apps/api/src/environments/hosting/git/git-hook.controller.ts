@@ -25,6 +25,8 @@ const READING = { owner: 4, all: 16 };
 @Controller('v1/hooks/git')
 export class GitHookController {
   readonly #reading = new TenantConcurrency('webhooks', READING);
+  /** Of environments that do not exist or are not linked: whoever invents ids takes no place from others. */
+  readonly #readingUnknown = new TenantConcurrency('webhooks', READING);
 
   constructor(
     private readonly links: GitLinkService,
@@ -47,9 +49,8 @@ export class GitHookController {
   async receive(@Param('environmentId') environmentId: string, @Req() request: FastifyRequest): Promise<GitHookAnswer> {
     const { body, headers, raw } = request;
     try {
-      const bytes = await this.#reading.use(environmentId, async () =>
-        body instanceof Readable ? collect(body, MAX_BYTES) : Buffer.alloc(0),
-      );
+      const reading = (await this.links.find(environmentId)) === null ? this.#readingUnknown : this.#reading;
+      const bytes = await reading.use(environmentId, async () => (body instanceof Readable ? collect(body, MAX_BYTES) : Buffer.alloc(0)));
       const link = await this.#authentic(environmentId, request, bytes);
       const event = gitEventOf(headers, parsed(bytes));
       if (event.kind === 'other') return ignored(event.what);
