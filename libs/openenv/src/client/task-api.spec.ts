@@ -22,9 +22,10 @@ async function serve(implemented: Record<string, (body: { split: string; index: 
     for await (const piece of request) body += piece;
     const route = request.url!.slice('/some/'.length);
     asked.push(route);
-    const answer = implemented[route];
-    response.writeHead(answer ? 200 : 501, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(answer ? answer(JSON.parse(body || '{}')) : { detail: `${route} is not supported for this environment` }));
+    const answer = implemented[route]?.(JSON.parse(body || '{}')) ?? 501;
+    // A number is a status.
+    response.writeHead(typeof answer === 'number' ? answer : 200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(typeof answer === 'number' ? { detail: `${route} answers ${answer}` } : answer));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -79,6 +80,11 @@ describe('the Task API', () => {
     expect(await api.positionOf({ id: 'c' })).toEqual({ split: 'mine', index: 2 });
     expect(await api.positionOf({ id: 'z' })).toBeNull();
     expect(asked.filter((route) => route === 'task_range')).toHaveLength(1);
+  });
+
+  test.each([502, 503, 504])('blames no environment for a proxy that answers %i', async (status) => {
+    const { api } = await serve({ splits, num_tasks: () => status });
+    await expect(api.count('train')).rejects.toMatchObject({ code: 'backend_unreachable' });
   });
 
   test('reports an invalid answer and does not cache it', async () => {

@@ -10,7 +10,7 @@ import {
   type TaskSpec,
   toPlainNumber,
 } from '@palestra/protocol';
-import { type HttpAnswer, type OpenEnvConnection, withDeadline } from './connection.ts';
+import { type HttpAnswer, type OpenEnvConnection, TRANSIENT, unreachable, withDeadline } from './connection.ts';
 import { notOpenEnv, readJson, httpErrorText } from '../wire/server-replies.ts';
 
 /** Each request builds an environment on the server, so answers are cached this long. */
@@ -181,7 +181,7 @@ function openingError({ status, body }: HttpAnswer): PalestraError {
   const text = httpErrorText(status, body.toString('utf8'));
   if (status === 400) return new PalestraError('invalid_index');
   if (status === 422) return new PalestraError('invalid_request', { detail: text, relayed: true });
-  if (status === 502 || status === 503) return new PalestraError('backend_unreachable', { retryAfterSeconds: 2 });
+  if (TRANSIENT.has(status)) return unreachable(new Error(`HTTP ${status}`));
   return new PalestraError('environment_failed', { detail: text, relayed: true });
 }
 
