@@ -254,7 +254,7 @@ test('a deploy that runs after a newer one was promoted is left out', async () =
 test('a deploy of an organisation does not wait for all those of another one', async () => {
   const { name, apiKey } = await createOrganisation(server.url, server.apiKey);
   world.engine.hold();
-  const theirs = [];
+  const theirs: { id: string }[] = [];
   for (const at of [1, 2, 3, 4]) theirs.push(await upload(world, `${owner}/turn-${at}`, { isHeld: true, note: `turn ${at}` }));
   await expect.poll(async () => (await deployOf(world, theirs[1]!.id)).state, WITHIN).toBe('building');
   const body = { source: { kind: 'git', url: 'http://127.0.0.1:1/a.git' }, create: true };

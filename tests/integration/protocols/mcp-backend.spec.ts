@@ -246,7 +246,7 @@ async function startProxied(status: number): Promise<string> {
     });
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => void server.close().closeAllConnections());
+  onTestFinished(() => server.close().closeAllConnections());
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
 }
 

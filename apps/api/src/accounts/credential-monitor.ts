@@ -62,7 +62,7 @@ export class CredentialMonitor implements OnModuleInit, OnApplicationShutdown {
     try {
       const caller = await this.authenticator.authenticate({ headers, method: 'GET' });
       if (caller === null) return 'This browser was signed out.';
-      return orgId === null || caller.orgId === orgId ? null : 'This browser has no access to the organisation any more.';
+      return orgId === null || caller.orgId === orgId ? null : 'The user of this browser has left the organisation.';
     } catch (error) {
       // During a database outage the credential counts as valid.
       const isRefused = error instanceof PalestraError && (error.status === 401 || error.code === 'organisation_not_found');
