@@ -215,6 +215,27 @@ test('a call whose outcome was lost with its replica leaves the rollout unscored
   expect(body.messages.map(({ type }: any) => type)).toEqual(['tool_call', 'tool_call', 'tool_result']);
 });
 
+test.each(['54000', 'XX001'])('a session that PostgreSQL does not store, with %s, keeps no other from being recorded', async (state) => {
+  const [stuck, other] = [
+    await openSession(server, world.environment, recorded('stuck')),
+    await openSession(server, world.environment, recorded('free')),
+  ];
+  await sql(`CREATE FUNCTION fail_here() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = '${state}'; END $$`);
+  await sql(
+    `CREATE TRIGGER fail BEFORE INSERT ON rollout_messages FOR EACH ROW WHEN (NEW.content LIKE '%12345%') EXECUTE FUNCTION fail_here()`,
+  );
+  try {
+    await callTool(server, stuck, 'score', { reward: 12_345 });
+    await callTool(server, other, 'score', { reward: 1 });
+    await closeSession(server, other);
+    await whenRecorded(other);
+  } finally {
+    await sql('DROP FUNCTION fail_here CASCADE');
+  }
+  await closeSession(server, stuck);
+  await whenRecorded(stuck);
+});
+
 test('reservations without an episode and sessions without a run become no rollouts', async () => {
   const headers = { 'x-deployment': world.environment, ...recorded('never') };
   const answer = await server.request('POST', '/create_session', { body: {}, headers });

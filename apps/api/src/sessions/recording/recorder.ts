@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { Database } from '../../platform/database/database.ts';
 import { LOGGER } from '../../platform/tokens.ts';
 import { inTransaction } from '../../platform/database/transaction.ts';
+import { isItemFault } from '../../store/bisect-batch.ts';
 import { IngestService } from '../../store/ingest/ingest.service.ts';
 import { COMPLETE, type SessionTranscript, transcribe } from './recording-events.ts';
 import { advanceRecorded, claimSessions, leftBehind, nextCalls, type RecordedSession } from './recording.sql.ts';
@@ -98,8 +99,9 @@ export class Recorder implements OnApplicationBootstrap, OnApplicationShutdown {
     try {
       for (const sid of await this.#write(sids)) this.#dirty.add(sid);
     } catch (error) {
-      if (sids.length === 1 && isOfData(error)) return this.logger.error({ err: error, sid: sids[0] }, 'a session cannot be recorded');
-      if (!isOfData(error)) {
+      // The sweep tries it again.
+      if (sids.length === 1 && isItemFault(error)) return this.logger.error({ err: error, sid: sids[0] }, 'a session cannot be recorded');
+      if (!isItemFault(error)) {
         for (const sid of sids) this.#dirty.add(sid);
         throw error;
       }
@@ -159,6 +161,3 @@ function hasMore(session: RecordedSession, transcript: SessionTranscript, advanc
   if (transcript.seq !== session.recorded_seq && !advanced.has(session.sid)) return true;
   return transcript.seq !== COMPLETE && (session.ended_at !== null || transcript.pending > 0);
 }
-
-/** SQLSTATE class 22: PostgreSQL refuses a value, also when it is sent again. */
-const isOfData = (error: unknown): boolean => String((error as { code?: unknown }).code ?? '').startsWith('22');
