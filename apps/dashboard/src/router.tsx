@@ -1,7 +1,7 @@
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, parseSearchWith, redirect } from '@tanstack/react-router';
 import { type AlertTab, readAlertTab } from './alerts/tabs.ts';
 import type { SessionSearch } from './sessions/Filters.tsx';
-import { searchIndex, searchList, searchText } from './search.ts';
+import { readSearchValue, searchIndex, searchList, searchText } from './search.ts';
 import { queryClient } from './data/client.ts';
 import { chooseOrganisation, organisation } from './data/organisation.ts';
 import { meQuery } from './data/queries.ts';
@@ -304,6 +304,7 @@ const pages = [home, bareRuns, bareRun, runs, pagesOfRun, rollout, compare, revi
 const otherPages = [environments, environment, playground, apiKeys, settings, checker];
 
 export const router = createRouter({
+  parseSearch: parseSearchWith(readSearchValue),
   routeTree: rootRoute.addChildren([...pages, ...otherPages]),
   defaultPreload: 'intent',
   scrollRestoration: false,

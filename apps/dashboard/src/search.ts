@@ -15,3 +15,22 @@ export function searchIndex(value: unknown, least = 1): number | undefined {
 export function searchList(value: unknown): string | undefined {
   return Array.isArray(value) ? searchText(value.join(',')) : searchText(value);
 }
+
+/**
+ * Reads a value of an address. The router quotes a text only where its plain form means something else, so quotes around
+ * any other text are part of it: `?q="file not found"` is a phrase. A number keeps the digits that were written.
+ */
+export function readSearchValue(text: string): unknown {
+  const value: unknown = JSON.parse(text);
+  if (typeof value === 'number') return String(value) === text ? value : text;
+  return typeof value === 'string' && !isJson(value) ? text : value;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -104,10 +104,12 @@ function EraseRun() {
       return stay;
     },
     onError: (_error, _none, stay) => stay?.(),
-    onSuccess: async () => {
+    onSuccess: async (_erased, _none, stay) => {
       await client.cancelQueries(erased);
       await navigate({ to: '/$org/runs', params: { org }, search: {} });
       client.removeQueries(erased);
+      // The next run can have its name.
+      stay();
       await client.invalidateQueries({ queryKey: ['runs'] });
     },
   });

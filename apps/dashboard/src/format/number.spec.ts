@@ -1,6 +1,8 @@
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { formatBytes, formatCount, formatMean, formatShare } from './number.ts';
 import { formatAge, formatDuration } from './time.ts';
+
+afterEach(() => vi.unstubAllEnvs());
 
 describe('numbers', () => {
   test('counts, means, shares and bytes have three digits', () => {
@@ -17,6 +19,13 @@ describe('numbers', () => {
     expect(formatShare(1, 0)).toBe('–');
     expect(formatShare(995, 1000)).toBe('99.5 %');
     expect(formatBytes(1_234_567)).toBe('1.23 MB');
+  });
+  test('an old date is the one of the reader', () => {
+    const now = Date.parse('2026-06-01T00:00:00Z');
+    vi.stubEnv('TZ', 'America/Los_Angeles');
+    expect(formatAge('2026-01-02T03:00:00Z', now)).toBe('2026-01-01');
+    vi.stubEnv('TZ', 'Asia/Tokyo');
+    expect(formatAge('2026-01-02T23:00:00Z', now)).toBe('2026-01-03');
   });
   test('ages have one unit', () => {
     const now = Date.parse('2026-01-02T00:00:00Z');

@@ -18,7 +18,7 @@ export function formatSpan(ms: number): string {
     .replace(/\.0 s$/, ' s');
 }
 
-/** Time since `iso` to one unit: `4 s`, `12 min`, `3 h`, `5 d`, then the date. */
+/** Time since `iso` to one unit: `4 s`, `12 min`, `3 h`, `5 d`, then the date in the reader's zone. */
 export function formatAge(iso: string | null | undefined, now: number): string {
   const then = iso ? Date.parse(iso) : Number.NaN;
   if (Number.isNaN(then)) return UNKNOWN;
@@ -27,7 +27,8 @@ export function formatAge(iso: string | null | undefined, now: number): string {
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
   if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;
   if (seconds < 30 * 86_400) return `${Math.floor(seconds / 86_400)} d ago`;
-  return new Date(then).toISOString().slice(0, 10);
+  const at = new Date(then);
+  return [at.getFullYear(), at.getMonth() + 1, at.getDate()].map((part) => String(part).padStart(2, '0')).join('-');
 }
 
 /** Creates the formatter once, on first use: `toLocaleString` creates a new one per call, which is slow on pages with many times. */
