@@ -7,8 +7,10 @@ import type { RunFilter } from '../data/run-queries.ts';
 import { formatCount, formatReward, UNKNOWN } from '../format/number.ts';
 import { taskName } from '../format/task.ts';
 import { MemberLink } from '../frame/MemberLink.tsx';
+import { errorInstead } from '../data/http.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
+import { nextPageOf } from '../table/next-page.ts';
 import type { ComparedRun } from './runs.ts';
 import { RunMark } from './Tables.tsx';
 
@@ -153,7 +155,8 @@ export function TaskTable({ runs, filter }: { runs: readonly ComparedRun[]; filt
     [runs, tasks],
   );
   const columns = useMemo(() => columnsOf(runs, most, den), [runs, most, den]);
-  if (pages.error) return <ErrorState error={pages.error} retry={() => void pages.refetch()} />;
+  const error = errorInstead(pages);
+  if (error) return <ErrorState error={error} retry={() => void pages.refetch()} />;
   const head = pages.data?.pages[0];
   if (!head) return <SkeletonRows />;
   const onSort = ({ id, order }: Sort) => void navigate({ search: (old) => ({ ...old, sort: `${id}:${order}` }), replace: true });
@@ -169,7 +172,7 @@ export function TaskTable({ runs, filter }: { runs: readonly ComparedRun[]; filt
           total={head.common}
           sort={{ id: idOf(sort), order: sort.order }}
           onSort={onSort}
-          more={pages.hasNextPage && !pages.isFetching ? () => void pages.fetchNextPage() : null}
+          {...nextPageOf(pages)}
           minWidth={620 + 190 * (runs.length - 1)}
         />
       </div>

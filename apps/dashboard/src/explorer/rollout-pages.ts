@@ -2,6 +2,8 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import type { RolloutRow } from '@palestra/protocol';
 import { useMemo } from 'react';
 import { rolloutPagesQuery } from '../data/explorer.ts';
+import { errorInstead } from '../data/http.ts';
+import { nextPageOf, type Unread } from '../table/next-page.ts';
 import type { ListOrder } from '../data/list-order.ts';
 
 export interface RolloutPages {
@@ -10,6 +12,7 @@ export interface RolloutPages {
   total: { count: number; atLeast: boolean } | undefined;
   /** Loads the next page; null if there is none or it is loading. */
   more: (() => void) | null;
+  unread: Unread | null;
   /** Whether `rows` has every row of the query. */
   complete: boolean;
   loading: boolean;
@@ -20,13 +23,14 @@ export interface RolloutPages {
 /** The loaded rows of the query in order, each once: a rollout that changes between two pages can be in both. */
 export function useRolloutPages(run: string, q: string, order: ListOrder, snapshot: string, enabled: boolean): RolloutPages {
   const pages = useInfiniteQuery({ ...rolloutPagesQuery(run, q, order, snapshot), enabled });
-  const { data, hasNextPage, isFetching, fetchNextPage, refetch, error } = pages;
+  const { data, hasNextPage, refetch } = pages;
+  const error = errorInstead(pages);
   const rows = useMemo(() => [...new Map(data?.pages.flatMap((page) => page.rollouts).map((row) => [row.id, row])).values()], [data]);
   const first = data?.pages[0];
   return {
     rows,
     total: first && { count: first.total, atLeast: first.total_is === 'at_least' },
-    more: hasNextPage && !isFetching && !error ? () => void fetchNextPage() : null,
+    ...nextPageOf(pages),
     complete: data !== undefined && !hasNextPage,
     loading: enabled && !data && !error,
     error,

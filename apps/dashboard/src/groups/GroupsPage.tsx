@@ -8,11 +8,13 @@ import { useNews } from '../data/news.ts';
 import { useFirstRows, useReadings } from '../table/history-entry.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { NewsPill } from '../frame/NewsPill.tsx';
+import { errorInstead } from '../data/http.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { useRun } from '../run/context.ts';
 import { RunStep } from '../run/Step.tsx';
 import { filterClauses } from '../run/filter.ts';
 import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
+import { nextPageOf } from '../table/next-page.ts';
 import { QuerySelection } from '../selection/QuerySelection.tsx';
 import { groupsClause } from '../selection/selection.ts';
 import { useRowSelection } from '../selection/useRowSelection.ts';
@@ -161,8 +163,8 @@ export function GroupsPage() {
     if (newTab) globalThis.open(router.buildLocation(to).href, '_blank', 'noopener');
     else void navigate(to);
   };
-  const { hasNextPage, isFetching, fetchNextPage } = groups;
-  const more = hasNextPage && !isFetching ? () => void fetchNextPage() : null;
+  const { hasNextPage } = groups;
+  const error = errorInstead(groups);
   return (
     <div className="flex h-full min-h-0 flex-col">
       <div className="flex min-h-[40px] flex-none flex-wrap items-center gap-2 border-b border-line px-4 py-[5px]">
@@ -196,8 +198,8 @@ export function GroupsPage() {
         </span>
       </div>
       <div className="min-h-0 flex-1">
-        {groups.error ? (
-          <ErrorState error={groups.error} retry={() => void groups.refetch()} />
+        {error ? (
+          <ErrorState error={error} retry={() => void groups.refetch()} />
         ) : groups.data ? (
           <DataTable
             label="Groups"
@@ -207,7 +209,7 @@ export function GroupsPage() {
             sort={sort}
             onSort={({ id, order }) => void navigate({ search: (old) => ({ ...old, sort: `${id}.${order}` }), replace: true })}
             onOpen={open}
-            more={more}
+            {...nextPageOf(groups)}
             selection={selection}
             minWidth={1050}
             empty={<Empty q={q} />}

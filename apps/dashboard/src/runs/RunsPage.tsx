@@ -9,10 +9,12 @@ import { useKeys } from '../frame/keyboard.ts';
 import { useMedia } from '../frame/media.ts';
 import { NewsPill } from '../frame/NewsPill.tsx';
 import { Crumb, Slash, TopBar } from '../frame/page.tsx';
+import { errorInstead } from '../data/http.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { refOf, runPath } from '../run/address.ts';
 import { Pending } from '../run/Pending.tsx';
 import { DataTable } from '../table/DataTable.tsx';
+import { nextPageOf } from '../table/next-page.ts';
 import { runColumns, TWO_LINES } from './columns.tsx';
 import { DemoNotice } from './DemoNotice.tsx';
 import { EmptyRuns } from './EmptyRuns.tsx';
@@ -69,6 +71,7 @@ export function RunsPage() {
     else void navigate({ to: '/$org/runs/$run', params: { org: run.org, run: run.name }, search: {} });
   };
   const filtered = Boolean(q) || Boolean(tag);
+  const error = errorInstead(pages);
   return (
     <>
       <TopBar
@@ -104,8 +107,8 @@ export function RunsPage() {
           onChange={(event) => void navigate({ search: { q: event.target.value || undefined, tag }, replace: true })}
         />
       </TopBar>
-      {pages.error ? (
-        <ErrorState error={pages.error} retry={() => void pages.refetch()} />
+      {error ? (
+        <ErrorState error={error} retry={() => void pages.refetch()} />
       ) : !pages.data ? (
         <SkeletonRows />
       ) : runs.length === 0 && !filtered ? (
@@ -123,7 +126,7 @@ export function RunsPage() {
               {...(total !== undefined && { total })}
               onOpen={open}
               onFocusRow={setFocused}
-              more={pages.hasNextPage && !pages.isFetchingNextPage ? () => void pages.fetchNextPage() : null}
+              {...nextPageOf(pages)}
               {...(!wide && { rowHeight: TWO_LINES })}
               minWidth={MIN_WIDTH}
               empty={

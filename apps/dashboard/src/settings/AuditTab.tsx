@@ -1,10 +1,11 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { type AuditEvent, auditExportUrl, type AuditFilter, auditQuery } from '../data/audit.ts';
-import { ApiError } from '../data/http.ts';
+import { ApiError, errorInstead } from '../data/http.ts';
 import { Age } from '../frame/Age.tsx';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { type Column, DataTable } from '../table/DataTable.tsx';
+import { nextPageOf } from '../table/next-page.ts';
 import { ACTION_GROUPS, actionText, detailsOf } from './audit-texts.ts';
 import { browserName } from './browser-name.ts';
 
@@ -114,13 +115,13 @@ export function AuditTab() {
   if (audit.error instanceof ApiError && audit.error.code === 'owner_required') {
     return <p className="p-4 text-ink-2">Only owners can read the audit log.</p>;
   }
-  const more = audit.hasNextPage && !audit.isFetchingNextPage ? () => void audit.fetchNextPage() : null;
+  const error = errorInstead(audit);
   return (
     <div className="flex h-full min-h-0 flex-col">
       <Filters filter={filter} change={(part) => setFilter((old) => ({ ...old, ...part }))} />
       <div className="min-h-[160px] flex-1">
-        {audit.error ? (
-          <ErrorState error={audit.error} retry={() => void audit.refetch()} />
+        {error ? (
+          <ErrorState error={error} retry={() => void audit.refetch()} />
         ) : audit.data === undefined ? (
           <SkeletonRows />
         ) : (
@@ -130,7 +131,7 @@ export function AuditTab() {
             rows={rows}
             rowKey={({ id }) => id}
             minWidth={1000}
-            more={more}
+            {...nextPageOf(audit)}
             empty={<p className="p-4 text-ink-2">No event matches the filter.</p>}
           />
         )}

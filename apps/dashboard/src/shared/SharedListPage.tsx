@@ -8,9 +8,11 @@ import { taskLabel } from '../format/task.ts';
 import { Age } from '../frame/Age.tsx';
 import { useSharedLink } from '../frame/guest.ts';
 import { TopBar } from '../frame/page.tsx';
+import { errorInstead } from '../data/http.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { Stop } from '../frame/Stop.tsx';
 import { type Column, DataTable } from '../table/DataTable.tsx';
+import { nextPageOf } from '../table/next-page.ts';
 import { PlainText } from '../text/PlainText.tsx';
 
 const columns: readonly Column<RolloutRow>[] = [
@@ -66,11 +68,12 @@ export function SharedListPage() {
   const rows = useMemo(() => pages.data?.pages.flatMap((page) => page.rollouts) ?? [], [pages.data]);
   const first = pages.data?.pages[0];
   const q = share.q ?? '';
+  const error = errorInstead(pages);
   return (
     <>
       <TopBar title={run.name} crumbs={null} />
-      {pages.error ? (
-        <ErrorState error={pages.error} retry={() => void pages.refetch()} />
+      {error ? (
+        <ErrorState error={error} retry={() => void pages.refetch()} />
       ) : !first ? (
         <SkeletonRows />
       ) : (
@@ -101,7 +104,7 @@ export function SharedListPage() {
                     ? window.open(`/rollout/${row.id}`, '_blank', 'noopener')
                     : void navigate({ to: '/rollout/$id', params: { id: row.id }, search: {} }),
               })}
-              more={pages.hasNextPage && !pages.isFetchingNextPage ? () => void pages.fetchNextPage() : null}
+              {...nextPageOf(pages)}
               minWidth={820}
               empty={<p className="p-4 text-ink-2">No rollouts match now.</p>}
             />

@@ -13,6 +13,7 @@ import {
 import { useKeys } from '../frame/keyboard.ts';
 import { useMedia } from '../frame/media.ts';
 import { useRowHeight } from '../theme/density.ts';
+import type { Unread } from './next-page.ts';
 
 export interface Column<Row> {
   id: string;
@@ -63,6 +64,8 @@ interface Props<Row> {
   current?: string | null;
   /** Loads the next page; null if there is none or it is loading. */
   more?: (() => void) | null;
+  /** What could not be read; the rows stay. */
+  unread?: Unread | null;
   /** Adds a column of checkboxes: `x` toggles the row that has the focus, Shift extends from the last toggled row. */
   selection?: RowSelection;
   /** For rows taller than a line of text; default: the reader's setting. */
@@ -94,6 +97,7 @@ export function DataTable<Row>(props: Props<Row>) {
     onFocusRow,
     current,
     more,
+    unread,
     selection,
     rowHeight: fixedHeight,
     minWidth: width = 0,
@@ -233,6 +237,14 @@ export function DataTable<Row>(props: Props<Row>) {
         </div>
       </div>
       {rows.length === 0 && empty}
+      {unread && (
+        <p role="alert" className="sticky bottom-0 left-0 z-10 flex items-center gap-2 border-t border-line bg-paper-0 px-4 py-1 text-bad">
+          ▲ {unread.error.message}
+          <button type="button" className="button" disabled={unread.retry === null} onClick={unread.retry ?? undefined}>
+            Try again
+          </button>
+        </p>
+      )}
     </div>
   );
 }

@@ -8,6 +8,7 @@ import { useFirstRows, useReadings } from '../table/history-entry.ts';
 import { formatCount, formatReward, plural, UNKNOWN } from '../format/number.ts';
 import { taskName } from '../format/task.ts';
 import { NewsPill } from '../frame/NewsPill.tsx';
+import { errorInstead } from '../data/http.ts';
 import { ErrorState, SkeletonRows } from '../frame/states.tsx';
 import { useRun } from '../run/context.ts';
 import { filterClauses } from '../run/filter.ts';
@@ -15,6 +16,7 @@ import { QuerySelection } from '../selection/QuerySelection.tsx';
 import { tasksClause } from '../selection/selection.ts';
 import { useRowSelection } from '../selection/useRowSelection.ts';
 import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
+import { nextPageOf } from '../table/next-page.ts';
 import { type Change, changeBetween, difficultyOf, rateWithin, type Visit } from './flips.ts';
 import { HeatStrip } from './HeatStrip.tsx';
 
@@ -278,7 +280,8 @@ export function TasksPage() {
     [all, shown, sort],
   );
   const selection = useRowSelection(rows, keyOf, JSON.stringify([snapshot, filter]));
-  if (pages.error) return <ErrorState error={pages.error} retry={() => void pages.refetch()} />;
+  const error = errorInstead(pages);
+  if (error) return <ErrorState error={error} retry={() => void pages.refetch()} />;
   if (!pages.data) return <SkeletonRows />;
 
   const columns = columnsOf(range);
@@ -327,7 +330,7 @@ export function TasksPage() {
           onSort={({ id, order }) => set({ sort: `${order === 'desc' ? '-' : ''}${id}` })}
           selection={selection}
           onOpen={open}
-          more={hasNextPage && !isFetching ? () => void fetchNextPage() : null}
+          {...nextPageOf(pages)}
           minWidth={1080}
           empty={
             <p className="p-4 text-ink-2">

@@ -37,7 +37,7 @@ export function RolloutTable({
   selection,
   empty,
 }: Props) {
-  const { rows, more } = pages;
+  const { rows, more, unread } = pages;
   const holder = useRef<HTMLDivElement>(null);
   const table = useRef<DataTableHandle>(null);
   const beforeClick = useRef<string | null>(null);
@@ -67,6 +67,7 @@ export function RolloutTable({
         onFocusRow={(row) => row && onSelect(row.id)}
         current={selected}
         more={more}
+        unread={unread}
         selection={selection}
         minWidth={minWidthOf(columns)}
         handle={table}
