@@ -1,7 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { signIn } from '../support/organisation.ts';
+import { createOrganisation, signIn } from '../support/organisation.ts';
 import { sharedServer, type TestServer } from '../support/server.ts';
 
 /** Findings C2, H6, M1, M2 and L1 of the audit: a credential never gains power, and what it opened ends with it. */
@@ -195,4 +196,69 @@ describe('L1: a sign-in link signs in only after a confirmation from our own pag
       expect(answer.headers.get('set-cookie')).toBeNull();
     }
   });
+});
+
+interface Waiting {
+  /** By the cookie, and by a key, of an owner who is being removed. */
+  browser: ReturnType<typeof withCookie>;
+  key: ReturnType<typeof withKey>;
+  /** Ids of a member, and of another owner. */
+  member: string;
+  other: string;
+}
+
+test.each<[name: string, statuses: number[], send: (waiting: Waiting) => (() => Promise<{ status: number }>)[]]>([
+  [
+    'keys',
+    [401, 401],
+    ({ browser, key }) => [
+      () => browser('POST', '/v1/keys', { name: 'later', scopes: ['keys'] }),
+      () => key('POST', '/v1/keys', { name: 'later', scopes: ['keys'] }),
+    ],
+  ],
+  [
+    'members',
+    [403, 403, 403],
+    ({ browser, member, other }) => [
+      () => browser('POST', '/v1/members', { name: `m-${randomUUID()}`, role: 'owner' }),
+      () => browser('PATCH', `/v1/members/${member}`, { role: 'owner' }),
+      () => browser('DELETE', `/v1/members/${other}`),
+    ],
+  ],
+])('%s: requests that wait while their owner is removed do nothing', async (_of, statuses, requests) => {
+  const { name, apiKey } = await createOrganisation(server.url, server.apiKey);
+  const owner = withKey(apiKey);
+  const add = async (role: string) => (await owner('POST', '/v1/members', { name: `m-${randomUUID()}`, role })).body;
+  const [leaving, member, other] = [await add('owner'), await add('member'), await add('owner')];
+  const browser = withCookie(await signIn(leaving.sign_in_url));
+  const key = withKey((await browser('POST', '/v1/keys', { name: 'k', scopes: ['keys'] })).body.key);
+  const { pool } = server.database;
+  const countWaiting = async () => {
+    const { rows } = await pool.query(
+      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'SELECT id FROM organisations%'`,
+    );
+    return rows.length;
+  };
+  const answers: Promise<{ status: number }>[] = [];
+  const client = await pool.connect();
+  try {
+    await client.query('BEGIN');
+    await client.query('SELECT FROM organisations WHERE name = $1 FOR UPDATE', [name]);
+    for (const send of [
+      () => owner('DELETE', `/v1/members/${leaving.id}`),
+      ...requests({ browser, key, member: member.id, other: other.id }),
+    ]) {
+      answers.push(send());
+      await expect.poll(countWaiting).toBe(answers.length);
+    }
+    await client.query('COMMIT');
+  } finally {
+    client.release();
+  }
+  expect(await Promise.all(answers.map(status))).toEqual([200, ...statuses]);
+  const { members } = (await owner('GET', '/v1/members')).body;
+  expect(members.slice(1).map(({ id, role, keys }: any) => [id, role, keys])).toEqual([
+    [member.id, 'member', 0],
+    [other.id, 'owner', 0],
+  ]);
 });

@@ -6,7 +6,7 @@ import { Database } from '../platform/database/database.ts';
 import type { ApiKeyModel } from '../platform/generated/prisma/models.ts';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { CLOCK } from '../platform/tokens.ts';
-import { assertRoomForKey } from './account-limits.ts';
+import { assertRoomForKey, type Transaction } from './account-limits.ts';
 import { AuditLog } from './audit/audit-log.service.ts';
 import { Authenticator } from './authenticator.ts';
 import { CredentialMonitor } from './credential-monitor.ts';
@@ -66,6 +66,7 @@ export class KeyService {
     const data = { orgId, userId, name: body.name, scopes: body.scopes, maxSessions, expiresAt, ...columnsOf(key) };
     const row = await this.database.prisma.$transaction(async (transaction) => {
       await assertRoomForKey(transaction, limits, orgId, this.clock.now());
+      await assertNotRemoved(transaction, caller);
       const created = await transaction.apiKey.create({ data, include: WITH_USER });
       await this.audit.record(caller, { action: 'key.create', ...auditedKey(created) }, transaction);
       return created;
@@ -124,6 +125,18 @@ export class KeyService {
     if (count > 0) await this.audit.recordFor(service, { action: 'key.create', ...auditedKey(row) }, null);
     return row;
   }
+}
+
+/**
+ * Throws `key_revoked` or `unauthorized` when the caller was removed from the organisation while it waited for its lock: the removal revokes
+ * only the keys that exist.
+ */
+async function assertNotRemoved(transaction: Transaction, { orgId, userId, keyId }: Caller): Promise<void> {
+  const key = keyId === null ? null : await transaction.apiKey.findUnique({ where: { id: keyId } });
+  if (key?.revokedAt) throw new PalestraError('key_revoked');
+  // A browser may be in another organisation than the key that signed it in.
+  if (key?.orgId !== orgId && (await transaction.membership.count({ where: { orgId, userId } })) === 0)
+    throw new PalestraError('unauthorized');
 }
 
 const columnsOf = (key: string) => ({ prefix: key.slice(0, PREFIX_LENGTH), hash: hashToken(key) });

@@ -17,7 +17,7 @@ import { assertRoomForMember, assertRoomForOrganisation, type Transaction } from
 import { AccountService } from './account.service.ts';
 import { AuditLog } from './audit/audit-log.service.ts';
 import { Authenticator } from './authenticator.ts';
-import { isOwner } from './owner.ts';
+import { isOwner, type Memberships } from './owner.ts';
 import { CredentialMonitor } from './credential-monitor.ts';
 import { Namespaces } from './namespaces.ts';
 
@@ -117,6 +117,7 @@ export class OrganisationService {
     const data = { name, memberships: { create: { orgId: caller.orgId, role } } };
     const create = async (transaction: Transaction) => {
       await assertRoomForMember(transaction, this.config.limits, caller.orgId);
+      await this.#requireOwner(caller, { prisma: transaction });
       const created = await transaction.user.create({ data, include: { memberships: true } });
       await this.audit.record(caller, { action: 'member.add', targetId: created.id, target: name, details: { role } }, transaction);
       return created;
@@ -138,9 +139,11 @@ export class OrganisationService {
   /** Throws `member_not_found`, `last_owner`. */
   async changeMember(caller: Caller, id: string, { role }: ChangeMember) {
     await this.#requireOwner(caller);
-    const before = await this.#member(caller, id);
+    await this.#member(caller, id);
     const where = { orgId_userId: { orgId: caller.orgId, userId: id } };
     await this.#withOwners(caller, role === 'owner' ? null : id, async (transaction) => {
+      await this.#requireOwner(caller, { prisma: transaction });
+      const before = await this.#member(caller, id, { prisma: transaction });
       const { user } = await transaction.membership.update({ where, data: { role }, include: { user: true } });
       const details = { role, before: before.role };
       await this.audit.record(caller, { action: 'member.change', targetId: id, target: user.name, details }, transaction);
@@ -154,9 +157,12 @@ export class OrganisationService {
     await this.#member(caller, id);
     const membershipKey = { orgId: caller.orgId, userId: id };
     await this.#withOwners(caller, id, async (transaction) => {
+      if (id !== caller.userId) await this.#requireOwner(caller, { prisma: transaction });
+      await this.#member(caller, id, { prisma: transaction });
       const keys = await transaction.apiKey.updateMany({ where: { ...membershipKey, revokedAt: null }, data: { revokedAt: new Date() } });
-      const browsers = await transaction.browserSession.deleteMany({ where: membershipKey });
+      // Before the browsers: a link that is being used has its browser then.
       await transaction.signInToken.deleteMany({ where: membershipKey });
+      const browsers = await transaction.browserSession.deleteMany({ where: membershipKey });
       const { user } = await transaction.membership.delete({ where: { orgId_userId: membershipKey }, include: { user: true } });
       const details = { revoked_keys: keys.count, ended_browser_sessions: browsers.count };
       await this.audit.record(caller, { action: 'member.remove', targetId: id, target: user.name, details }, transaction);
@@ -178,14 +184,13 @@ export class OrganisationService {
     return `${this.origin.url}/login?token=${await this.accounts.createSignInToken({ orgId, userId, keyId, scopes: caller.scopes }, caller)}`;
   }
 
-  async #requireOwner(caller: Caller): Promise<void> {
-    if (!(await isOwner(this.database, caller))) throw new PalestraError('owner_required');
+  /** `memberships`: of a transaction that holds the lock of the organisation, before which the caller may have been removed. */
+  async #requireOwner(caller: Caller, memberships: Memberships = this.database): Promise<void> {
+    if (!(await isOwner(memberships, caller))) throw new PalestraError('owner_required');
   }
 
-  async #member({ orgId }: Caller, userId: string) {
-    const membership = isUuid(userId)
-      ? await this.database.prisma.membership.findUnique({ where: { orgId_userId: { orgId, userId } } })
-      : null;
+  async #member({ orgId }: Caller, userId: string, { prisma }: Memberships = this.database) {
+    const membership = isUuid(userId) ? await prisma.membership.findUnique({ where: { orgId_userId: { orgId, userId } } }) : null;
     if (!membership) throw new PalestraError('member_not_found');
     return membership;
   }

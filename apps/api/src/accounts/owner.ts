@@ -2,8 +2,13 @@ import { PalestraError } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import type { Database } from '../platform/database/database.ts';
 
+/** The memberships, as a transaction or another query sees them. */
+export interface Memberships {
+  prisma: Pick<Database['prisma'], 'membership'>;
+}
+
 /** Whether the caller is an owner of its organisation now. */
-export async function isOwner({ prisma }: Database, { orgId, userId }: Caller): Promise<boolean> {
+export async function isOwner({ prisma }: Memberships, { orgId, userId }: Caller): Promise<boolean> {
   const membership = await prisma.membership.findUnique({ where: { orgId_userId: { orgId, userId } } });
   return membership?.role === 'owner';
 }
