@@ -101,6 +101,9 @@ describe('an agent', () => {
     const at = { cookie, name: 'gym/runs/gym%20run:80' };
     expect(await send('look', { at: 1.0 }, at)).toMatchObject({ status: 200, text: 'look 1 at 1\n[image]' });
     expect((await send('look', { at: 'x' }, at)).status).toBe(422);
+    for (const argument of [[7], 'x', 3]) {
+      expect(await send('look', JSON.stringify(argument), at)).toMatchObject({ status: 422, text: expect.stringContaining('JSON object') });
+    }
     expect((await send('no_such_tool', {}, at)).status).toBe(422);
     expect(await send('say', { answer: 'a pixel' }, at)).toMatchObject({ status: 200, text: 'heard' });
     const verified = await send('verify', { ...row(1), response: message('done'), kept: [1.5] }, at);

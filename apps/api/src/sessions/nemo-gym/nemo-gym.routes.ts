@@ -152,7 +152,9 @@ async function callTool({ request, reply, caller, address, body }: Incoming, con
   const sid = requireSession(request);
   if (await context.routing.elsewhere(request, reply, caller, sid)) return;
   assertSame(await engine.environmentOf(caller, sid), unversioned(address));
-  const call = await engine.call(caller, sid, { tool: address.operation, input: isObject(body) ? body : {}, taskId: null });
+  // Agents send what the model wrote.
+  if (!isObject(body)) throw new PalestraError('invalid_body', { detail: 'The arguments of a tool are a JSON object.' });
+  const call = await engine.call(caller, sid, { tool: address.operation, input: body, taskId: null });
   const stream = call.stream();
   onDelivery(request, reply, (delivery) => (delivery === 'undelivered' ? stream.undelivered() : stream.delivered()));
   if (request.headers[FORWARDED] !== undefined && call.taskId !== null) void reply.header(CALL_HEADER, call.taskId);
