@@ -172,7 +172,7 @@ export function ConfigPage() {
         <>
           <Figures data={data} />
           <div className="grid grid-cols-[minmax(0,2fr)_minmax(0,1fr)] gap-px bg-line max-[1100px]:grid-cols-1">
-            <NormaliserSettings key={JSON.stringify(data.settings)} settings={data.settings} />
+            <NormaliserSettings key={run.id} settings={data.settings} />
             <Housekeeping config={data} />
           </div>
         </>

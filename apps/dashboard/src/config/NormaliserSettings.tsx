@@ -77,6 +77,13 @@ function Preview({ regex }: { regex: string }) {
   );
 }
 
+const toDraft = (settings: Record<string, unknown>): Draft =>
+  Object.fromEntries(
+    Object.entries(settings)
+      .filter(([, value]) => value !== null)
+      .map(([name, value]) => [name, String(value)]),
+  );
+
 function toSettings(draft: Draft): Record<string, unknown> {
   const entries = Object.entries(draft).filter(([, text]) => text.trim() !== '');
   const isNumber = (name: string) => numbers.some(([one]) => one === name);
@@ -87,19 +94,22 @@ function toSettings(draft: Draft): Record<string, unknown> {
 export function NormaliserSettings({ settings }: { settings: Record<string, unknown> }) {
   const { run } = useRun();
   const client = useQueryClient();
-  const [draft, setDraft] = useState<Draft>(() =>
-    Object.fromEntries(
-      Object.entries(settings)
-        .filter(([, value]) => value !== null)
-        .map(([name, value]) => [name, String(value)]),
-    ),
-  );
+  const [draft, setDraft] = useState(() => toDraft(settings));
+  const stored = JSON.stringify(settings);
+  const [shown, setShown] = useState(stored);
+  if (shown !== stored) {
+    setShown(stored);
+    setDraft(toDraft(settings));
+  }
   const regex = useDeferredValue(draft['nameRegex'] ?? '');
   const save = useMutation({
     mutationFn: () => changeRun(run.id, { settings: toSettings(draft) }),
     onSuccess: () => client.invalidateQueries({ queryKey: ['run'] }),
   });
-  const set = (name: string) => (value: string) => setDraft((old) => ({ ...old, [name]: value }));
+  const set = (name: string) => (value: string) => {
+    if (!save.isPending) save.reset();
+    setDraft((old) => ({ ...old, [name]: value }));
+  };
   const submit = (event: FormEvent) => {
     event.preventDefault();
     save.mutate();

@@ -1,18 +1,20 @@
 import { type KeyboardEvent, useCallback, useEffect, useState } from 'react';
 import { Dialog } from './Dialog.tsx';
-import { useKeys } from './keyboard.ts';
+import { nameOf, useKeys } from './keyboard.ts';
 import { KEY_GROUPS, keyOf, remapKey, useKeymap } from './keymap.ts';
 
-const symbols: Record<string, string> = { mod: navigator.platform.startsWith('Mac') ? '⌘' : 'Ctrl' };
-const parts = (key: string) => (key === 'gg' ? ['g', 'g'] : key.split('+').map((part) => symbols[part] ?? part));
+const symbols: Record<string, string> = { mod: navigator.platform.startsWith('Mac') ? '⌘' : 'Ctrl', ' ': 'Space' };
+const parts = (key: string) =>
+  (key === 'gg' ? ['g', 'g'] : key.startsWith('mod+') ? ['mod', key.slice(4)] : [key]).map((part) => symbols[part] ?? part);
 
 function KeyRow({ command, description, fixed = false }: { command: string; description: string; fixed?: boolean }) {
   const [recording, setRecording] = useState(false);
   const onKeyDown = (event: KeyboardEvent) => {
     event.preventDefault();
     event.stopPropagation();
-    if (event.key === 'Shift' || event.key === 'Control' || event.key === 'Meta' || event.key === 'Alt') return;
-    if (event.key !== 'Escape' && event.key !== 'Tab') remapKey(command, event.key === 'Backspace' ? null : event.key);
+    if (['Shift', 'Control', 'Meta', 'Alt', 'AltGraph', 'CapsLock', 'Dead'].includes(event.key)) return;
+    const key = nameOf(event);
+    if (key !== null && key !== 'Escape' && key !== 'Tab') remapKey(command, key === 'Backspace' ? null : key);
     setRecording(false);
   };
   if (fixed)

@@ -2,6 +2,8 @@ import { useLayoutEffect, useRef } from 'react';
 import { commandOf } from './keymap.ts';
 
 const SECOND_KEY_MS = 300;
+/** Commands that a held key repeats. Others, such as verdicts and the answers of a review, act once. */
+const REPEATED = new Set(['j', 'k', 'J', 'K', 'h', 'l', '[', ']', '{', '}']);
 /** A checkbox needs only Space, so the keys of the page stay active on it. */
 const isTyping = (target: EventTarget | null) =>
   target instanceof HTMLElement && (target.isContentEditable || target.matches('input:not([type="checkbox"]), textarea, select'));
@@ -9,7 +11,7 @@ const isTyping = (target: EventTarget | null) =>
 const isOverlayOpen = () => document.querySelector('dialog[open], [role="menu"][data-state="open"]') !== null;
 
 /** `mod+k` for Ctrl-K and ⌘K, otherwise `KeyboardEvent.key`; null with Alt. */
-function nameOf(event: KeyboardEvent): string | null {
+export function nameOf(event: Pick<KeyboardEvent, 'key' | 'altKey' | 'ctrlKey' | 'metaKey'>): string | null {
   if (event.altKey) return null;
   if (event.ctrlKey || event.metaKey) return `mod+${event.key.toLowerCase()}`;
   return event.key;
@@ -36,6 +38,10 @@ export function useKeys(commands: Record<string, () => void>): void {
       const key = nameOf(event);
       if (key === null || event.defaultPrevented || isOverlayOpen() || (isTyping(event.target) && !key.startsWith('mod+'))) return;
       let name = commandOf(key);
+      if (event.repeat && name !== null && !REPEATED.has(name)) {
+        if (latest.current[name]) event.preventDefault();
+        return;
+      }
       // A single g before another key does not wait: that key may leave the page.
       if (single !== undefined && name !== 'g') {
         endWait();

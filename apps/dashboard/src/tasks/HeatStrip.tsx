@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { token, useTheme } from '../theme/theme.ts';
 
 const HEIGHT = 16;
@@ -47,6 +47,16 @@ export function HeatStrip({
 }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const theme = useTheme();
+  /** The width after a change of size, such as that of the window. */
+  const [changed, setChanged] = useState(0);
+  useEffect(() => {
+    const element = canvas.current!;
+    const observer = new ResizeObserver(() => {
+      if (Math.trunc(element.clientWidth * devicePixelRatio) !== element.width) setChanged(element.clientWidth);
+    });
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
   useEffect(() => {
     const element = canvas.current!;
     const width = element.clientWidth;
@@ -67,6 +77,6 @@ export function HeatStrip({
       pen.fillStyle = colour(rate);
       pen.fillRect(left, HEIGHT - height, wide, height);
     });
-  }, [steps, rates, from, to, theme]);
+  }, [steps, rates, from, to, theme, changed]);
   return <canvas ref={canvas} role="img" aria-label={label} className="block h-[16px] w-full" />;
 }

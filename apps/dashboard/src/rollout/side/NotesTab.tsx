@@ -19,6 +19,8 @@ const keysOf: Record<Verdict, string> = { good: 'g', bad: 'b', exploit: 'x' };
 /** Labels of review queues have no mark. */
 const marksOf = new Map<string, readonly [mark: string, className: string]>(Object.entries(verdictMarks));
 
+/** What the fields accept. Without it a mistyped message would annotate the whole rollout. */
+const INDEX = '\\s*\\d{1,9}\\s*';
 const indexOf = (text: string): number | null => (/^\d{1,9}$/.test(text.trim()) ? Number(text) : null);
 
 function AnnotationItem({ annotation, goTo }: { annotation: Annotation; goTo: (() => void) | null }) {
@@ -162,6 +164,9 @@ export function NotesTab({ header, message, outline, items, annotations, go, not
               className="input num w-[64px]"
               inputMode="numeric"
               aria-label="First message"
+              pattern={INDEX}
+              required={to !== ''}
+              title="The number of a message"
               placeholder="All"
               value={from}
               onChange={(event) => setRange([event.target.value, to])}
@@ -171,6 +176,8 @@ export function NotesTab({ header, message, outline, items, annotations, go, not
               className="input num w-[64px]"
               inputMode="numeric"
               aria-label="Last message"
+              pattern={INDEX}
+              title="The number of a message"
               placeholder={from}
               value={to}
               onChange={(event) => setRange([from, event.target.value])}
