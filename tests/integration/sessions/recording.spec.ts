@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { serve } from '@palestra/environment-kit';
+import { nextCalls } from '../../../apps/api/src/sessions/recording/recording.sql.ts';
 import { EraseService } from '../../../apps/api/src/store/storage/erase.service.ts';
 import { RetentionService } from '../../../apps/api/src/store/storage/retention.service.ts';
 import { settled } from '../../support/derived-rows.ts';
@@ -234,6 +235,23 @@ test.each(['54000', 'XX001'])('a session that PostgreSQL does not store, with %s
   }
   await closeSession(server, stuck);
   await whenRecorded(stuck);
+});
+
+test('very large results of one session do not keep the calls of others from being read', async () => {
+  const sids = [];
+  for (let at = 0; at < 2; at += 1) sids.push(await openSession(server, world.environment, recorded('large')));
+  const [large, other] = sids.toSorted() as [string, string];
+  for (const sid of [large, large, other]) await callTool(server, sid, 'score', { reward: 1 });
+  for (const sid of sids) await closeSession(server, sid);
+  for (const sid of sids) await whenRecorded(sid);
+  await sql(`UPDATE session_calls SET result = (SELECT string_agg(md5(n::text), '') FROM generate_series(1, 300000) n) WHERE sid = $1`, [
+    large,
+  ]);
+  const calls = await nextCalls(
+    server.database.pool,
+    [large, other].map((sid) => ({ sid, recorded_seq: null })),
+  );
+  expect([large, other].map((sid) => calls.get(sid)?.length)).toEqual([1, 1]);
 });
 
 test('reservations without an episode and sessions without a run become no rollouts', async () => {

@@ -98,15 +98,16 @@ const CLAIM = `
       count(*) FILTER (WHERE c.ended_at IS NULL AND ${COUNTS('c')})::int AS open_calls
     FROM session_calls AS c WHERE c.sid = s.sid) AS c`;
 
-/** The next calls of each session, in order, at most MAX_BYTES together. Plan: per session an Index Scan using session_calls_sid_seq_idx. */
+/** The next calls of each session, in order, at most MAX_BYTES together: of all sessions the first one, then the second one, small ones first. Plan: per session an Index Scan using session_calls_sid_seq_idx. */
 const CALLS = `
   SELECT sid, seq, task_id, ${COUNTS('c')} AS counts, tool, input, state, result, ok, reward, finished, failure_class, fresh,
     extract(epoch FROM started_at)::float8 * 1000 AS started_at, extract(epoch FROM ended_at)::float8 * 1000 AS ended_at
   FROM (
-    SELECT c.*, sum(c.bytes) OVER (ORDER BY c.sid, c.seq) - c.bytes AS bytes_before
+    SELECT c.*, sum(c.bytes) OVER (ORDER BY c.place, c.bytes, c.sid) - c.bytes AS bytes_before
     FROM unnest($1::text[], $2::bigint[]) AS s(sid, after)
     CROSS JOIN LATERAL (
-      SELECT c.*, pg_column_size(c.input) + COALESCE(pg_column_size(c.result), 0) AS bytes, c.started_at > now() - ${SETTLE} AS fresh
+      SELECT c.*, pg_column_size(c.input) + COALESCE(pg_column_size(c.result), 0) AS bytes, c.started_at > now() - ${SETTLE} AS fresh,
+        row_number() OVER (ORDER BY c.seq) AS place
       FROM session_calls AS c WHERE c.sid = s.sid AND c.seq > s.after ORDER BY c.seq LIMIT ${MAX_CALLS}) AS c
   ) AS c WHERE bytes_before < ${MAX_BYTES} ORDER BY sid, seq`;
 
@@ -135,7 +136,10 @@ export async function claimSessions(client: Queryable, sids: string[]): Promise<
   return { sessions: rows, busy: locks.rows.filter((lock) => !lock.mine).map(({ sid }) => sid) };
 }
 
-export async function nextCalls(client: Queryable, sessions: RecordedSession[]): Promise<Map<string, RecordedCall[]>> {
+export async function nextCalls(
+  client: Queryable,
+  sessions: Pick<RecordedSession, 'sid' | 'recorded_seq'>[],
+): Promise<Map<string, RecordedCall[]>> {
   const values = [sessions.map(({ sid }) => sid), sessions.map((session) => session.recorded_seq ?? '0')];
   const { rows } = await client.query<RecordedCall>({ name: 'recording_calls', text: CALLS, values });
   const calls = new Map<string, RecordedCall[]>();
