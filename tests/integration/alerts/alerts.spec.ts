@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startServer, type TestServer } from '../../support/server.ts';
+import { AlertEvaluator } from '../../../apps/api/src/alerts/alert-evaluator.ts';
+import { createLogger } from '../../../apps/api/src/platform/telemetry/logger.ts';
 import { settled } from '../../support/derived-rows.ts';
 import { strangerOf } from '../runs/run-reads.world.ts';
+import { postpone } from '../store/sealing.world.ts';
 import { judgeNow, stepEvents, toolErrors, uploadStep } from './alerts.world.ts';
 
 let server: TestServer;
@@ -377,3 +380,35 @@ it('alerts that cannot be judged in very many runs do not keep the others waitin
   await eventually(waiting.id, [['firing', null]]);
   await made('DELETE', '/v1/alerts/00000000-0000-4000-8000-000000000001');
 }, 120_000);
+
+it('a round that ends early is continued by the next one, in the runs that it did not reach', async () => {
+  const { pool } = server.database;
+  await postpone(server, 'evaluate-alerts');
+  const running = `SELECT FROM palestra_jobs.jobs WHERE task_identifier = 'evaluate-alerts' AND locked_at IS NOT NULL`;
+  await expect.poll(async () => (await pool.query(running)).rowCount, WITHIN).toBe(0);
+  await pool.query('DELETE FROM alerts');
+  for (const at of [1, 2, 3]) await uploadStep(server, `early-${at}`, { step: 0, n: 1 });
+  await settled(pool);
+  const { id } = await made('POST', '/v1/alerts', {
+    name: 'early',
+    runs: 'early-*',
+    condition: { kind: 'count', q: 'step:0', minutes: 60, value: 0 },
+  });
+  let end = new AbortController();
+  // The second connection of a round stores its first judgement.
+  let connections = 0;
+  const counting = new Proxy(pool, {
+    get: (target, name: keyof typeof pool) => {
+      if (name === 'connect' && (connections += 1) === 2) end.abort();
+      const value = target[name] as unknown;
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+  const none = { handle: () => {}, addDefaults: async () => {}, judge: async () => {} } as never;
+  const evaluator = new AlertEvaluator(none, { pool: counting } as never, none, none, none, createLogger('silent'));
+  for (const judgements of [1, 2, 3]) {
+    [end, connections] = [new AbortController(), 0];
+    await evaluator.round(end.signal);
+    expect((await pool.query('SELECT FROM alert_states WHERE alert_id = $1', [id])).rowCount).toBe(judgements);
+  }
+});

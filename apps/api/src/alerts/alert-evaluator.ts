@@ -130,8 +130,13 @@ export class AlertEvaluator implements OnModuleInit {
     const failedAt = (pair: Pair) => this.#failed.get(keyOf(pair)) ?? 0;
     const age = (pair: Pair) => Math.max(pair.state?.checked_at.getTime() ?? 0, failedAt(pair));
     const chosen = pairs.toSorted((one, other) => age(one) - age(other)).slice(0, MAX_JUDGEMENTS);
-    // Those that failed last, because each may take long. Alerts of one run share its figures.
-    return chosen.toSorted((one, other) => failedAt(one) - failedAt(other) || one.run.seq - other.run.seq);
+    const waited = new Map<number, number>();
+    for (const pair of chosen) waited.set(pair.run.seq, Math.min(age(pair), waited.get(pair.run.seq) ?? Infinity));
+    const waitedOf = ({ run }: Pair) => waited.get(run.seq)!;
+    // A round may end at any of them. Those that failed last, because each may take long; alerts of one run together: they share its figures.
+    return chosen.toSorted(
+      (one, other) => failedAt(one) - failedAt(other) || waitedOf(one) - waitedOf(other) || one.run.seq - other.run.seq,
+    );
   }
 
   async #judge(pair: Pair, isPending: boolean): Promise<void> {
