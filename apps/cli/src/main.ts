@@ -10,6 +10,9 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? process.exitCode : EXIT.failed);
 });
 
+// A reader of progress and notes that left must not end an upload or leave sessions open.
+process.stderr.on('error', () => {});
+
 const words = process.argv.slice(2);
 /** The caller reads data, so errors are one line of JSON. */
 const isForPrograms = requestedFormat(words) !== 'table';

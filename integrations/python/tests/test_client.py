@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -416,3 +417,20 @@ async def test_variables_without_a_usable_proxy_are_named(ors: Ors, monkeypatch:
     episode = await play(Client(ors.url).session("a/b", split="train", index=0), lambda _messages, _tools: "3")
     assert isinstance(episode.failure, InfrastructureFailure)
     assert "Invalid port" in str(episode.failure) and "NO_PROXY" in str(episode.failure)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_session_ends_with_a_process_of_multiprocessing(ors: Ors, method: str, tmp_path: Path) -> None:
+    program = (
+        "import multiprocessing, sys\nfrom palestra import Client, Steps\n"
+        "def work(url):\n    global steps\n"
+        "    steps = Steps(Client(url).session('a/b', split='train', index=0, ping_s=0))\n    steps.open_sync()\n"
+        "if __name__ == '__main__':\n"
+        "    child = multiprocessing.get_context(sys.argv[2]).Process(target=work, args=(sys.argv[1],))\n"
+        "    child.start()\n    child.join()\n    sys.exit(child.exitcode)\n"
+    )
+    file = tmp_path / "program.py"
+    file.write_text(program)
+    ended = subprocess.run([sys.executable, str(file), ors.url, method], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert len(ors.of("/delete")) == 1

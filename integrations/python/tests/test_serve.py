@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from palestra.serve.__main__ import bound
 from palestra.serve.libraries import load_library
 from palestra.serve.library import Options, UsageError
+from palestra.serve.pool import Lost, Process
 
 SOURCES = Path(__file__).parents[1] / "src"
 
@@ -25,6 +28,15 @@ def test_a_mistake_is_the_only_text_while_the_input_is_open(spec: str) -> None:
         assert process.wait(30) == 2
         assert process.stderr is not None
         assert len(process.stderr.read().splitlines()) == 1
+
+
+async def test_a_part_of_an_answer_is_the_end_of_its_process() -> None:
+    program = "import sys; sys.stdin.readline(); print('{\"id\": 1, ', end='')"
+    pipes: dict[str, Any] = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
+    worker = Process(await asyncio.create_subprocess_exec(sys.executable, "-c", program, **pipes), {})
+    with pytest.raises(Lost, match="the process of the library ended with status 0"):
+        await worker.request("call", [], 30)
+    assert worker.lost is not None
 
 
 def test_files_of_tasks_are_not_ignored() -> None:

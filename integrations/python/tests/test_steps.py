@@ -6,6 +6,7 @@ import asyncio
 import gc
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from test_play import OfficialSession, Output, Block, ToolCallError, ToolFailed
 
-from palestra import EnvironmentFailure, PolicyFailure, Recorder, Steps
+from palestra import EnvironmentFailure, PolicyFailure, Recorder, Steps, background
 from service import Service
 
 
@@ -196,3 +197,17 @@ def test_the_end_of_the_process_closes_what_is_open() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout) == (3, "closed\n"), ended.stderr
+
+
+def test_an_episode_is_dropped_by_the_thread_that_uses_the_worker() -> None:
+    """The garbage collector runs anywhere, also while the lock of the worker's loop is held."""
+    done: list[int] = []
+
+    def use() -> None:
+        with background.worker._lock:
+            done.append(background.worker.submit(asyncio.sleep(0, 1)).result(10))
+
+    thread = threading.Thread(target=use, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert done == [1]

@@ -135,6 +135,27 @@ test('rollouts import reads all files before it uploads one', async () => {
   expect(JSON.parse(read.stdout)).toMatchObject([{ file: 'good.jsonl', accepted: 2, unreadable: 0 }]);
 });
 
+test('a reader of the notes that leaves does not end an import', async () => {
+  const good = JSON.stringify({ messages: [{ role: 'user', content: 'x' }] });
+  await writeFile(path.join(folder, 'noisy.jsonl'), `${'{\n'.repeat(10)}${good}\n`);
+  const child = start(['rollouts', 'import', 'noisy.jsonl', '--run', 'noisy', '-o', 'json']);
+  child.stderr.destroy();
+  const [stdout] = await Promise.all([text(child.stdout), once(child, 'close')]);
+  expect(JSON.parse(stdout)).toMatchObject([{ accepted: 2, unreadable: 10 }]);
+  expect(child.exitCode).toBe(1);
+});
+
+test('an export tells the files of another one in its folder', async () => {
+  const args = ['rollouts', 'export', '--run', 'formats', '--out', 'shards'];
+  const first = await palestra([...args, '--shard-rows', '1']);
+  expect(first).toMatchObject({ code: 0, stderr: expect.not.stringContaining('another export') });
+  const second = await palestra(args);
+  expect(second).toMatchObject({
+    code: 0,
+    stderr: expect.stringMatching(/^shards also has files of another export.*: \S+-00000-of-00002\.\S+, \S+-00001-of-00002/m),
+  });
+});
+
 describe('exit codes, and errors for programs', () => {
   const closed = async () => ({ PALESTRA_URL: `http://127.0.0.1:${await freePort()}` });
   const refusing = async (status: number) => {

@@ -1,9 +1,10 @@
 import type { Lens, RolloutExportFormat, RolloutExportView } from '@palestra/protocol';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { PalestraClient } from '@palestra/client';
 import { aboutRun } from '../named-run.ts';
-import { type Printed, printOne } from '../output.ts';
+import { printable, type Printed, printOne } from '../output.ts';
 import { startProgress } from '../progress.ts';
 import { UsageError, withClient } from '../settings.ts';
 import { writeFileAtomically } from '../atomic-write.ts';
@@ -41,6 +42,14 @@ export async function exportRollouts(options: ExportOptions): Promise<void> {
       if (!keep) await client.rolloutExports.delete(id).catch(() => {});
     }
   });
+  const others = await othersBeside(
+    out,
+    view.files.map(({ name }) => name),
+  );
+  if (others.length > 0)
+    process.stderr.write(
+      printable(`${out} also has files of another export, which a reader of the folder mixes with these: ${others.join(', ')}`) + '\n',
+    );
   const skipped = view.skipped > 0 ? `; skipped ${view.skipped} without model messages` : '';
   const tooLarge =
     view.too_large.length > 0 ? `; left out ${view.too_large.length} with more than 128 MiB of messages (manifest.json)` : '';
@@ -65,6 +74,16 @@ async function waitFor(client: PalestraClient, id: string, signal: AbortSignal):
   } finally {
     progress.stop();
   }
+}
+
+/** Shards of other exports beside these files. The names depend on the number of shards, so an export does not replace all of another one. */
+async function othersBeside(out: string, names: readonly string[]): Promise<string[]> {
+  const others: string[] = [];
+  for (const folder of new Set(names.map((name) => path.posix.dirname(name)))) {
+    const found = (await readdir(path.join(out, folder))).map((name) => path.posix.join(folder, name));
+    others.push(...found.filter((name) => /-\d{5}-of-\d{5}\./.test(name) && !names.includes(name)));
+  }
+  return others.toSorted();
 }
 
 /** The path of a file. The server sends the name, so a path outside of the folder is refused. */

@@ -21,7 +21,8 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._lock = threading.Lock()
+        # The garbage collector may end an episode in the thread that holds it.
+        self._lock = threading.RLock()
         self._pid = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         if hasattr(os, "register_at_fork"):
@@ -29,7 +30,7 @@ class LoopThread:
 
     def _forget(self) -> None:
         # Threads do not survive a fork, and another thread may have held the lock.
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._loop = None
 
     def loop(self) -> asyncio.AbstractEventLoop:

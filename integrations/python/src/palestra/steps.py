@@ -10,6 +10,8 @@ import atexit
 import concurrent.futures
 import contextlib
 import json
+import multiprocessing
+import multiprocessing.util
 import os
 import sys
 import weakref
@@ -196,6 +198,7 @@ class _Talk:
             self._loop = asyncio.get_running_loop()
             self._playing = asyncio.ensure_future(self._play())
             _open_talks.add(self)
+            _close_with_process()
         await self._next()
 
     async def reply(self, reply: Any) -> Step:
@@ -263,3 +266,13 @@ def close_all() -> None:
 
 
 atexit.register(close_all)
+_closes_with = 0
+
+
+def _close_with_process() -> None:
+    """A process of `multiprocessing` ends without `atexit`."""
+    global _closes_with
+    if multiprocessing.parent_process() is not None and _closes_with != os.getpid():
+        _closes_with = os.getpid()
+        # Before the recorders, whose priority is 1.
+        multiprocessing.util.Finalize(None, close_all, exitpriority=2)

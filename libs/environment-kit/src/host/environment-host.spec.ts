@@ -305,6 +305,21 @@ describe('tools', () => {
       '{"scores":[{"reward":0.0,"metadata":null},{"reward":1.0,"metadata":null}]}',
     );
   });
+  test.each([NaN, Infinity, null, {}, { reward: 'high' }])('the score %j of a candidate is an error of the environment', async (score) => {
+    const wrong = defineEnvironment({
+      name: 'wrong',
+      splits: ['train'],
+      tasks: () => [{}],
+      prompt: () => '',
+      tools: { t: tool({ description: 't', run: () => '' }) },
+      scoreGroup: () => [1, score as never],
+    });
+    const wrongHost = new EnvironmentHost([wrong]);
+    await wrongHost.create({ sid: 'w', env: null, task: { kind: 'spec', spec: {} }, toolsetName: null, secrets: {} });
+    const candidates = [{ messages: [] }, { messages: [] }];
+    await expect(wrongHost.scoreGroup('w', null, candidates)).rejects.toThrow('the score of candidate 1 must be a finite number, not ');
+    await wrongHost.close();
+  });
 });
 
 describe('definitions', () => {

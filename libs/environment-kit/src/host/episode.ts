@@ -233,6 +233,10 @@ export class Episode {
       if (scores.length !== candidates.length) {
         throw new Error(`score_group returned ${scores.length} scores for ${candidates.length} candidates`);
       }
+      // Environments run without type checks.
+      const rewards = scores.map((score: number | GroupScore | null) => (typeof score === 'object' ? score?.reward : score));
+      const wrong = rewards.findIndex((reward) => !Number.isFinite(reward));
+      if (wrong !== -1) throw new TypeError(`the score of candidate ${wrong} must be a finite number, not ${String(rewards[wrong])}`);
     } catch (error) {
       throw new ToolRaisedError(error);
     }

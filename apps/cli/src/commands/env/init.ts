@@ -2,6 +2,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type Printed, printOne } from '../../output.ts';
 import { UsageError } from '../../settings.ts';
+import { quoted } from '../../shell-word.ts';
 import { kitFiles } from './templates-kit.ts';
 import { openenvFiles } from './templates-openenv.ts';
 import { orsFiles } from './templates-ors.ts';
@@ -35,7 +36,7 @@ export async function init(name: string, options: Printed & { dir: string; pytho
     await mkdir(path.dirname(target), { recursive: true });
     await writeFile(target, content);
   }
-  const next = [`cd ${folder}`, ...NEXT[language]];
+  const next = [`cd ${quoted(folder)}`, ...NEXT[language]];
   await printOne(options, { name, language, folder, files: files.map(([file]) => file), next }, () => {
     process.stdout.write(`${folder}\n`);
     process.stderr.write(`Next:\n${next.map((line) => `  ${line}\n`).join('')}`);

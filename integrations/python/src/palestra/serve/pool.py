@@ -95,7 +95,8 @@ class Process:
         except (OSError, ValueError) as error:
             await self.stop(f"the process of the library can no longer be used ({error})")
             raise Lost(self.lost) from error
-        if not line:
+        # Without its end, it is part of an answer of a process that was killed.
+        if not line.endswith(b"\n"):
             code = await self.process.wait()
             await self.stop(f"the process of the library ended with status {code}")
             raise Lost(self.lost)

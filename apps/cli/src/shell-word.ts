@@ -1,0 +1,2 @@
+/** A word as a POSIX shell reads it. */
+export const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`);
