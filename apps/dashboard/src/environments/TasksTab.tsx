@@ -8,7 +8,7 @@ import { ListAndDetails } from '../table/ListAndDetails.tsx';
 import { ErrorState } from '../frame/states.tsx';
 import { type Column, DataTable, type Sort } from '../table/DataTable.tsx';
 import { PlainText } from '../text/PlainText.tsx';
-import { difficultyOf, type TaskRow, taskRows, type TaskSort, withoutSplit } from './difficulty.ts';
+import { difficultyOf, MOST_TASKS, type TaskRow, taskRows, type TaskSort, withoutSplit } from './difficulty.ts';
 import { type SplitAddress, useTask, variantOf } from './split.ts';
 import { TaskPanel } from './TaskPanel.tsx';
 import { VariantTabs } from './VariantTabs.tsx';
@@ -125,7 +125,7 @@ export function TasksTab({ owner, name, discovery }: { owner: string; name: stri
       difficultyOf(figures.data?.tasks ?? [], { split: address.split, variant: address.variant, isDefault: variant?.is_default ?? true }),
     [figures.data, address, variant?.is_default],
   );
-  const count = split?.num_tasks ?? Math.max(UNCOUNTED + more, ...[...difficulty.keys()].map((index) => index + 1));
+  const count = split?.num_tasks ?? [...difficulty.keys()].reduce((most, index) => Math.max(most, index + 1), UNCOUNTED + more);
   const { id, order } = sort;
   const rows = useMemo(() => taskRows(count, difficulty, { sort: id as TaskSort, order, mixed }), [count, difficulty, id, order, mixed]);
   const columns = useMemo(() => columnsOf(address), [address]);
@@ -155,7 +155,7 @@ export function TasksTab({ owner, name, discovery }: { owner: string; name: stri
         <span className="label">
           {figures.error
             ? figures.error.message
-            : `${formatCount(difficulty.size)} of ${plural(count, 'task')} with rollouts${unplaced > 0 ? `; ${plural(unplaced, 'rollout')} without a split` : ''}`}
+            : `${formatCount(difficulty.size)} of ${plural(count, 'task')} with rollouts${unplaced > 0 ? `; ${plural(unplaced, 'rollout')} without a split` : ''}${count > MOST_TASKS ? `; the first ${formatCount(MOST_TASKS)} and those are listed` : ''}`}
         </span>
         <label className="flex items-center gap-[6px]" title="Shows only tasks that are solved sometimes, from which a policy can learn">
           <input type="checkbox" checked={mixed} onChange={(event) => set({ only: event.target.checked ? 'mixed' : undefined })} />
@@ -174,7 +174,7 @@ export function TasksTab({ owner, name, discovery }: { owner: string; name: stri
               onSort={(next) => set({ sort: next.id === 'index' ? undefined : next.id, order: next.order === 'asc' ? undefined : 'desc' })}
               current={search.task === undefined ? null : String(search.task)}
               onOpen={({ index }) => set({ task: search.task === index ? undefined : index })}
-              more={split.num_tasks === null && !mixed ? () => setMore((before) => before + UNCOUNTED) : null}
+              more={split.num_tasks === null && !mixed && count < MOST_TASKS ? () => setMore((before) => before + UNCOUNTED) : null}
               minWidth={560}
               empty={
                 <p className="p-4 text-ink-3">

@@ -53,13 +53,18 @@ const figureOf = ({ difficulty, index }: TaskRow, sort: TaskSort): number | null
   return sort === 'solved' ? difficulty.solved / difficulty.n : difficulty[sort];
 };
 
+/** A generated split can have billions of tasks. Beyond this number of tasks only those with rollouts are listed. */
+export const MOST_TASKS = 100_000;
+
 /** Tasks in the given order; tasks without rollouts come last in both orders. */
 export function taskRows(
   count: number,
   difficulty: ReadonlyMap<number, Difficulty>,
   { sort, order, mixed }: { sort: TaskSort; order: 'asc' | 'desc'; mixed: boolean },
 ): TaskRow[] {
-  const rows = Array.from({ length: count }, (_, index): TaskRow => ({ index, difficulty: difficulty.get(index) ?? null }));
+  const listed = Math.min(count, MOST_TASKS);
+  const rows = Array.from({ length: listed }, (_, index): TaskRow => ({ index, difficulty: difficulty.get(index) ?? null }));
+  for (const [index, found] of difficulty) if (index >= listed && index < count) rows.push({ index, difficulty: found });
   const shown = mixed ? rows.filter(isMixed) : rows;
   const sign = order === 'asc' ? 1 : -1;
   return shown.sort((a, b) => {

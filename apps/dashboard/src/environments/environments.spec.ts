@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { TaskFigures } from '../data/environments.ts';
 import { anthropicTool, openAiTool } from './tool-formats.ts';
 import { libraryCommands, nameOfLibraryId, pythonLibraries } from './python-libraries.ts';
-import { difficultyOf, taskRows, withoutSplit } from './difficulty.ts';
+import { difficultyOf, MOST_TASKS, taskRows, withoutSplit } from './difficulty.ts';
 
 const chars = { mean: 1, p1: 1, p10: 1, p25: 1, p50: 1, p75: 1, p90: 1, p99: 1 };
 const figures = (task_index: number, avg_reward: number, num_rollouts: number, more: Partial<TaskFigures> = {}): TaskFigures => ({
@@ -68,6 +68,13 @@ describe('difficulty', () => {
     expect(order('avg', 'desc')).toEqual([2, 0, 1, 3, 4]);
     expect(order('index', 'desc')).toEqual([4, 3, 2, 1, 0]);
     expect(order('index', 'asc', true)).toEqual([0]);
+  });
+  test('lists the first tasks of a split with more than a list can hold, and all with rollouts', () => {
+    const far = difficultyOf([figures(4, 1, 2), figures(7e12, 0.5, 4)], { split: 'train', variant: 'v', isDefault: true });
+    const rows = taskRows(1e13, far, { sort: 'index', order: 'desc', mixed: false });
+    expect(rows.length).toBe(MOST_TASKS + 1);
+    expect(rows.slice(0, 2).map(({ index }) => index)).toEqual([7e12, MOST_TASKS - 1]);
+    expect(taskRows(1e13, far, { sort: 'avg', order: 'asc', mixed: true }).map(({ index }) => index)).toEqual([7e12]);
   });
 });
 
