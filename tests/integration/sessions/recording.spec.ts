@@ -230,6 +230,7 @@ test.each(['54000', 'XX001'])('a session that PostgreSQL does not store, with %s
     await callTool(server, other, 'score', { reward: 1 });
     await closeSession(server, other);
     await whenRecorded(other);
+    expect((await runNamed('free')).rollouts.length).toBeGreaterThan(0);
   } finally {
     await sql('DROP FUNCTION fail_here CASCADE');
   }

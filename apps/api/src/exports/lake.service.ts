@@ -3,9 +3,8 @@ import type { BlobStore } from '@palestra/blobs';
 import { CONTENT_TYPES, type ExportedMessage, lakeFile, lakeKey, type LakeRollout } from '@palestra/exports';
 import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
-import { isDatabaseUnavailable } from '../platform/database/database-errors.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
-import { isObjectStoreUnavailable, isStatementFault } from '../store/bisect-batch.ts';
+import { eachItem } from '../store/each-item.ts';
 import {
   deleteOrphanedRuns,
   deletePart,
@@ -57,18 +56,7 @@ export class LakeService {
   async write(signal: AbortSignal): Promise<LakePass> {
     const pass = { written: 0, deleted: await this.#deleteOrphaned(signal) };
     if (this.config.lake === 'off') return pass;
-    const failures: unknown[] = [];
-    for (const run of await selectLakeRuns(this.database.pool)) {
-      signal.throwIfAborted();
-      try {
-        await this.#writeRun(run, pass, signal);
-      } catch (error) {
-        if (signal.aborted || isObjectStoreUnavailable(error)) throw error;
-        if (isDatabaseUnavailable(error) && !isStatementFault(error)) throw error;
-        failures.push(error);
-      }
-    }
-    if (failures.length > 0) throw failures[0];
+    await eachItem(await selectLakeRuns(this.database.pool), signal, (run) => this.#writeRun(run, pass, signal));
     return pass;
   }
 
