@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createOrganisation } from '../support/organisation.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
 /** Finding M3 of the audit: uploads by signed URL are bounded, stored as they are sent, and count for a quota. */
@@ -83,4 +84,13 @@ test('M3: an organisation stores no more than its quota, in any way', async () =
   const { rows } = await server.database.pool.query('SELECT key FROM environment_files');
   expect(rows).toEqual([]);
   expect((await put(again, 'x')).status).toBe(403);
+});
+
+test('the files of a public environment are listed for its organisation only', async () => {
+  const shown = await server.request('POST', '/v1/environments', { body: { name: 'shown', isPrivate: false } });
+  await put((await urls('answers/test.parquet', shown.body.id)).body.urls[0].uploadUrl, 'x');
+  const stranger = { 'x-api-key': (await createOrganisation(server.url, server.apiKey)).apiKey };
+  for (const path of [`/v1/files/${shown.body.id}`, `/v1/files/${shown.body.id}?prefix=answers%2F`])
+    expect(await server.request('GET', path, { headers: stranger })).toMatchObject({ status: 403, body: { code: 'forbidden' } });
+  expect((await server.request('GET', `/v1/files/${shown.body.id}`)).body.folders).toEqual(['answers']);
 });

@@ -33,7 +33,7 @@ export class FileService {
   }
 
   async list(caller: Caller, environmentId: string, query: FileListQuery) {
-    await this.access.visibleById(caller, environmentId);
+    await this.#managed(caller, environmentId);
     const root = `environments/${environmentId}/`;
     const page = await this.blobs.list({
       prefix: root + (query.prefix ?? ''),
@@ -69,7 +69,7 @@ export class FileService {
   async #managed(caller: Caller, environmentId: string): Promise<EnvironmentRecord> {
     const environment = await this.access.visibleById(caller, environmentId);
     if (!mayManage(environment, caller))
-      throw new PalestraError('forbidden', { detail: 'Only the owner of an environment may change its files.' });
+      throw new PalestraError('forbidden', { detail: 'Only the owner of an environment may see and change its files.' });
     return environment;
   }
 }
