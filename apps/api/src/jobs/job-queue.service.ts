@@ -19,7 +19,7 @@ const LANES = Object.keys(CONCURRENCY) as Lane[];
 /** The library listens on one connection for each lane, and reports ends on another. */
 const POOL_SIZE = CONCURRENCY.short + CONCURRENCY.long + 2 * LANES.length;
 /** A job that is added is announced, also a later one: polling finds what waits for a time when nothing is added. */
-const POLL_MS = 5_000;
+const POLL_MS = { short: 5_000, long: 5_000, bulk: 15_000 } as const;
 /** A shutdown aborts the signal of running handlers after this time, milliseconds. */
 const STOP_GRACE_MS = 500;
 /** A runner whose first query failed repeats the error of it for ever, so another one takes its place. */
@@ -195,7 +195,7 @@ export class JobQueue implements OnApplicationBootstrap, BeforeApplicationShutdo
       pgPool,
       schema: JOB_SCHEMA,
       concurrency: CONCURRENCY[lane],
-      pollInterval: POLL_MS,
+      pollInterval: POLL_MS[lane],
       noHandleSignals: true,
       gracefulShutdownAbortTimeout: STOP_GRACE_MS,
       parsedCronItems: [],
