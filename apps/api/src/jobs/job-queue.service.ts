@@ -17,7 +17,7 @@ const CONCURRENCY = { short: 3, long: 2, bulk: 5 } as const;
 type Lane = keyof typeof CONCURRENCY;
 const LANES = Object.keys(CONCURRENCY) as Lane[];
 /** The library listens on one connection for each lane, and reports ends on another. */
-const POOL_SIZE = CONCURRENCY.short + CONCURRENCY.long + 2 * LANES.length;
+const POOL_SIZE = CONCURRENCY.short + CONCURRENCY.long + CONCURRENCY.bulk + 2 * LANES.length;
 /** A job that is added is announced, also a later one: polling finds what waits for a time when nothing is added. */
 const POLL_MS = { short: 5_000, long: 5_000, bulk: 15_000 } as const;
 /** A shutdown aborts the signal of running handlers after this time, milliseconds. */
