@@ -82,7 +82,7 @@ async function rejects(options: string[], file: string): Promise<string> {
 }
 
 test.each([
-  ['postgresql.connections=50', /postgresql.connections: 2 replicas and 1 workers may open 142 connections, but PostgreSQL grants 50/],
+  ['postgresql.connections=50', /postgresql.connections: 2 replicas and 1 workers may open 162 connections, but PostgreSQL grants 50/],
   ['existingSecret=', /existingSecret: create the Secret/],
   ['api.replicaCount=3', /additional properties 'replicaCount' not allowed|Additional property replicaCount is not allowed/],
   ['api.replicas=0', /minimum/],

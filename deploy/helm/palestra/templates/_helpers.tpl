@@ -95,7 +95,7 @@ capabilities: { drop: [ALL] }
 {{- if not .Values.publicUrl }}{{ fail "publicUrl: set the address at which users reach the service, as in https://palestra.example" }}{{ end -}}
 {{- $replicas := ternary .Values.api.autoscaling.maxReplicas .Values.api.replicas .Values.api.autoscaling.enabled | int -}}
 {{- /* DATABASE_POOL_SIZE of docs/operations.md; one more pod of each during a rolling update. */ -}}
-{{- $most := add (mul (add $replicas 1) (add (int .Values.api.poolSize) 14)) (mul (add (int .Values.worker.replicas) 1) (add (int .Values.worker.poolSize) 18)) -}}
+{{- $most := add (mul (add $replicas 1) (add (int .Values.api.poolSize) 14)) (mul (add (int .Values.worker.replicas) 1) (add (int .Values.worker.poolSize) 28)) -}}
 {{- if gt (int $most) (int .Values.postgresql.connections) }}
 {{- fail (printf "postgresql.connections: %d replicas and %d workers may open %d connections, but PostgreSQL grants %d. Raise max_connections and this value, or lower poolSize or the replicas" $replicas (int .Values.worker.replicas) (int $most) (int .Values.postgresql.connections)) }}
 {{- end -}}
