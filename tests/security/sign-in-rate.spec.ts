@@ -91,7 +91,7 @@ test('M6: requests without any key', async () => {
     const answers = await times(400, (index) => fetch(server.url + paths[index % paths.length]!));
     expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThanOrEqual(200);
     expect(counted((await times(50, () => server.request('GET', '/v1/me'))).map(({ status }) => status))).toEqual({ 200: 50 });
-    // A query that ends as the path of a probe is none.
+    // A query that ends like the path of a probe does not make the request a probe.
     const disguised = ['/v1/runs?x=/health', '/v1/environments?search=/health/live', '/list_environments?/health?'];
     expect(counted(await times(30, async (index) => (await fetch(server.url + disguised[index % disguised.length]!)).status))).toEqual({
       429: 30,

@@ -1,3 +1,5 @@
+import { isJson } from './format/json.ts';
+
 /** Parsers of URL search parameters. Invalid values are ignored, so that a mistyped link still opens. */
 export function searchText(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value);
@@ -24,13 +26,4 @@ export function readSearchValue(text: string): unknown {
   const value: unknown = JSON.parse(text);
   if (typeof value === 'number') return String(value) === text ? value : text;
   return typeof value === 'string' && !isJson(value) ? text : value;
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }

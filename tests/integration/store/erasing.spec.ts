@@ -333,7 +333,7 @@ describe.each(stores)('erasing with objects in %s', (kind) => {
     await retention.setOfOrganisation(old.orgId, null);
   });
 
-  it('what cannot be erased keeps nothing else from it, be it of a deleted run or by retention', async () => {
+  it('a rollout that cannot be erased stops neither the erasure of others nor retention', async () => {
     const { retention, eraser } = world.services();
     const upload = async (runName?: string) => {
       const id = randomUUID();

@@ -1,6 +1,6 @@
 /**
  * The version of the environment of a rollout as text: of its session, else as uploaded (`rollout_info.env_version`); NULL if neither is known.
- * An upload may name any session, so only one of its own organisation counts. `seq` is SQL. Plan: rollout_meta_pkey, sessions_pkey,
+ * An upload may name any session. Only a session of the organisation of the upload counts. `seq` is SQL. Plan: rollout_meta_pkey, sessions_pkey,
  * rollout_heads_pkey, environment_versions_pkey; else rollout_starts_pkey.
  */
 export const environmentVersion = (

@@ -1,4 +1,5 @@
 import type { SessionCallView, SessionView } from '@palestra/protocol';
+import { isJson } from '../format/json.ts';
 
 /** Renders a call as a log line, a shell command or a program. Numbers in arguments keep their spelling. */
 
@@ -18,15 +19,6 @@ export function jsonlOf(call: SessionCallView, n: number): string {
 
 /** JSON has line breaks only outside of strings. */
 const oneLine = (json: string): string => json.replaceAll(/[\r\n]\s*/g, ' ');
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 

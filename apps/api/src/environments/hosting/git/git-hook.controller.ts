@@ -25,7 +25,7 @@ const READING = { owner: 4, all: 16 };
 @Controller('v1/hooks/git')
 export class GitHookController {
   readonly #reading = new TenantConcurrency('webhooks', READING);
-  /** Of environments that do not exist or are not linked: whoever invents ids takes no place from others. */
+  /** For environments that do not exist or are not linked, so that invented ids take no places from linked ones. */
   readonly #readingUnknown = new TenantConcurrency('webhooks', READING);
 
   constructor(

@@ -55,7 +55,7 @@ export interface InstanceFacts {
   waiting: string | null;
   /** It has not answered for so long that it counts as dead. */
   silent: boolean;
-  /** Since when its engine answers without a break; 0: it does not, or nobody asks it. */
+  /** When its engine began to answer without a break; 0: it does not answer, or is not asked. */
   answersSince: number;
 }
 

@@ -51,7 +51,7 @@ export class InstanceLogs {
   /** The last lines of an instance that has ended, as its log shows them. Waits a moment for them, so that its log is complete. */
   async tail(row: StoredInstance, provider: Provider): Promise<string[]> {
     const last = await this.#lastLines(row.id, provider);
-    // Without its secrets nobody knows what must not be shown.
+    // Without the secrets they cannot be masked, so no line is shown.
     const lines = await this.#store.clean(sourceOf(row), last).catch(() => []);
     return lines.map((line) => (line.length > TAIL_CHARS ? `${line.slice(0, TAIL_CHARS)}…` : line));
   }
