@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+FOLDERS = [str(Path(__file__).parents[1] / "src"), str(Path(__file__).parent)]
+sys.path[:0] = FOLDERS
+# For the programs that tests start.
+os.environ["PYTHONPATH"] = os.pathsep.join([*FOLDERS, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 from service import Service  # noqa: E402
 

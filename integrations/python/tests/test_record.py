@@ -168,8 +168,7 @@ def test_the_next_process_uploads_what_is_left(service: Service, tmp_path: Path)
 
 
 KILLED = """
-import os, signal, sys
-sys.path.insert(0, {source!r})
+import os, signal
 from palestra import Recorder
 records = Recorder("run", url="http://127.0.0.1:9", api_key="or_test", spool_dir={spool!r})
 rollout = records.rollout(environment="a/b")
@@ -181,8 +180,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_kill_9_of_the_trainer_loses_nothing(service: Service, tmp_path: Path) -> None:
-    source = str(Path(__file__).parents[1] / "src")
-    script = KILLED.format(source=source, spool=str(tmp_path / "spool"))
+    script = KILLED.format(spool=str(tmp_path / "spool"))
     killed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert len(spooled(tmp_path)) == 1

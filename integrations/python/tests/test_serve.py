@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,14 +15,11 @@ from palestra.serve.libraries import load_library
 from palestra.serve.library import Options, UsageError
 from palestra.serve.pool import Lost, Process
 
-SOURCES = Path(__file__).parents[1] / "src"
-
 
 @pytest.mark.parametrize("spec", ["nothing:x", "reasoning-gym"])
 def test_a_mistake_is_the_only_text_while_the_input_is_open(spec: str) -> None:
     command = [sys.executable, "-m", "palestra.serve", spec, "--end-with-input"]
-    env = {**os.environ, "PYTHONPATH": str(SOURCES)}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.wait(30) == 2
         assert process.stderr is not None
         assert len(process.stderr.read().splitlines()) == 1

@@ -186,9 +186,7 @@ def test_a_dropped_episode_is_closed_and_recorded_as_aborted(service: Service, t
 
 
 def test_the_end_of_the_process_closes_what_is_open() -> None:
-    folder = Path(__file__).parent
     program = (
-        f"import sys; sys.path[:0] = [{str(folder)!r}, {str(folder.parent / 'src')!r}]\n"
         "from test_steps import Lamp\nfrom palestra import Steps\n"
         "class Told(Lamp):\n"
         "    async def __aexit__(self, *error):\n"
