@@ -250,12 +250,12 @@ test('init --python makes an openreward server: its tests pass, it is valid, and
 });
 
 test('a program that fails ends with its own error', async () => {
-  const broken = path.join(folder, 'broken');
-  mkdirSync(broken);
-  writeFileSync(path.join(broken, 'server.py'), 'import no_such_package\n');
-  const { code, output } = await command('env', 'serve', 'broken', '--port', '0', '--python', process.env['PALESTRA_PYTHON_V167']!);
+  const failing = path.join(folder, 'failing');
+  mkdirSync(failing);
+  writeFileSync(path.join(failing, 'server.py'), 'import no_such_package\n');
+  const { code, output } = await command('env', 'serve', 'failing', '--port', '0', '--python', process.env['PALESTRA_PYTHON_V167']!);
   expect(code).toBe(1);
-  expect(output).toContain("ModuleNotFoundError: No module named 'no_such_package'\nbroken exited with code 1");
+  expect(output).toContain("ModuleNotFoundError: No module named 'no_such_package'\nfailing exited with code 1");
   expect(output).not.toContain('Fatal');
 });
 

@@ -24,7 +24,6 @@ const HOP_BY_HOP = new Set([
   'te',
   'trailer',
   'expect',
-  'host',
 ]);
 /** Shorter than our own servers keep idle connections. */
 const KEEP_ALIVE_MS = 30_000;
