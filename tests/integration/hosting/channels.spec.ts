@@ -111,6 +111,10 @@ describe('channels', () => {
     const { headers } = await createCaller(world.server, 'stranger');
     expect((await post(deployed, 'promote', { version: 1 }, headers)).status).toBe(404);
     expect((await post(deployed, 'rollback', {}, headers)).status).toBe(404);
+    await world.server.database.prisma.environment.updateMany({ where: { name: 'strict' }, data: { isPrivate: false } });
+    const shown = await world.server.request('GET', `${pathOf(deployed)}/channels`, { headers });
+    expect(shown.body.channels).toMatchObject([{ version: 1, reason: null }]);
+    expect((await channels(deployed))[0].reason).toMatch(/\w/);
   });
 });
 

@@ -189,6 +189,7 @@ describe('a source that cannot be used', () => {
     { kind: 'image', image: '-v /:/host' },
     { kind: 'url', urls: [] },
     { kind: 'url', urls: ['ftp://x'] },
+    { kind: 'url', urls: ['http://user:secret@127.0.0.1:9'] },
     { kind: 'folder' },
   ])('%j is refused at once', async (source) => {
     expect(await server.request('POST', `/v1/environments/${owner}/hostile/deploys`, { body: { source } })).toMatchObject({

@@ -270,11 +270,11 @@ describe('a session', () => {
     const press = (sid: string | undefined, page: Record<string, string>) =>
       second.request('DELETE', `/v1/sessions/${sid}`, { headers: { 'x-api-key': '', cookie, ...page } });
     // Over plain HTTP, browsers send the origin alone.
-    for (const foreign of [{ 'sec-fetch-site': 'cross-site' }, { origin: first.url }])
-      expect((await press(sids[0], foreign)).body.code).toBe('forbidden');
+    const pages = (site: string, { url: origin }: TestServer): Record<string, string>[] => [{ 'sec-fetch-site': site }, { origin }];
+    for (const page of pages('cross-site', first)) expect((await press(sids[0], page)).body.code).toBe('forbidden');
     expect((await first.request('GET', `/v1/sessions/${sids[0]}`)).body.live).toBe(true);
-    for (const [index, own] of [{ 'sec-fetch-site': 'same-origin' }, { origin: second.url }].entries())
-      expect((await press(sids[index], own)).body).toMatchObject({ sid: sids[index], state: 'closed' });
+    for (const [index, page] of pages('same-origin', second).entries())
+      expect((await press(sids[index], page)).body).toMatchObject({ sid: sids[index], state: 'closed' });
   });
 
   test('is opened on the process of its slot, whichever process gets the request', async () => {

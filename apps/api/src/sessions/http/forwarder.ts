@@ -15,16 +15,7 @@ export const CALL_HEADER = 'x-palestra-call';
 /** On an answer: the session is no longer here, and nothing was done. */
 export const MOVED_HEADER = 'x-palestra-moved';
 
-const HOP_BY_HOP = new Set([
-  'connection',
-  'keep-alive',
-  'transfer-encoding',
-  'upgrade',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'expect',
-]);
+const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'proxy-connection', 'te', 'trailer', 'expect']);
 /** Shorter than our own servers keep idle connections. */
 const KEEP_ALIVE_MS = 30_000;
 /** The headers of an upgrade that identify its client. */

@@ -3,6 +3,7 @@ import type { ToolsAnswer } from '../../episode.schema.ts';
 import { SPLIT_TYPES } from '../../vocabularies.ts';
 import { environmentReportViewSchema } from './environment-report.schema.ts';
 import { sessionPolicySchema } from '../session-policy.schema.ts';
+import { httpUrl } from './urls.ts';
 
 /** Bodies and queries of `/v1/environments`. Keys that the `orwd` CLI reads are its own (docs/reference/ors.md#rest-endpoints). */
 
@@ -13,20 +14,8 @@ const storable = (text: string) => !text.includes('\0');
 const NUL = { error: 'must not hold NUL characters' };
 const description = z.string().max(10_000).refine(storable, NUL);
 const readme = z.string().max(1_000_000).refine(storable, NUL).nullable();
-/** Also called for texts that are not URLs, which another check rejects. */
-const hasNoCredentials = (text: string): boolean => !URL.canParse(text) || (new URL(text).username === '' && new URL(text).password === '');
-
-/** Shown to everyone who may see the environment. */
-const link = z
-  .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
-  .max(2_000)
-  .refine(hasNoCredentials, { error: 'must not hold credentials' })
-  .nullable();
-
-const serverUrl = z
-  .url({ protocol: /^https?$/, error: 'source.url must be an http or https URL' })
-  .max(2_000)
-  .refine(hasNoCredentials, { error: 'source.url must not hold credentials' });
+const link = httpUrl().nullable();
+const serverUrl = httpUrl('source.url');
 const argument = z.string().max(10_000).refine(storable, NUL);
 
 const SOURCE_ERROR =

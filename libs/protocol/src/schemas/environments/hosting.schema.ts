@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { DEPLOY_STATES, HOSTING_PROVIDERS, INSTANCE_STATES, ISOLATIONS, LOG_SEVERITIES } from '../../hosting-vocabulary.ts';
+import { httpUrl } from './urls.ts';
 
 /** Bodies of the routes by which environments are deployed, scaled and rolled back. */
 
@@ -34,7 +35,6 @@ export const subdirectory = text(1_000).refine((folder) => !folder.startsWith('/
   error: 'subdirectory must be a folder inside the repository',
 });
 const image = text(500).regex(/^[\w.][\w.:/@-]*$/, { error: 'image must be a reference like registry.example/team/name:tag' });
-const serverUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).max(2_000);
 
 export const channelName = z
   .string()
@@ -81,7 +81,7 @@ export type HostingOffer = z.output<typeof hostingOfferSchema>;
 export const deploySourceSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('git'), url: gitUrl, ref: gitRef.nullish(), subdirectory: subdirectory.nullish() }),
   z.strictObject({ kind: z.literal('image'), image, port: z.int().min(1).max(65_535).nullish() }),
-  z.strictObject({ kind: z.literal('url'), urls: z.array(serverUrl).min(1).max(64) }),
+  z.strictObject({ kind: z.literal('url'), urls: z.array(httpUrl()).min(1).max(64) }),
 ]);
 export type DeploySource = z.output<typeof deploySourceSchema> | { kind: 'folder' };
 
@@ -192,7 +192,7 @@ export const channelSchema = z.object({
   previous_version: z.number().nullable(),
   canary_version: z.number().nullable(),
   canary_percent: z.number(),
-  reason: z.string(),
+  reason: z.string().nullable().describe('Who changed it last, or what did. Null for other organisations.'),
   updated_at: z.string(),
 });
 export type ChannelView = z.output<typeof channelSchema>;

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { type ChannelView, PalestraError, type Promote } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../../../platform/database/database.ts';
-import { EnvironmentAccess } from '../../environment.access.ts';
+import { EnvironmentAccess, mayManage } from '../../environment.access.ts';
 import type { EnvironmentRecord } from '../../environment.record.ts';
 import { EnvironmentRepository } from '../../environment.repository.ts';
 import { notifyHosting } from '../hosting-events.ts';
@@ -31,7 +31,9 @@ export class ChannelsService {
 
   async list(caller: Caller | undefined, owner: string, name: string): Promise<{ channels: ChannelView[] }> {
     const environment = await this.access.visible(caller, owner, name);
-    return { channels: (await this.channels.list(environment.id)).map(presentChannel) };
+    const channels = (await this.channels.list(environment.id)).map(presentChannel);
+    // Reasons name members.
+    return { channels: mayManage(environment, caller) ? channels : channels.map((channel) => ({ ...channel, reason: null })) };
   }
 
   async promote(caller: Caller, owner: string, name: string, { version: number, channel, percent }: Promote): Promise<ChannelView> {
