@@ -29,6 +29,8 @@ export interface PostFilter {
   regexes: RegexFilter[];
   /** The clauses with a regex, and their `in:`. `accepts` checks only these and reads only their fields of the row. */
   query: Query;
+  /** The time of `accepts`, milliseconds since the epoch. */
+  now: number;
   /** Whether a row that passed `where` matches the query. Linear in the length of its texts. */
   accepts(row: QueryRow): boolean;
 }
@@ -117,6 +119,7 @@ function postFilterOf(query: Query, options: CompileOptions): PostFilter | null 
       test,
     })),
     query: undecided,
+    now: options.now,
     accepts: matcherOf(undecided, options),
   };
 }

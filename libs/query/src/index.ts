@@ -2,7 +2,7 @@ export type { Query, Clause, FieldClause, Value, Operand } from './ast.ts';
 export { ROLLOUT_FLAGS, type QueryKeyEntry, type QueryKey, QUERY_KEYS, findKey } from './catalogue.ts';
 export { compileQuery, type CompiledQuery, type CompileOptions, type PostFilter } from './compiler.ts';
 export { type Completion, type Completions, completions } from './completions.ts';
-export { matches, needsMessages, needsTexts } from './evaluator.ts';
+export { matcherOf, matches, needsMessages, needsTexts } from './evaluator.ts';
 export { likePattern } from './like.ts';
 export { parseQuery, QUERY_LIMITS } from './parser.ts';
 export { printQuery, printText } from './printer.ts';

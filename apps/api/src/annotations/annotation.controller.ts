@@ -51,7 +51,7 @@ export class AnnotationController {
     summary: 'Give many rollouts of a run a verdict or a tag',
     body: bulkAnnotationBodySchema,
     response: bulkAnnotationSchema,
-    errors: ['run_not_found', 'invalid_query', 'invalid_cursor', 'capacity_exhausted'],
+    errors: ['run_not_found', 'invalid_query', 'invalid_cursor', 'too_expensive', 'capacity_exhausted'],
   })
   createMany(
     @CurrentCaller() caller: Caller,

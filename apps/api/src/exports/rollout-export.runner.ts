@@ -2,12 +2,14 @@ import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { BlobError, type BlobStore } from '@palestra/blobs';
 import { CONTENT_TYPES, FORMATS, noFigures, ShardedRows, shardName } from '@palestra/exports';
 import { newUuid } from '@palestra/kit';
+import { PalestraError } from '@palestra/protocol';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { isDatabaseUnavailable } from '../platform/database/database-errors.ts';
 import { Database } from '../platform/database/database.ts';
 import { openPool } from '../platform/database/pool.ts';
 import { BLOB_STORE, LOGGER } from '../platform/tokens.ts';
+import { UntrustedWork } from '../platform/untrusted-work/untrusted-work.ts';
 import { DeriveService } from '../store/derive/derive.service.ts';
 import { rolloutQuery } from '../rollouts/rollout-query.ts';
 import { exportPrefix } from '../store/storage/export-prefix.ts';
@@ -55,6 +57,7 @@ export class RolloutExportRunner implements OnApplicationShutdown {
     private readonly database: Database,
     private readonly messages: ExportMessages,
     private readonly derive: DeriveService,
+    private readonly work: UntrustedWork,
     @Inject(BLOB_STORE) private readonly blobs: BlobStore,
     @Inject(LOGGER) private readonly logger: Logger,
   ) {
@@ -161,7 +164,7 @@ export class RolloutExportRunner implements OnApplicationShutdown {
     const onTooLarge = (id: string) => {
       if (!progress.too_large.includes(id) && progress.too_large.length < MAX_TOO_LARGE) progress.too_large.push(id);
     };
-    const source = new ExportSource(this.#pool, this.messages, selection, signal, onTooLarge);
+    const source = new ExportSource(this.#pool, this.messages, this.work, selection, signal, onTooLarge);
     const position = storedProgress(row).position;
     const readers = {
       rollouts: () => source.rollouts(position),
@@ -215,7 +218,10 @@ export class RolloutExportRunner implements OnApplicationShutdown {
   /** Retries when the store or the database was unavailable; other errors fail the export. Finished files stay. */
   async #fail(row: ExportRow, progress: ExportProgress, error: unknown, stopped: boolean): Promise<void> {
     const isTemporary =
-      stopped || isDatabaseUnavailable(error) || (error instanceof BlobError && ['unavailable', 'full'].includes(error.kind));
+      stopped ||
+      isDatabaseUnavailable(error) ||
+      (error instanceof BlobError && ['unavailable', 'full'].includes(error.kind)) ||
+      (error instanceof PalestraError && ['capacity_exhausted', 'shutting_down'].includes(error.code));
     // The next attempt starts from the row, which has no figures of the unfinished file.
     const stored = storedProgress(row);
     const attempts = stopped ? stored.attempts : progress.attempts + 1;

@@ -12,6 +12,8 @@ import { isLearnable, preferencePairs, redactMessages, redactNarrow, splitTurns 
 import type { Lens } from '@palestra/protocol';
 import { type CompiledQuery, needsTexts } from '@palestra/query';
 import type pg from 'pg';
+import type { UntrustedWork } from '../platform/untrusted-work/untrusted-work.ts';
+import { filterRows } from '../rollouts/filter-rows.ts';
 import { selectQueryRows, withTexts } from '../rollouts/query-rows.sql.ts';
 import { type ReviewedItem, selectReviewedItems } from '../reviews/review-export.sql.ts';
 import { lensColumns } from './lens-columns.ts';
@@ -78,6 +80,7 @@ export class ExportSource {
   constructor(
     private readonly pool: pg.Pool,
     private readonly messages: ExportMessages,
+    private readonly work: UntrustedWork,
     private readonly selection: ExportSelection,
     private readonly signal: AbortSignal,
     /** Gets the id of each rollout whose messages are too large, which is left out; perhaps more than once. */
@@ -261,13 +264,15 @@ export class ExportSource {
         locations.map(({ seq }) => seq),
       );
       const messages = needsTexts(filter.query) ? await this.#read(locations) : null;
-      for (const row of batch) {
+      const candidates = batch.flatMap((located) => {
         // A rollout that was erased meanwhile is in neither.
-        const candidate = found.get(row.location.seq);
-        const texts = messages?.get(row.location.seq);
-        if (!candidate || (messages && !texts)) continue;
-        if (filter.accepts(texts ? withTexts(candidate, texts) : candidate)) accepted.push(row);
-      }
+        const candidate = found.get(located.location.seq);
+        const texts = messages?.get(located.location.seq);
+        if (!candidate || (messages && !texts)) return [];
+        return { located, row: texts ? withTexts(candidate, texts) : candidate };
+      });
+      const { accepted: kept } = await filterRows(this.work, this.selection.org.id, filter, candidates);
+      accepted.push(...kept.map(({ located }) => located));
     }
     return accepted;
   }

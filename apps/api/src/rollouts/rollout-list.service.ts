@@ -181,19 +181,20 @@ export class RolloutListService {
     let { after, offset: skips = 0 } = page;
     for (;;) {
       const candidates = await selectRollouts(this.database.pool, { ...page, after, offset: 0, limit: REGEX_BATCH });
-      const found = await this.filter.accepted(
+      const { accepted: found, read } = await this.filter.accepted(
         filter,
         candidates.map(({ seq }) => seq),
+        deadline,
       );
-      for (const row of candidates) {
+      for (const row of candidates.slice(0, read)) {
         after = keysetAt(row);
         if (!found.has(row.seq)) continue;
         if (skips > 0) skips -= 1;
         else accepted.push(row);
         if (accepted.length === limit) return { rows: accepted, more: after };
       }
-      if (candidates.length < REGEX_BATCH) return { rows: accepted, more: null };
-      if (performance.now() > deadline) return { rows: accepted, more: after ?? null };
+      if (read === candidates.length && candidates.length < REGEX_BATCH) return { rows: accepted, more: null };
+      if (read < candidates.length || performance.now() > deadline) return { rows: accepted, more: after ?? null };
     }
   }
 }

@@ -45,7 +45,7 @@ export class RolloutReadsController {
     summary: 'Rollouts before and after this one in a list of its run',
     query: rolloutBesideQuerySchema,
     response: rolloutBesideSchema,
-    errors: ['rollout_not_found', 'invalid_query'],
+    errors: ['rollout_not_found', 'invalid_query', 'too_expensive', 'capacity_exhausted'],
   })
   beside(
     @OfRollout() rollout: RolloutSnapshot,

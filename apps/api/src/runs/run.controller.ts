@@ -52,7 +52,7 @@ export class RunController {
     summary: 'Rollouts of a run',
     query: rolloutListQuerySchema,
     response: rolloutListSchema,
-    errors: ['run_not_found', 'invalid_query', 'invalid_cursor'],
+    errors: ['run_not_found', 'invalid_query', 'invalid_cursor', 'too_expensive', 'capacity_exhausted'],
   })
   rollouts(@CurrentCaller() caller: Caller, @Param('id') id: string, @Query({ schema: rolloutListQuerySchema }) query: RolloutListQuery) {
     return this.runs.rollouts(caller, id, query);
@@ -64,7 +64,7 @@ export class RunController {
     summary: 'The number of rollouts of a query, for an action on all of them',
     query: rolloutCountQuerySchema,
     response: rolloutCountSchema,
-    errors: ['run_not_found', 'invalid_query'],
+    errors: ['run_not_found', 'invalid_query', 'too_expensive', 'capacity_exhausted'],
   })
   countRollouts(@OfRun() run: RunScope, @Query({ schema: rolloutCountQuerySchema }) { q }: { q?: string }) {
     return this.runs.countRollouts(run.seq, q);

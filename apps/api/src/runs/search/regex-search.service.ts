@@ -105,9 +105,12 @@ export class RegexSearch {
     for (;;) {
       const rollouts = await selectRegexRollouts(this.database.pool, { ...page, after: after.seq });
       const likely = rollouts.filter(({ candidate }) => candidate).map(({ seq }) => seq);
-      const accepted = filter ? await this.filter.accepted(filter, likely) : new Set(likely);
+      const { accepted, read } = filter
+        ? await this.filter.accepted(filter, likely, until)
+        : { accepted: new Set(likely), read: likely.length };
+      const undecided = likely[read];
       for (const rollout of rollouts) {
-        if (candidates.length === size || bytes > CANDIDATE_BYTES) return { candidates, after, isLast: false };
+        if (candidates.length === size || bytes > CANDIDATE_BYTES || rollout.seq === undecided) return { candidates, after, isLast: false };
         if (accepted.has(rollout.seq)) {
           candidates.push({ seq: rollout.seq, before: after.before });
           bytes += rollout.bytes;
