@@ -153,4 +153,20 @@ describe('a rollout', () => {
     ]);
     expect((await get(`/v1/diff?a=${middle.id}&b=${middle.id}`)).body).toMatchObject({ first_divergence: null, same: 2 });
   });
+
+  it('that does not fit into memory as a whole is read page by page', async () => {
+    const id = at(2, 1, 2).id;
+    const resize = (bytes: string) => server.database.pool.query(`UPDATE rollout_heads SET bytes = ${bytes} WHERE id = $1`, [id]);
+    await resize('bytes + 134217728');
+    try {
+      const refused = { status: 422, body: { code: 'too_expensive', detail: expect.stringContaining(`/v1/rollouts/${id}/messages`) } };
+      expect(await get(`/v1/rollouts/${id}`)).toMatchObject(refused);
+      expect(await get(`/v1/diff?a=${middle.id}&b=${id}`)).toMatchObject(refused);
+      const { num_messages: count } = (await get(`/v1/rollouts/${id}/header`)).body;
+      expect((await get(`/v1/rollouts/${id}/messages`)).body.messages).toHaveLength(count);
+    } finally {
+      await resize('bytes - 134217728');
+    }
+    expect(await get(`/v1/rollouts/${id}`)).toMatchObject({ status: 200 });
+  });
 });

@@ -5,6 +5,7 @@ import { type Config, CONFIG } from '../platform/config.ts';
 import { Database } from '../platform/database/database.ts';
 import { BLOB_STORE } from '../platform/tokens.ts';
 import { eachItem } from '../store/each-item.ts';
+import { MAX_WHOLE_BYTES, sizeOf } from '../store/storage/whole-rollout.ts';
 import {
   deleteOrphanedRuns,
   deletePart,
@@ -95,7 +96,9 @@ export class LakeService {
       const details = await selectDetails(pool, [...keys.keys()]);
       for (const batch of this.config.lake === 'messages' ? batchByBytes(details) : [details]) {
         const messages =
-          this.config.lake === 'messages' ? await this.messages.read(pool, run.org_id, batch) : new Map<string, ExportedMessage[]>();
+          this.config.lake === 'messages'
+            ? await this.messages.read(pool, run.org_id, batch.filter(isReadable))
+            : new Map<string, ExportedMessage[]>();
         for (const row of batch) {
           const narrow = narrowRollout(row, run.org, undefined);
           yield { ...narrow, run_name: run.name, transcript_key: keys.get(row.seq)!, messages: messages.get(row.seq) };
@@ -130,6 +133,9 @@ export class LakeService {
     await deletePart(this.database.pool, runSeq, part);
   }
 }
+
+/** A row whose messages do not fit into memory is written without them. */
+const isReadable = ({ bytes, messages }: DetailRow): boolean => sizeOf({ bytes: Number(bytes), messages }) <= MAX_WHOLE_BYTES;
 
 function* batchByBytes(rows: readonly DetailRow[]): Generator<DetailRow[]> {
   let batch: DetailRow[] = [];

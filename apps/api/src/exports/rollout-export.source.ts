@@ -16,6 +16,7 @@ import type { UntrustedWork } from '../platform/untrusted-work/untrusted-work.ts
 import { filterRows } from '../rollouts/filter-rows.ts';
 import { selectQueryRows, withTexts } from '../rollouts/query-rows.sql.ts';
 import { type ReviewedItem, selectReviewedItems } from '../reviews/review-export.sql.ts';
+import { MAX_WHOLE_BYTES, sizeOf } from '../store/storage/whole-rollout.ts';
 import { lensColumns } from './lens-columns.ts';
 import { groupId, narrowRollout } from './narrow-rollout.ts';
 import { readAhead } from './read-ahead.ts';
@@ -36,13 +37,6 @@ const NARROW_PAGE = 500;
 const PAGE = 250;
 /** Messages in memory; one rollout may have more. */
 const BATCH_BYTES = 8 * 1024 * 1024;
-/** Memory that a message takes beside its text, bytes. */
-const MESSAGE_BYTES = 256;
-/**
- * Messages of one rollout: a row is in memory as a whole, several times, and its JSON must fit into one string (512 MiB). A worker would end
- * with a larger one, and begin again.
- */
-const MAX_ROLLOUT_BYTES = 128 * 1024 * 1024;
 
 /** The rollouts to export. */
 export interface ExportSelection {
@@ -280,7 +274,7 @@ export class ExportSource {
   /** Without rollouts that are too large. */
   #read(locations: readonly SizedLocation[]): Promise<Map<string, ExportedMessage[]>> {
     this.signal.throwIfAborted();
-    const fitting = locations.filter((location) => sizeOf(location) <= MAX_ROLLOUT_BYTES);
+    const fitting = locations.filter((location) => sizeOf(location) <= MAX_WHOLE_BYTES);
     if (fitting.length < locations.length) for (const location of locations) if (!fitting.includes(location)) this.onTooLarge(location.id);
     return this.messages.read(this.pool, this.selection.org.id, fitting);
   }
@@ -294,7 +288,6 @@ export class ExportSource {
   }
 }
 
-const sizeOf = ({ bytes, messages }: SizedLocation): number => bytes + MESSAGE_BYTES * messages;
 const seqsOf = ({ rollout_seq, other_seq }: ReviewedItem): string[] => (other_seq === null ? [rollout_seq] : [rollout_seq, other_seq]);
 
 const locationOf = ({ seq, id, day, messages, bytes }: DetailRow) => ({ seq, id, day, messages, bytes: Number(bytes) });

@@ -117,7 +117,7 @@ export class RolloutReadsController {
     summary: 'Actions of two rollouts, side by side',
     query: rolloutDiffQuerySchema,
     response: rolloutDiffSchema,
-    errors: ['rollout_not_found'],
+    errors: ['rollout_not_found', 'too_expensive', 'capacity_exhausted'],
   })
   diff(@CurrentCaller() caller: Caller, @Query({ schema: rolloutDiffQuerySchema }) query: z.infer<typeof rolloutDiffQuerySchema>) {
     return this.reads.diff(caller, query.a, query.b);

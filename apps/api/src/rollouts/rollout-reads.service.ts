@@ -76,7 +76,8 @@ export class RolloutReadsService {
 
   /** Throws `rollout_not_found` for either. */
   async diff(caller: Caller, a: string, b: string) {
-    const [left, right] = await Promise.all([this.#side(caller, a), this.#side(caller, b)]);
+    const left = await this.#side(caller, a);
+    const right = await this.#side(caller, b);
     const rows = align(left.actions.slice(0, MAX_ACTIONS), right.actions.slice(0, MAX_ACTIONS));
     const first = rows.findIndex(({ same }) => !same);
     return {
@@ -95,7 +96,12 @@ export class RolloutReadsService {
       throw new PalestraError('rollout_not_found', {
         detail: 'The start event of the rollout has not arrived yet. Try again after its upload.',
       });
-    return { row: presentRolloutRow(record), actions: actionsOf(await this.transcripts.messages(head)) };
+    const release = this.rollouts.hold(caller, head);
+    try {
+      return { row: presentRolloutRow(record), actions: actionsOf(await this.transcripts.messages(head)) };
+    } finally {
+      release();
+    }
   }
 }
 

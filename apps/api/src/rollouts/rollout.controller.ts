@@ -52,9 +52,13 @@ export class RolloutController {
   @Get(':id')
   @ReadsRollout()
   @Shareable('rollout', guestRollout)
-  @Api({ summary: 'A rollout with every message', response: rolloutViewSchema, errors: ['rollout_not_found'] })
-  get(@CurrentCaller() caller: Caller, @Param('id') id: string) {
-    return this.rollouts.get(caller, id);
+  @Api({
+    summary: 'A rollout with every message',
+    response: rolloutViewSchema,
+    errors: ['rollout_not_found', 'too_expensive', 'capacity_exhausted'],
+  })
+  get(@CurrentCaller() caller: Caller, @Param('id') id: string, @Res({ passthrough: true }) { raw }: FastifyReply) {
+    return this.rollouts.get(caller, id, (release) => void (raw.closed ? release() : raw.once('close', release)));
   }
 
   @Get(':id/messages')

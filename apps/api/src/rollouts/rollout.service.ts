@@ -3,15 +3,22 @@ import { isUuid } from '@palestra/kit';
 import { PalestraError, type RolloutMessageView, type RolloutView } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { Database } from '../platform/database/database.ts';
+import { TenantConcurrency } from '../platform/tenant-concurrency.ts';
 import { ReadSettler } from '../store/derive/read-settler.service.ts';
 import { EraseService } from '../store/storage/erase.service.ts';
 import { presentHeader, presentMessage, presentPreview } from './rollout.presenter.ts';
 import { type RolloutDetail, type RolloutHead, selectHead, selectRollout } from './rollout.sql.ts';
 import { TranscriptReader } from '../store/storage/transcript-reader.service.ts';
+import { MAX_WHOLE_BYTES, sizeOf } from '../store/storage/whole-rollout.ts';
+
+/** Of a large rollout, whose reads are limited: texts and their response are in memory at the same time. */
+const LARGE_BYTES = 8 * 1024 * 1024;
 
 /** Reads and erasure of single rollouts, within the caller's organisation. */
 @Injectable()
 export class RolloutService {
+  readonly #large = new TenantConcurrency('reads of large rollouts', { owner: 2, all: 3 });
+
   constructor(
     private readonly database: Database,
     private readonly settler: ReadSettler,
@@ -19,11 +26,29 @@ export class RolloutService {
     private readonly eraser: EraseService,
   ) {}
 
-  /** The whole rollout without paging, as readers expect it (docs/reference/ors.md#rest-endpoints). */
-  async get(caller: Caller, id: string): Promise<RolloutView> {
+  /**
+   * The whole rollout without paging, as readers expect it (docs/reference/ors.md#rest-endpoints). `onHold` gets the function to call when
+   * the response is sent. Throws as `hold`.
+   */
+  async get(caller: Caller, id: string, onHold: (release: () => void) => void): Promise<RolloutView> {
     const { head, record } = await this.find(caller, id);
+    onHold(this.hold(caller, head));
     const messages = await this.transcripts.messages(head);
     return { ...presentHeader(head, record, caller.orgName, messages), messages: messages.map(presentMessage) };
+  }
+
+  /**
+   * Call it before all messages of a rollout are read, and the returned function when they are no longer needed. Throws `too_expensive` for
+   * a rollout that is read page by page only, and `capacity_exhausted` while other large ones are read.
+   */
+  hold(caller: Caller, head: RolloutHead): () => void {
+    const size = sizeOf(head);
+    if (size > MAX_WHOLE_BYTES) {
+      throw new PalestraError('too_expensive', {
+        detail: `Rollout ${head.id} has ${head.bytes} bytes in ${head.messages} messages, more than the server reads at once. Read it page by page: GET /v1/rollouts/${head.id}/messages.`,
+      });
+    }
+    return size > LARGE_BYTES ? this.#large.acquire(caller.orgId) : () => {};
   }
 
   async messages(

@@ -182,6 +182,8 @@ export interface RolloutHead {
   run_id: string | null;
   run_name: string | null;
   messages: number;
+  /** Of their bodies. */
+  bytes: number;
   max_index: number;
   revision: number;
   dirty: boolean;
@@ -195,8 +197,8 @@ export interface RolloutHead {
 /** Plan: rollout_heads_org_id_id_key, runs_seq_key, rollout_starts_pkey. */
 export async function selectHead(pool: pg.Pool, orgId: string, id: string): Promise<RolloutHead | null> {
   const { rows } = await pool.query<RolloutHead>(
-    `SELECT h.seq, h.id, h.day::text, h.run_seq, runs.id AS run_id, runs.name AS run_name, h.messages, h.max_index, h.revision, h.dirty,
-       h.sealed_at IS NOT NULL AS sealed, h.received_at, h.last_at, s.start, s.rollout_info
+    `SELECT h.seq, h.id, h.day::text, h.run_seq, runs.id AS run_id, runs.name AS run_name, h.messages, h.bytes::float8 AS bytes,
+       h.max_index, h.revision, h.dirty, h.sealed_at IS NOT NULL AS sealed, h.received_at, h.last_at, s.start, s.rollout_info
      FROM rollout_heads h LEFT JOIN runs ON runs.seq = h.run_seq LEFT JOIN rollout_starts s ON s.rollout_seq = h.seq
      WHERE h.org_id = $1 AND h.id = $2 AND runs.deleted_at IS NULL`,
     [orgId, id],
