@@ -37,8 +37,8 @@ export interface PeerAnswer {
 
 /** The one HTTP client for requests that another process serves: it sends them on, with the client's credentials, in one hop (ADR 8). */
 export class Forwarder {
+  /** Without a limit of connections, so that no request waits for the long calls of others. Each is a request that a client made here. */
   readonly #agent = new Agent({
-    connections: 1_024,
     pipelining: 1,
     keepAliveTimeout: KEEP_ALIVE_MS,
     headersTimeout: 0,
