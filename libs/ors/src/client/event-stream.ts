@@ -31,6 +31,9 @@ const MAX_EVENT_LINES = 100_000;
 /** The stream ended before the result was complete. */
 class StreamCut extends Error {}
 
+/** Instead of the stream of a call that may run, an answer that the server is unavailable for the moment. The message says which one. */
+class UnavailableAnswer extends StreamCut {}
+
 function outcomeUnknown(reason: string, cause?: unknown): PalestraError {
   return new PalestraError('session_lost', {
     detail: `Session lost: ${reason} The call may or may not have run; it was not repeated.`,
@@ -40,8 +43,8 @@ function outcomeUnknown(reason: string, cause?: unknown): PalestraError {
 
 /**
  * Posts a request that answers with an event stream and returns the text of its result. A stream that breaks or is silent is resumed by the
- * server's task id, so that the tool runs once. Without an id the outcome is unknown. Gives up when the server has been silent for
- * `connection.silenceMs`; a tool whose server sends heartbeats can run for any time.
+ * server's task id, so that the tool runs once. Without an id the outcome is unknown. Gives up when the server has been silent or
+ * unavailable for `connection.silenceMs`; a tool whose server sends heartbeats can run for any time.
  */
 export async function postForResult(connection: OrsConnection, request: StreamedRequest, signal: AbortSignal): Promise<string> {
   const { clock } = connection;
@@ -87,6 +90,7 @@ class RunningCall {
 
   lost(error: StreamCut | OrsConnectionError): PalestraError {
     if (!this.mayRun) return new PalestraError('backend_unreachable', { retryAfterSeconds: 2, cause: error });
+    if (error instanceof UnavailableAnswer) return outcomeUnknown(error.message, error);
     if (error instanceof StreamCut) return outcomeUnknown('the environment server closed the stream of a running call.', error);
     return outcomeUnknown(`the connection to the environment server broke (${error.message}).`, error);
   }
@@ -120,10 +124,13 @@ async function open(
   const headers = { accept: 'text/event-stream', ...(request.callId !== null && { [CALL_ID_HEADER]: request.callId }) };
   const opened = await connection.stream({ method: 'POST', path: request.path, sid: request.sid, body, headers }, headMs, signal);
   if (!('status' in opened)) return opened;
-  if (mayRun) throw outcomeUnknown(`the environment server refused to go on with a call (HTTP ${opened.status}).`);
-  if (opened.status === 502 || opened.status === 504) {
-    throw outcomeUnknown(`a proxy in front of the environment server answered ${opened.status}.`);
-  }
+  const { status } = opened;
+  // The proxy may have lost the server after it had sent the request on.
+  if (status === 502 || status === 504) throw new UnavailableAnswer(`a proxy in front of the environment server answered ${status}.`);
+  const refused = `the environment server refused to go on with a call (HTTP ${status}).`;
+  // This request did not run, but an earlier one may: its id finds the call later.
+  if (mayRun && (status === 429 || status === 503)) throw new UnavailableAnswer(refused);
+  if (mayRun) throw outcomeUnknown(refused);
   throw await request.onRefused(opened);
 }
 

@@ -174,6 +174,34 @@ describe('OrsBackend', () => {
     ]);
   });
 
+  test.each([429, 502, 503, 504])('resumes a call by its id although a proxy answers %i meanwhile', async (status) => {
+    const { backend, seen } = await serve({
+      '/a/call': (response, _request, attempt) => {
+        if (attempt === 2) return void response.writeHead(status).end('no healthy upstream');
+        sse(response, 'event: task_id\r\ndata: 7\r\n\r\n');
+        if (attempt === 1) setTimeout(() => response.destroy(), 50);
+        else response.end(`event: end\r\ndata: ${result}\r\n\r\n`);
+      },
+    });
+    expect(await call(backend)).toMatchObject({ ok: true });
+    const bodies = seen.filter((one) => one.path === '/a/call').map((one) => JSON.parse(one.body) as { task_id?: string });
+    expect(bodies.map(({ task_id: id }) => id)).toEqual([undefined, '7', '7']);
+  });
+
+  test.each([502, 504])('sends a call again by our id if a proxy answers %i, and not without one', async (status) => {
+    const { backend, seen, count } = await serve({
+      '/a/call': (response, _request, attempt) =>
+        attempt === 1 ? void response.writeHead(status).end() : void sse(response, `event: end\r\ndata: ${result}\r\n\r\n`),
+      '/b/call': (response) => void response.writeHead(status).end(),
+    });
+    const toKit = backend.session({ sid: 's', env: 'a', takesCallIds: true });
+    expect(await toKit.call({ tool: 't', input: {}, taskId: 'x' }, soon())).toMatchObject({ ok: true });
+    expect(seen.filter(({ path }) => path === '/a/call').map(({ headers }) => headers['x-palestra-call-id'])).toEqual(['x', 'x']);
+    const other = backend.session({ sid: 's', env: 'b' }).call({ tool: 't', input: {}, taskId: 'x' }, soon());
+    await expect(other).rejects.toMatchObject({ code: 'session_lost', message: expect.stringContaining(`answered ${status}`) as string });
+    expect(count('/b/call')).toBe(1);
+  });
+
   test('reports an unknown outcome if the session is unknown when a call is resumed', async () => {
     const gone = json({ detail: 'Active environment not found' }, 404);
     const { backend, count } = await serve({
