@@ -76,6 +76,14 @@ describe('a frame', () => {
   });
 });
 
+test('a client that does not read its replies is disconnected, and its session ends', async () => {
+  const client = await connect(await replicas.start({}));
+  await client.reset({});
+  client.socket.pause();
+  for (let count = 0; count < 20; count += 1) client.send(callTool('spaces', { n: 8_000_000 }));
+  await until(async () => (await open()).length === 0);
+});
+
 describe('an episode', () => {
   test('gives rewards, ends, and refuses later steps', async () => {
     const replica = await replicas.start({});

@@ -27,6 +27,8 @@ type Protocol = 'ws' | 'mcp';
  * Delay of a close after a refusal. A client that finds its socket closed drops the refusal unread (docs/reference/openenv.md#capacity).
  */
 const GRACE_MS = 1_000;
+/** A client that leaves more bytes of replies unread is disconnected. One that reads each reply before its next message leaves none. */
+const MAX_PENDING_BYTES = 64 * 1024 * 1024;
 const PATTERNS: [RegExp, Protocol][] = [
   [/^\/openenv\/(?<owner>[^/]+)\/(?<env>[^/]+)\/ws$/, 'ws'],
   [/^\/openenv\/(?<owner>[^/]+)\/(?<env>[^/]+)\/mcp$/, 'mcp'],
@@ -130,6 +132,7 @@ class OpenEnvSocket implements ClientSocket {
 
   #send(result: Reply | OpenEnvError): void {
     if (this.socket.readyState !== this.socket.OPEN) return;
+    if (this.socket.bufferedAmount > MAX_PENDING_BYTES) return this.socket.terminate();
     this.socket.send(this.protocol === 'ws' ? frameOfResult(result) : rpcText(result));
     if (this.socket.isPaused && (this.#connection?.backlog ?? 0) < QUEUE_LIMIT / 2) this.socket.resume();
     if ('kind' in result || !result.ends || this.#isClosing) return;
