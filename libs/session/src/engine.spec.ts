@@ -576,6 +576,33 @@ describe('several processes', () => {
     expect([here.store.records.get(sid)?.state, here.backend.deleted]).toEqual(['ready', []]);
   });
 
+  test('a session is not expired by another process while a server does not answer to the end of an idle one', async () => {
+    const move = movableTime();
+    const here = world({ policy: { heartbeatTimeoutMs: 1_000 } });
+    const [idle, pinged] = [await opened(here), await opened(here)];
+    let answer = () => {};
+    const silent = new Promise<void>((resolve) => (answer = resolve));
+    const { backend } = here;
+    const sessionOf = backend.session.bind(backend);
+    vi.spyOn(backend, 'session').mockImplementation((ref) =>
+      ref['sid'] === idle ? { ...sessionOf(ref), delete: () => silent } : sessionOf(ref),
+    );
+    // The first engine has its handle on the episode already.
+    const first = here.engine('again');
+    const pings = setInterval(() => void first.ping(alice, pinged), 200);
+    onTestFinished(() => clearInterval(pings));
+    first.start();
+    // What another process may not have heard of counts as activity for 20 s.
+    await move(26_000);
+    expect(here.store.records.get(idle)?.state).toBe('expired');
+    const second = here.engine('second');
+    second.start();
+    await move(40_000);
+    expect(here.store.records.get(pinged)?.state).toBe('ready');
+    answer();
+    for (const engine of [first, second]) await engine.stop(0);
+  });
+
   test('a process that only reserved a session does not end it', async () => {
     const move = movableTime();
     const here = world({ owned: true, policy: { heartbeatTimeoutMs: 4_000 } });

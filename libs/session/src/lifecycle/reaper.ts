@@ -193,7 +193,8 @@ export class SessionReaper {
           idleMs(live.lastSeenAt, record.lastSeenAt) >= record.heartbeatTimeoutMs ||
           idleMs(live.lastRequestAt, record.lastRequestAt) >= record.idleTimeoutMs;
         if (!isIdle) return;
-        if ((await this.registry.advance(live, 'expired')) && live.record.ref !== null) await this.teardown(live);
+        // In the background: the next sweep stores the activity of other sessions, and must not wait for a server that does not answer.
+        if ((await this.registry.advance(live, 'expired')) && live.record.ref !== null) this.#runInBackground(this.teardown(live));
       }),
     );
   }
