@@ -1,10 +1,12 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { readLimits } from '../../apps/api/src/platform/limits.ts';
 import { createOrganisation, signIn, type TestOrganisation } from '../support/organisation.ts';
 import { startServer, type TestServer } from '../support/server.ts';
+import { seeded, upload } from '../integration/runs/run-reads.world.ts';
 
 /** Finding M5 of the audit: one key or organisation takes no more than the operator allows, and its neighbours have what they may have. */
 
@@ -57,6 +59,36 @@ describe('M5: event streams', () => {
     for (const { close } of [...first, ...more, others]) close();
     await expect.poll(async () => (await open(attacker.apiKey)).status).toBe(200);
   });
+});
+
+test('M5: a client that leaves before its event stream begins holds no place', async () => {
+  await upload(server, 'left', seeded('left', { steps: 1, tasks: 1, n: 1 }));
+  const open = (aborter: AbortController) =>
+    fetch(`${server.url}/v1/stream?run=left`, { headers: { 'x-api-key': server.apiKey }, signal: aborter.signal });
+  const { pool } = server.database;
+  const client = await pool.connect();
+  try {
+    await client.query('BEGIN');
+    await client.query('LOCK TABLE runs IN ACCESS EXCLUSIVE MODE');
+    const leaving = Array.from({ length: LOW.PALESTRA_MAX_STREAMS_PER_KEY }, () => new AbortController());
+    const answers = leaving.map((aborter) => open(aborter).catch(() => null));
+    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'SELECT seq FROM runs%name_hash%'`;
+    await expect.poll(async () => (await pool.query(waiting)).rowCount).toBe(leaving.length);
+    for (const aborter of leaving) aborter.abort();
+    await Promise.all(answers);
+    // The service hears of the closed connections.
+    await setTimeout(500);
+    await client.query('COMMIT');
+  } finally {
+    client.release();
+  }
+  const statuses = async () => {
+    const staying = Array.from({ length: LOW.PALESTRA_MAX_STREAMS_PER_KEY }, () => new AbortController());
+    const answers = await Promise.all(staying.map(open));
+    for (const aborter of staying) aborter.abort();
+    return answers.map(({ status }) => status);
+  };
+  await expect.poll(statuses, { interval: 500 }).toEqual([200, 200, 200, 200]);
 });
 
 describe('M5: sockets', () => {

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '@palestra/session';
 import type { InFlight } from '../limits.ts';
 import { type BodyConfig, INGEST_BODY_LIMIT, isStreamed } from './body.ts';
+import { onClosed } from './on-closed.ts';
 
 /** How long an upload waits for others to end. Then the SDK sends it again (docs/reference/ors.md#batches). */
 const PATIENCE_MS = 20_000;
@@ -22,8 +23,7 @@ export function limitUploads(
     const caller = await authenticate(request).catch(() => null);
     if (caller === null) return;
     const release = await inFlight.enterWhenFree('uploads', caller, PATIENCE_MS, 'ingest_overloaded');
-    if (reply.raw.closed) release();
-    else reply.raw.once('close', release);
+    onClosed(reply.raw, release);
   };
   fastify.addHook('onRoute', (route) => {
     const { bodyLimit = 0, streamBody = false, streamTypes = [] } = (route.config ?? {}) as BodyConfig;

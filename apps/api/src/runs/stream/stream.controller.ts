@@ -5,6 +5,7 @@ import { PalestraError, type StreamCounters } from '@palestra/protocol';
 import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { Database } from '../../platform/database/database.ts';
+import { onClosed } from '../../platform/http/on-closed.ts';
 import { InFlight } from '../../platform/limits.ts';
 import { RunAdvisoriesService } from '../curves/run-advisories.service.ts';
 import { RunActivity } from '../../store/run-activity.service.ts';
@@ -44,13 +45,13 @@ export class StreamController {
     const reads = { ...(runSeq !== null && id !== null && this.#ofRun(caller, id, runSeq)), ...(open && { rollout: open.read }) };
     const release = this.inFlight.enter('streams', caller);
     reply.hijack();
-    reply.raw.once('close', release);
+    onClosed(reply.raw, release);
     const stream = new RunStream(reply.raw, reads);
     const unsubscribe = this.activity.subscribe(caller.orgId, (news) => {
       if (id === null || id === news.id) stream.sendChange(news);
       if (open?.isIn(news.id)) stream.requestRollout();
     });
-    request.raw.once('close', () => {
+    onClosed(reply.raw, () => {
       stream.end();
       unsubscribe();
     });

@@ -1,6 +1,7 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import { encodeSseEvent, encodeSseHeartbeat, SSE_HEADERS, SSE_HEARTBEAT_MS } from '@palestra/kit/sse';
 import { type SessionView, stringifyJson } from '@palestra/protocol';
+import { onClosed } from '../../platform/http/on-closed.ts';
 import { type EventPosition, formatPosition } from './session-event-cursor.ts';
 import type { SessionEvents, SessionChanges } from './session-events.service.ts';
 
@@ -13,7 +14,6 @@ const MAX_PENDING_BYTES = 4 * 1024 * 1024;
  * the new position, so that a client that is disconnected between them misses nothing.
  */
 export function streamSession(
-  request: FastifyRequest,
   reply: FastifyReply,
   watching: {
     events: SessionEvents;
@@ -45,9 +45,8 @@ export function streamSession(
   };
   const leave = watching.events.watch(watching.sid, watching.from, tell);
   // Not the `close` of the request, which comes when its body has been read.
-  raw.once('close', () => {
+  onClosed(raw, () => {
     clearInterval(heartbeat);
     leave();
   });
-  if (request.raw.socket.destroyed) raw.destroy();
 }

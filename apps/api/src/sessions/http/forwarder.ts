@@ -91,6 +91,8 @@ export class Forwarder {
     reply.raw.flushHeaders();
     answer.body.on('error', () => reply.raw.destroy());
     answer.body.pipe(reply.raw);
+    // The client left before the request was sent, so nothing aborts it.
+    if (reply.raw.closed) answer.body.destroy();
     return 'answered';
   }
 

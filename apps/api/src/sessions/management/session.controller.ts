@@ -27,6 +27,7 @@ import type { Caller } from '@palestra/session';
 import { CurrentCaller, RequireScope } from '../../accounts/caller.decorator.ts';
 import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
 import { Api } from '../../platform/http/api.decorator.ts';
+import { onClosed } from '../../platform/http/on-closed.ts';
 import { InFlight } from '../../platform/limits.ts';
 import { SessionEvents } from '../events/session-events.service.ts';
 import { parsePosition } from '../events/session-event-cursor.ts';
@@ -150,8 +151,8 @@ export class SessionController {
     const { events, sessions } = this;
     const last = parsePosition(request.headers['last-event-id'] as string | undefined);
     const from = last ?? (after === undefined ? await events.now(sid) : { version: 0, floor: after });
-    reply.raw.once('close', this.inFlight.enter('streams', caller));
-    streamSession(request, reply, { events, sid, from, view: () => sessions.get(caller, sid) });
+    onClosed(reply.raw, this.inFlight.enter('streams', caller));
+    streamSession(reply, { events, sid, from, view: () => sessions.get(caller, sid) });
   }
 
   @Delete(':sid')

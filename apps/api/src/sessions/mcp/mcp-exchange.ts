@@ -6,6 +6,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream } from 'node:stream/web';
 import type { McpTimings } from '../../platform/config.ts';
+import { onClosed } from '../../platform/http/on-closed.ts';
 
 export interface ExchangeOptions {
   /** The parsed body. */
@@ -41,7 +42,7 @@ export async function exchange(
   reply.hijack();
   // The client has disconnected.
   reply.raw.on('error', () => {});
-  reply.raw.once('close', end);
+  onClosed(reply.raw, end);
   // Settles at the end of the stream; the transport answers errors itself.
   transport.handleRequest(request.raw, reply.raw, message).catch(end);
   return end;
@@ -65,7 +66,7 @@ export async function resumeStream(
   await server.connect(transport as never);
   reply.hijack();
   reply.raw.on('error', () => {});
-  reply.raw.once('close', () => void server.close());
+  onClosed(reply.raw, () => void server.close());
   const headers = new Headers({ accept: 'application/json, text/event-stream', 'content-type': 'application/json' });
   const version = request.headers['mcp-protocol-version'];
   if (typeof version === 'string') headers.set('mcp-protocol-version', version);

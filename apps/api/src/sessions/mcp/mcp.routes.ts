@@ -7,6 +7,7 @@ import type { Caller } from '@palestra/session';
 import type { McpTimings } from '../../platform/config.ts';
 import { SESSION_BODY_LIMIT } from '../../platform/http/body.ts';
 import { errorHeaders } from '../../platform/http/error.filter.ts';
+import { onClosed } from '../../platform/http/on-closed.ts';
 import { countRequest, onDelivery } from '../http/delivery.ts';
 import type { ProtocolContext } from '../http/protocol.ts';
 import { CALL_HEADER, FORWARDED } from '../http/forwarder.ts';
@@ -235,7 +236,7 @@ async function listen(incoming: AuthenticatedRequest, mcp: McpContext): Promise<
   const sid = headerOf(request, SESSION_HEADER);
   if (sid === null) throw new PalestraError('method_not_allowed');
   if (await routing.elsewhere(request, reply, caller, sid)) return;
-  reply.raw.once('close', mcp.inFlight.enter('streams', caller));
+  onClosed(reply.raw, mcp.inFlight.enter('streams', caller));
   const lastEventId = headerOf(request, LAST_EVENT_HEADER);
   if (lastEventId !== null) return resume(incoming, sid, lastEventId, mcp);
   await mcpServer.alive(caller, sid, address, false);
@@ -244,8 +245,7 @@ async function listen(incoming: AuthenticatedRequest, mcp: McpContext): Promise<
     engine.ping(caller, sid).catch((error: unknown) => error instanceof PalestraError && close());
   }, timings.listenPingMs);
   pings.unref();
-  reply.raw.once('close', () => clearInterval(pings));
-  if (reply.raw.closed) clearInterval(pings);
+  onClosed(reply.raw, () => clearInterval(pings));
 }
 
 /** Ends the episode with teardown. */

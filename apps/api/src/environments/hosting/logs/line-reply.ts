@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { FastifyReply } from 'fastify';
+import { onClosed } from '../../../platform/http/on-closed.ts';
 
 /** Interval of the empty lines that keep proxies from closing a silent response. */
 const KEEP_ALIVE_MS = 15_000;
@@ -12,7 +13,7 @@ export async function replyWithLines(reply: FastifyReply, lines: (signal: AbortS
   const closed = new AbortController();
   reply.hijack();
   raw.on('error', () => {});
-  raw.once('close', () => closed.abort());
+  onClosed(raw, () => closed.abort());
   raw.writeHead(200, { 'content-type': 'application/x-ndjson; charset=utf-8', 'x-accel-buffering': 'no' });
   raw.flushHeaders();
   const keepAlive = setInterval(() => raw.write('\n'), KEEP_ALIVE_MS);

@@ -6,6 +6,7 @@ import type { FastifyReply } from 'fastify';
 import { CurrentCaller, RequireScope } from '../../../accounts/caller.decorator.ts';
 import { Database } from '../../../platform/database/database.ts';
 import { Api } from '../../../platform/http/api.decorator.ts';
+import { onClosed } from '../../../platform/http/on-closed.ts';
 import { InFlight } from '../../../platform/limits.ts';
 import { EnvironmentAccess } from '../../environment.access.ts';
 import { EnvironmentRepository } from '../../environment.repository.ts';
@@ -74,7 +75,7 @@ export class LogController {
   }
 
   async #send(caller: Caller, reply: FastifyReply, read: LogRead): Promise<void> {
-    if (read.query.follow) reply.raw.once('close', this.inFlight.enter('streams', caller));
+    if (read.query.follow) onClosed(reply.raw, this.inFlight.enter('streams', caller));
     await replyWithLines(reply, (signal) => this.reader.read(read, signal));
   }
 }
