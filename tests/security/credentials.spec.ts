@@ -225,6 +225,7 @@ test.each<[name: string, statuses: number[], send: (waiting: Waiting) => (() => 
       () => browser('DELETE', `/v1/members/${other}`),
     ],
   ],
+  ['the organisation', [403], ({ browser }) => [() => browser('PATCH', '/v1/organisation', { retention_days: 1 })]],
 ])('%s: requests that wait while their owner is removed do nothing', async (_of, statuses, requests) => {
   const { name, apiKey } = await createOrganisation(server.url, server.apiKey);
   const owner = withKey(apiKey);
@@ -261,4 +262,18 @@ test.each<[name: string, statuses: number[], send: (waiting: Waiting) => (() => 
     [member.id, 'member', 0],
     [other.id, 'owner', 0],
   ]);
+});
+
+test('a sign-in link that is stored just after its member was removed opens nothing', async () => {
+  const { apiKey } = await createOrganisation(server.url, server.apiKey);
+  const owner = withKey(apiKey);
+  const { body: member } = await owner('POST', '/v1/members', { name: `m-${randomUUID()}`, role: 'member' });
+  const { pool } = server.database;
+  // As by a request that found the member before the removal.
+  const columns = 'hash, org_id, user_id, key_id, scopes, can_switch, expires_at';
+  const { rows } = await pool.query(`SELECT ${columns} FROM sign_in_tokens WHERE user_id = $1`, [member.id]);
+  expect((await owner('DELETE', `/v1/members/${member.id}`)).status).toBe(200);
+  await pool.query(`INSERT INTO sign_in_tokens (${columns}) VALUES ($1, $2, $3, $4, $5, $6, $7)`, Object.values(rows[0]));
+  const browser = withCookie(await signIn(member.sign_in_url));
+  for (const path of ['/v1/me', '/v1/runs', '/v1/members']) expect([path, (await browser('GET', path)).status]).toEqual([path, 401]);
 });

@@ -179,8 +179,12 @@ export class Authenticator {
     const { userId, scopes, key, canSwitch } = row;
     const check = key && this.#checkOf(key);
     if (check && 'refused' in check) return check;
-    // A sign-in link to a new organisation may come from a key of another one.
-    const home = await this.database.prisma.organisation.findUniqueOrThrow({ where: { id: row.orgId } });
+    // A sign-in link to a new organisation may come from a key of another one. A link that was stored just after its member was removed opens
+    // nothing.
+    const where = { orgId_userId: { orgId: row.orgId, userId } };
+    const membership = await this.database.prisma.membership.findUnique({ where, include: { org: true } });
+    if (membership === null) return { refused: 'unauthorized' };
+    const home = membership.org;
     const isHome = organisation === null || organisation.name === home.name;
     const found = isHome ? home : canSwitch ? await this.#memberOf(userId, organisation.name) : null;
     if (found === null && organisation?.required) return { refused: 'organisation_not_found' };

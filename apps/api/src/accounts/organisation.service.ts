@@ -61,7 +61,8 @@ export class OrganisationService {
       ...(retention_days !== undefined && { retentionDays: retention_days }),
       ...(max_sessions !== undefined && { maxSessions: max_sessions }),
     };
-    await this.database.prisma.$transaction(async (transaction) => {
+    await this.#withOwners(caller, null, async (transaction) => {
+      await this.#requireOwner(caller, { prisma: transaction });
       const { id, name } = await transaction.organisation.update({ where: { id: caller.orgId }, data });
       const details = { ...(retention_days !== undefined && { retention_days }), ...(max_sessions !== undefined && { max_sessions }) };
       await this.audit.record(caller, { action: 'organisation.change', targetId: id, target: name, details }, transaction);
