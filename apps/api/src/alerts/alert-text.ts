@@ -1,12 +1,22 @@
-import { formatReward } from '@palestra/kit/reward-text';
+import { formatReward, withoutNoise } from '@palestra/kit/reward-text';
 import type { AlertCondition, MetricCondition } from '@palestra/protocol';
 
-/** `34.5 %` */
-const percent = (share: number): string => `${Math.round(share * 1000) / 10} %`;
+/** `34.5 %`. Only none is `0 %` and only all is `100 %`. */
+function percent(share: number): string {
+  // Without the noise of floating-point numbers, which the ends of intervals have.
+  const exact = Number(share.toFixed(9));
+  const rounded = Math.round(exact * 1000) / 10;
+  if (rounded === 0 && exact > 0) return '<0.1 %';
+  return rounded === 100 && exact < 1 ? '>99.9 %' : `${rounded} %`;
+}
 
-/** A value of the metric. */
+/** A figure of the metric. */
 export const formatValue = ({ metric }: Pick<MetricCondition, 'metric'>, value: number): string =>
   metric === 'reward_mean' ? formatReward(value) : percent(value);
+
+/** The value of a condition, as a member typed it. */
+const thresholdText = ({ metric, value }: MetricCondition): string =>
+  metric === 'reward_mean' ? formatReward(value) : `${withoutNoise(value * 100)} %`;
 
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
@@ -42,7 +52,7 @@ export function conditionText(condition: AlertCondition, baseline: string | null
   switch (condition.kind) {
     case 'metric': {
       const over = condition.steps === 1 ? 'at a step' : `over ${condition.steps} steps`;
-      return `${subjectOf(condition)} ${condition.op} ${formatValue(condition, condition.value)} ${over}`;
+      return `${subjectOf(condition)} ${condition.op} ${thresholdText(condition)} ${over}`;
     }
     case 'baseline': {
       const more = condition.margin === 0 ? '' : ` by more than ${formatReward(condition.margin)}`;

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { MetricCondition } from '@palestra/protocol';
+import { conditionText } from './alert-text.ts';
 import { judgeSteps, mergeSteps, type StepPoint } from './step-judgements.ts';
 
 const condition = (change: Partial<MetricCondition> = {}): MetricCondition => ({
@@ -61,6 +62,16 @@ test('rewards have the interval of Student over rollouts', () => {
   expect(judgements[0]).toMatchObject({ holds: true, evidence: { value: 0.5, n: 40, q: 'step:3 is:scored' } });
   expect(judgements[0]!.evidence.low).toBeCloseTo(0.338_06, 4);
   expect(judgements[0]!.evidence.text).toBe('Mean reward: .500 at step 3 (95 % interval .338 to .662, 40 rollouts).');
+});
+
+test('a share that is neither none nor all is not shown as such', () => {
+  const textOf = (hits: number) => judgeSteps(condition({ min_n: 1 }), [share(1, hits, 10_000)]).judgements[0]!.evidence.text;
+  expect([0, 4, 9_996, 10_000].map((hits) => textOf(hits).match(/: (.*?) at step/)![1])).toEqual(['0 %', '<0.1 %', '>99.9 %', '100 %']);
+});
+
+test('the text of a condition has the value that a member set', () => {
+  const textOf = (value: number) => conditionText(condition({ value }));
+  expect([0.0004, 0.07, 0.9996].map((value) => textOf(value).match(/above (.*?) at/)![1])).toEqual(['0.04 %', '7 %', '99.96 %']);
 });
 
 test('a step without figures is never judged', () => {

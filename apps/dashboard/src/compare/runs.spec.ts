@@ -7,6 +7,7 @@ test('differences have a sign, and percentages differ by percentage points', () 
   expect(formatDifference('reward_mean', 0.1624)).toBe('+.162');
   expect(formatDifference('reward_mean', -0.0004)).toBe('−<.001');
   expect(formatDifference('success', -0.031)).toBe('−3.1 pp');
+  expect(formatDifference('success', 0.0004)).toBe('+<0.1 pp');
   expect(formatDifference('turns', 2.5)).toBe('+2.5');
   expect(formatDifference('turns', 0)).toBe('0');
   expect([formatP(0.0002), formatP(0.0231), formatP(0.5), formatP(1)]).toEqual(['< .001', '.0231', '.500', '1.00']);

@@ -18,6 +18,15 @@ describe('numbers', () => {
     expect(formatShare(1, 3)).toBe('33 %');
     expect(formatShare(1, 0)).toBe('–');
     expect(formatShare(995, 1000)).toBe('99.5 %');
+    expect([0, 4, 5, 9_994, 9_995, 9_996, 10_000].map((part) => formatShare(part, 10_000))).toEqual([
+      '0 %',
+      '<0.1 %',
+      '0.1 %',
+      '99.9 %',
+      '>99.9 %',
+      '>99.9 %',
+      '100 %',
+    ]);
     expect(formatBytes(1_234_567)).toBe('1.23 MB');
   });
   test('an old date is the one of the reader', () => {

@@ -22,11 +22,17 @@ export function formatMean(value: Maybe): string {
   return value >= 1000 ? formatCount(value) : String(Number(value.toPrecision(3)));
 }
 
-/** `part` of `whole` as a percentage: without decimals from 10 to 90, else with one; unknown if `whole` is 0. */
+/**
+ * `part` of `whole` as a percentage: without decimals from 10 to 90, else with one; unknown if `whole` is 0. Only none is `0 %` and only all is
+ * `100 %`: one failure of ten thousand is `<0.1 %`, and leaves `>99.9 %`.
+ */
 export function formatShare(part: Maybe, whole: Maybe): string {
   if (!known(part) || !known(whole) || whole === 0) return UNKNOWN;
-  const percent = (100 * part) / whole;
+  // Without the noise of floating-point numbers.
+  const percent = Number(((100 * part) / whole).toFixed(9));
   if (percent === 0 || percent === 100) return `${percent} %`;
+  if (percent > 0 && percent < 0.05) return '<0.1 %';
+  if (percent >= 99.95 && percent < 100) return '>99.9 %';
   return `${percent >= 10 && percent <= 90 ? percent.toFixed(0) : percent.toFixed(1)} %`;
 }
 
