@@ -69,11 +69,14 @@ function rangeOfPage(outline: RolloutOutline, page: number): { first: number; co
   return { first, count: Math.min(PAGE, outline.total - first), from, skip };
 }
 
-/** The messages at the outline's positions from `page * PAGE` on, by position; texts over 16 kB are cut, with `body_bytes`. */
+/**
+ * The messages at the outline's positions from `page * PAGE` on, by position; texts over 16 kB are cut, with `body_bytes`. The key has their
+ * indexes, because a message that arrives late moves the messages after it, also within a full page.
+ */
 export function pageQuery(id: string, outline: RolloutOutline, page: number) {
   const { first, count, from, skip } = rangeOfPage(outline, page);
   return queryOptions({
-    queryKey: key(id, 'page', page, from, skip, count),
+    queryKey: key(id, 'page', page, skip, outline.index.slice(first, first + count).join()),
     queryFn: async ({ signal }) => {
       const { messages } = await readMessages(id, from, count + skip, signal);
       return { first, messages: messages.slice(skip) };
