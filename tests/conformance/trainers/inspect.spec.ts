@@ -1,3 +1,5 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type SharedPalestra, sharedPalestra } from '../../support/palestra.ts';
@@ -8,7 +10,7 @@ describe('a task of Inspect', () => {
   interface Evaluated {
     status: string;
     samples: { id: string; epoch: number; score: number | null; error: string | null; roles: string[] }[];
-    metrics: Record<string, number>;
+    metrics: Record<string, number | null>;
   }
   const program = { python: 'inspect', program: 'inspect_task.py' };
   let palestra: SharedPalestra;
@@ -58,6 +60,31 @@ describe('a task of Inspect', () => {
     expect(samples.map(({ score, error }) => [score, error])).toEqual(Array(2).fill([null, expect.stringContaining('chat_failed')]));
     const rows = await rolloutsOf(palestra, run, 2);
     expect(rows.map((row) => [row.reward, row.failure_class])).toEqual(Array(2).fill([null, 'infrastructure']));
+    await assertNoSession(palestra);
+  });
+
+  // A turn adds two messages, so one of the limits falls between a reply and its result.
+  test.each([2, 3])('a limit of %i messages ends the episode, which keeps its score', async (message_limit) => {
+    const run = `inspect-limit-${message_limit}`;
+    const limits = JSON.stringify({ message_limit });
+    const args = ['palestra/whodunit', 'train', '1', '', limits];
+    const { status, samples } = await drive<Evaluated>(palestra, { ...program, args, run });
+    expect(status).toBe('success');
+    expect(samples.map(({ error, score }) => [error, typeof score])).toEqual(Array(2).fill([null, 'number']));
+    for (const { roles } of samples) expect(roles.length).toBeLessThanOrEqual(message_limit);
+  });
+
+  test('a limit of time leaves the sample without a score, and is no error', async () => {
+    const silent = createServer(() => {});
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    const endpoint = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/v1`;
+    const args = ['palestra/whodunit', 'train', '1', endpoint, JSON.stringify({ time_limit: 2 })];
+    const { status, samples, metrics } = await drive<Evaluated>(palestra, { ...program, args, run: 'inspect-time' }).finally(() => {
+      silent.closeAllConnections();
+      silent.close();
+    });
+    expect([status, metrics['mean']]).toEqual(['success', null]);
+    expect(samples.map(({ score, error }) => [score, error])).toEqual(Array(2).fill([null, null]));
     await assertNoSession(palestra);
   });
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -91,10 +92,20 @@ def palestra_solver(*, max_turns: int | None = None, parse: Parse = "openai", ru
         session = session_of(client_of(), task)
         try:
             episode = await play(session, chat, max_turns=max_turns, parse=parse, record=record, on_event=remember)
+        except asyncio.CancelledError:
+            # If a time limit of Inspect has cancelled the solver, Inspect still scores the sample.
+            state.store.set(_EPISODE, _told(episodes[0] if episodes else Episode(stop="cancelled"), record.id))
+            raise
         finally:
             # Also of an episode that failed or was cancelled.
             if episodes:
-                state.messages = await messages_from_openai(episodes[0].messages)
+                messages = await messages_from_openai(episodes[0].messages)
+                try:
+                    state.messages = messages
+                except LimitExceededError as error:
+                    # Inspect accepts no more messages than its limit. The results of the last reply can exceed it.
+                    state.messages = messages[: int(error.limit)]
+                    limits.append(error)
         state.store.set(_EPISODE, _told(episode, record.id))
         episode.raise_for_failure()
         if limits:
@@ -107,12 +118,14 @@ def palestra_solver(*, max_turns: int | None = None, parse: Parse = "openai", ru
 
 @scorer(metrics=[mean(), stderr()])
 def palestra_scorer() -> Scorer:
-    """The sum of the rewards of all steps; 0 for an episode without any."""
+    """The sum of the rewards of all steps; 0 for an episode without any. A cancelled episode is unscored."""
 
     async def score(state: TaskState, target: Target) -> Score:
         played = state.store.get(_EPISODE)
         if played is None or played["failure"] is not None:
             raise RuntimeError("The sample has no episode to score: palestra_solver did not play it to its end.")
+        if played["stop"] == "cancelled":
+            return Score.unscored(answer=state.output.completion, explanation=played["stop"], metadata=played)
         return Score(value=played["total"] or 0.0, answer=state.output.completion, explanation=played["stop"], metadata=played)
 
     return score
