@@ -12,6 +12,7 @@ def main(arguments: list[str]) -> None:
     tasks = load_dataset("parquet", data_files=config.train_dataset.path, split="train")
     workflow = {
         "tokenizer": config.tokenizer_path,
+        "client": {"engine_max_tokens": config.sglang.context_length},
         "sampling": {"temperature": config.gconfig.temperature, "max_completion_tokens": config.gconfig.max_new_tokens},
         "max_turns": 10,
     }

@@ -218,9 +218,21 @@ async def test_a_model_that_fails_is_not_the_policy() -> None:
     assert episode.failure is not None and episode.failure.code == "chat_failed" and "KeyError" in episode.failure.detail
 
 
-async def test_a_full_context_ends_the_episode_without_a_failure() -> None:
+@pytest.mark.parametrize(
+    "told",
+    [
+        "This model's maximum context length is 4096 tokens",
+        "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+        "len of prompt tokens 17000 exceeds max_total_tokens 16384",
+        "Your input exceeds the context window of this model.",
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).",
+        "This model's maximum prompt length is 131072 but the request contains 140000 tokens.",
+    ],
+)
+async def test_a_full_context_ends_the_episode_without_a_failure(told: str) -> None:
     async def full(_messages: Any, _tools: Any) -> Any:
-        raise ValueError("This model's maximum context length is 4096 tokens")
+        raise ValueError(told)
 
     episode = await play(OfficialSession(), full)
     assert (episode.stop, episode.failure) == ("context_length", None)

@@ -11,6 +11,18 @@ from palestra.settings import Settings
 from palestra.transport import Request, Transport
 
 CONTEXT_LENGTH = "context_length_exceeded"
+# Errors about a conversation that is too long, of OpenAI, vLLM and Mistral, SGLang, AReaL's client, Anthropic, Google and xAI. The same as in
+# apps/cli/src/commands/eval/model.ts. Most of them are in verifiers, too (v1/harnesses/utils/compaction.py).
+_CONTEXT_LENGTH_TEXTS = (
+    CONTEXT_LENGTH,
+    "exceeds the context window",
+    "maximum context length",
+    "longer than the model's context length",
+    "exceeds max_total_tokens",
+    "prompt is too long",
+    "exceeds the maximum number of tokens allowed",
+    "maximum prompt length is",
+)
 
 
 class OpenAIChat:
@@ -71,7 +83,7 @@ def is_context_length(error: BaseException) -> bool:
 
 def _is_context_length(text: str) -> bool:
     lower = text.lower()
-    return CONTEXT_LENGTH in lower or "maximum context length" in lower or "longer than the model's context length" in lower
+    return any(known in lower for known in _CONTEXT_LENGTH_TEXTS)
 
 
 def chat_failure(error: BaseException) -> Failure:

@@ -1,10 +1,20 @@
+import { ChatError } from '@palestra/kit/chat-completions';
 import type { Message } from '@palestra/protocol';
 import { describe, expect, test } from 'vitest';
-import { readReply, toChat, toolMessages } from './model.ts';
+import { isContextLength, readReply, toChat, toolMessages } from './model.ts';
 
 const reply = (message: unknown, more: object = {}) =>
   readReply(JSON.stringify({ choices: [{ message, finish_reason: 'stop' }], ...more }), 3);
 const calling = (...calls: unknown[]) => reply({ role: 'assistant', content: null, tool_calls: calls });
+
+test.each([
+  "This model's maximum context length is 4096 tokens",
+  'Your input exceeds the context window of this model.',
+  'prompt is too long: 210000 tokens > 200000 maximum',
+  'The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).',
+])('the error of a full context is recognised: %s', (detail) => {
+  expect(isContextLength(new ChatError('status 400', 400, false, detail))).toBe(true);
+});
 
 describe('a reply', () => {
   test('has text, reasoning and tokens', () => {

@@ -60,9 +60,23 @@ export class ModelTimeoutError extends ChatError {
   }
 }
 
+/** Errors of servers about a conversation that is too long. The same as in integrations/python/src/palestra/chat.py. */
+const CONTEXT_LENGTH = new RegExp(
+  [
+    'context_length_exceeded',
+    'exceeds the context window',
+    'maximum context length',
+    "longer than the model's context length",
+    'exceeds max_total_tokens',
+    'prompt is too long',
+    'exceeds the maximum number of tokens allowed',
+    'maximum prompt length is',
+  ].join('|'),
+  'i',
+);
+
 /** The conversation does not fit into the context of the model. */
-export const isContextLength = (error: unknown): boolean =>
-  error instanceof ChatError && /context_length_exceeded|maximum context length|longer than the model's context length/i.test(error.detail);
+export const isContextLength = (error: unknown): boolean => error instanceof ChatError && CONTEXT_LENGTH.test(error.detail);
 
 /**
  * A model behind an OpenAI-compatible API, with the semantics of `palestra.play` of the Python package. Requests are repeated after 408, 429, 5xx
