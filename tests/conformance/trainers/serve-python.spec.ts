@@ -95,6 +95,13 @@ print(json.dumps([reasoning_gym.create_dataset("leg_counting", size=50, seed=see
   await assertNoSession(palestra);
 });
 
+test('reasoning-gym: an answer that the dataset cannot read is wrong, and no failure of the environment', async () => {
+  const environment = await serve('factors', 'serve', 'reasoning-gym:prime_factorization', '--split-size', '5');
+  const played = await play(environment, { split: 'train', index: 0, calls: [['submit', { answer: '2*433' }]] });
+  expect([rewards(played), played[0]!.failure]).toEqual([[[0]], null]);
+  await assertNoSession(palestra);
+});
+
 test('textarena: a game with turns, whose episodes do not disturb each other', async () => {
   const environment = await serve('guess-number', 'serve', 'textarena:GuessTheNumber-v0', '--split-size', '20');
   const guess: Episode['bisect'] = ['act', 'action', '[N]'];

@@ -60,8 +60,17 @@ class Question(Episode):
     def call(self, name: str, arguments: Json) -> Output:
         text = text_argument(arguments, "answer")
         answer = extract_answer(text)
-        reward = float(self._dataset.score_answer(text.strip() if answer is None else answer, self._entry))
+        reward = self._score(text.strip() if answer is None else answer)
         return Output("The answer was submitted.", reward, finished=True)
+
+    def _score(self, answer: str) -> float:
+        try:
+            return float(self._dataset.score_answer(answer, self._entry))
+        except Exception:
+            # Some datasets, such as prime_factorization, raise for an answer in a format that they cannot parse. That answer is wrong. If
+            # the known answer raises, too, the dataset has failed.
+            self._dataset.score_answer(self._entry["answer"], self._entry)
+            return 0.0
 
 
 def load(options: Options) -> ReasoningGym:
