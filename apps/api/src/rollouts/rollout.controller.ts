@@ -17,6 +17,7 @@ import { Shareable } from '../accounts/shareable.decorator.ts';
 import { guestRollout } from './guest-answers.ts';
 import { INGEST_BODY_LIMIT } from '../platform/http/body.ts';
 import { Api } from '../platform/http/api.decorator.ts';
+import { onClosed } from '../platform/http/on-closed.ts';
 import { ReadsRollout } from './rollout-freshness.ts';
 import { IngestService } from '../store/ingest/ingest.service.ts';
 import { returnPreference } from '../store/ingest/return-preference.ts';
@@ -58,7 +59,7 @@ export class RolloutController {
     errors: ['rollout_not_found', 'too_expensive', 'capacity_exhausted'],
   })
   get(@CurrentCaller() caller: Caller, @Param('id') id: string, @Res({ passthrough: true }) { raw }: FastifyReply) {
-    return this.rollouts.get(caller, id, (release) => void (raw.closed ? release() : raw.once('close', release)));
+    return this.rollouts.get(caller, id, (release) => onClosed(raw, release));
   }
 
   @Get(':id/messages')
