@@ -211,6 +211,27 @@ describe('a source that cannot be used', () => {
   });
 });
 
+describe('settings that change while a deploy runs', () => {
+  const named = `settings=${encodeURIComponent(JSON.stringify({ egress: 'open', start_timeout_s: 30, max: 3 }))}`;
+  test.each([
+    ['that succeeds', {}, '', 'ready', 7, 7],
+    ['that fails', { variables: { MODE: 'exit' } }, '', 'failed', 8, 8],
+    ['that names others and fails', { variables: { MODE: 'exit' } }, named, 'failed', 9, 9],
+    ['that names others and succeeds', {}, named, 'ready', 10, 3],
+  ])('%s', async (how, source, queries, state, changed, max) => {
+    const name = `${owner}/tuned`;
+    await ended(world, await upload(world, name, { note: 'before' }));
+    world.engine.hold();
+    const deploy = await upload(world, name, { ...source, isHeld: true, note: how }, queries);
+    await expect.poll(() => world.engine.builds.some(({ deployId }) => deployId === deploy.id), WITHIN).toBe(true);
+    const body = { egress: 'open', start_timeout_s: 30, max: changed };
+    expect((await server.request('PUT', `/v1/environments/${name}/hosting`, { body })).status).toBe(200);
+    world.engine.release();
+    expect(await ended(world, deploy)).toMatchObject({ state });
+    expect(await get(`/v1/environments/${name}/hosting`)).toMatchObject({ max });
+  });
+});
+
 test('deploys of one environment at once: the first and the newest become versions, and what is between them says why not', async () => {
   const name = `${owner}/hurried`;
   const other = await world.startWorker();

@@ -90,11 +90,12 @@ export class DeployWork {
       return this.#finish(deploy, target, known, context);
     }
     const version = (await this.versions.ofDeploy(deploy.id)) ?? (await this.versions.add(environment.id, built.source, taskSetId));
-    if (version.state !== 'ready') await this.#verifyWith(target, deploy, version, built, context);
-    return this.#finish(deploy, target, version, context);
+    if (version.state === 'ready') return this.#finish(deploy, target, version, context);
+    await this.#verifyWith(target, deploy, version, built, context);
+    return this.#promote(deploy, version, context.log);
   }
 
-  /** Instances get the settings of the environment, so the new ones are stored before, and replaced by the old ones if the version fails. */
+  /** Instances get the settings of the environment, so new ones are stored before, and taken back if the version fails. */
   async #verifyWith(
     { environment, settings }: Target,
     deploy: DeployRow,
@@ -102,11 +103,12 @@ export class DeployWork {
     built: Built,
     context: DeployContext,
   ): Promise<void> {
-    await this.#saveSettings(environment.id, settings);
+    const before = await this.versions.settings(environment.id);
+    await this.#saveSettings(deploy, settings);
     try {
       await this.#verify(deploy, version, built, context);
     } catch (error) {
-      await this.versions.saveSettings(environment.id, environment.hosting as HostingSettings | null);
+      await this.versions.replaceSettings(environment.id, deploy.options.settings ?? before ?? settings, before);
       throw error;
     }
   }
@@ -194,8 +196,7 @@ export class DeployWork {
     const taskSetId = taskSetOf(environment);
     const known = await this.versions.findEqual(environment.id, { provider: 'remote', sourceDigest: digest }, taskSetId);
     const isEqual = known !== null && known.toolsDigest === verified.toolsDigest && known.tasksDigest === verified.tasksDigest;
-    const settings = deploy.options.settings ?? (environment.hosting as HostingSettings | null) ?? undefined;
-    if (settings !== undefined) await this.#saveSettings(environment.id, settings);
+    if (deploy.options.settings !== undefined) await this.#saveSettings(deploy, deploy.options.settings);
     if (isEqual) log.note(`Version ${known.number} has these URLs, and they offer the same. No new version is made.`);
     const artifact: Artifact = { kind: 'urls', digest, urls: [...urls] };
     const source: HostedSource = {
@@ -214,13 +215,8 @@ export class DeployWork {
     return this.#promote(deploy, version, log);
   }
 
-  async #finish(
-    deploy: DeployRow,
-    { environment, settings }: Target,
-    version: VersionRecord,
-    { log }: DeployContext,
-  ): Promise<DeployOutcome> {
-    await this.#saveSettings(environment.id, settings);
+  async #finish(deploy: DeployRow, { settings }: Target, version: VersionRecord, { log }: DeployContext): Promise<DeployOutcome> {
+    await this.#saveSettings(deploy, settings);
     return this.#promote(deploy, version, log);
   }
 
@@ -234,7 +230,9 @@ export class DeployWork {
     return { versionId, reused: deployId !== deploy.id };
   }
 
-  #saveSettings(environmentId: string, settings: HostingSettings): Promise<void> {
+  /** A deploy without settings keeps those of its environment, which can have changed since it began. */
+  #saveSettings({ environment_id: environmentId, options }: DeployRow, settings: HostingSettings): Promise<void> {
+    if (options.settings === undefined) return this.versions.replaceSettings(environmentId, null, settings);
     return this.versions.saveSettings(environmentId, settings);
   }
 }

@@ -68,8 +68,19 @@ export class VersionRows {
     await this.database.prisma.environmentVersion.deleteMany({ where: { deployId, state: 'verifying' } });
   }
 
-  /** `settings`: null for an environment that was never deployed. */
-  async saveSettings(environmentId: string, settings: HostingSettings | null): Promise<void> {
-    await this.database.prisma.environment.updateMany({ where: { id: environmentId }, data: { hosting: settings ?? Prisma.DbNull } });
+  /** Of an environment; null if it has none, as before its first deploy. */
+  async settings(environmentId: string): Promise<HostingSettings | null> {
+    const row = await this.database.prisma.environment.findUnique({ where: { id: environmentId }, select: { hosting: true } });
+    return (row?.hosting ?? null) as HostingSettings | null;
+  }
+
+  async saveSettings(environmentId: string, settings: HostingSettings): Promise<void> {
+    await this.database.prisma.environment.updateMany({ where: { id: environmentId }, data: { hosting: settings } });
+  }
+
+  /** Replaces `from` by `to`. Does nothing if the environment has other settings, because somebody has changed them. */
+  async replaceSettings(environmentId: string, from: HostingSettings | null, to: HostingSettings | null): Promise<void> {
+    const where = { id: environmentId, hosting: { equals: from ?? Prisma.DbNull } };
+    await this.database.prisma.environment.updateMany({ where, data: { hosting: to ?? Prisma.DbNull } });
   }
 }
