@@ -140,7 +140,7 @@ test('half-sent pushes to invented environments take no place from the webhook o
   const sockets = Array.from({ length: 40 }, () => {
     const socket = connect(Number(port), hostname);
     socket.on('error', () => {});
-    socket.write(`POST /v1/hooks/git/${randomUUID()} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{`);
+    socket.write(`POST /v1/hooks/git/${randomUUID()} HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n{`);
     return socket;
   });
   try {
@@ -153,5 +153,39 @@ test('half-sent pushes to invented environments take no place from the webhook o
     expect([answer.status, await answer.json()]).toMatchObject([202, { deploy: null }]);
   } finally {
     for (const socket of sockets) socket.destroy();
+  }
+});
+
+test('half-sent pushes to the repositories of one organisation take no place from those of others', async () => {
+  const body = { url: 'https://git.example/acme/envs.git' };
+  const linked = async (owner: string, name: string, headers = {}): Promise<{ id: string; secret: string }> => {
+    const { id } = (await server.request('POST', '/v1/environments', { headers, body: { name, description: '' } })).body;
+    const { secret } = (await server.request('PUT', `/v1/environments/${owner}/${name}/git`, { headers, body })).body;
+    return { id, secret };
+  };
+  const held = await Promise.all([1, 2, 3, 4].map((at) => linked(server.orgName, `held-${at}`)));
+  const other = await createOrganisation(server.url, server.apiKey);
+  const { id, secret } = await linked(other.name, 'pushed', { 'x-api-key': other.apiKey });
+  const { hostname, port } = new URL(server.url);
+  const open = (length: number) =>
+    held.flatMap((one) =>
+      Array.from({ length: 4 }, () => {
+        const socket = connect(Number(port), hostname);
+        socket.on('error', () => {});
+        socket.write(`POST /v1/hooks/git/${one.id} HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n{`);
+        return socket;
+      }),
+    );
+  const [small, large] = [open(100), open(100_000)];
+  try {
+    // Four of the large ones are read. The small ones do not count.
+    await expect.poll(() => large.filter(({ bytesRead }) => bytesRead > 0).length, { timeout: 10_000 }).toBe(12);
+    for (const text of ['{}', JSON.stringify({ text: 'x'.repeat(100_000) })]) {
+      const signature = `sha256=${createHmac('sha256', secret).update(text).digest('hex')}`;
+      const headers = { 'content-type': 'application/json', 'x-github-event': 'ping', 'x-hub-signature-256': signature };
+      expect((await fetch(`${server.url}/v1/hooks/git/${id}`, { method: 'POST', headers, body: text })).status).toBe(202);
+    }
+  } finally {
+    for (const socket of [...small, ...large]) socket.destroy();
   }
 });

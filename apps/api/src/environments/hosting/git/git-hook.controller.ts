@@ -19,7 +19,12 @@ import { gitEventOf, isSigned } from './git-push.ts';
 
 /** A push of thousands of commits. */
 const MAX_BYTES = 5 * 1024 * 1024;
+/** Most pushes are smaller. Such a body is read at once, as on other routes without a key. */
+const SMALL_BYTES = 64 * 1024;
+/** Larger bodies in progress. */
 const READING = { owner: 4, all: 16 };
+/** Longest time for a larger body. A client that sends a byte now and then would hold its place for ever. */
+const READING_MS = 60_000;
 
 /** Webhooks of git servers. The signature replaces the key. */
 @Controller('v1/hooks/git')
@@ -49,8 +54,7 @@ export class GitHookController {
   async receive(@Param('environmentId') environmentId: string, @Req() request: FastifyRequest): Promise<GitHookAnswer> {
     const { body, headers, raw } = request;
     try {
-      const reading = (await this.links.find(environmentId)) === null ? this.#readingUnknown : this.#reading;
-      const bytes = await reading.use(environmentId, async () => (body instanceof Readable ? collect(body, MAX_BYTES) : Buffer.alloc(0)));
+      const bytes = body instanceof Readable ? await this.#read(environmentId, body, headers['content-length']) : Buffer.alloc(0);
       const link = await this.#authentic(environmentId, request, bytes);
       const event = gitEventOf(headers, parsed(bytes));
       if (event.kind === 'other') return ignored(event.what);
@@ -61,6 +65,18 @@ export class GitHookController {
     } catch (error) {
       return discardRest(raw, error);
     }
+  }
+
+  /** Limits larger bodies per organisation, not per environment, because an organisation can link any number of environments. */
+  async #read(environmentId: string, body: Readable, length: string | undefined): Promise<Buffer> {
+    if (Number(length ?? Infinity) <= SMALL_BYTES) return collect(body, SMALL_BYTES);
+    const link = await this.links.find(environmentId);
+    const reading = link === null ? this.#readingUnknown : this.#reading;
+    return reading.use(link?.orgId ?? environmentId, async () => {
+      const late = new PalestraError('invalid_request', { status: 408, detail: 'The webhook did not arrive in time.' });
+      const timer = setTimeout(() => body.destroy(late), READING_MS);
+      return collect(body, MAX_BYTES).finally(() => clearTimeout(timer));
+    });
   }
 
   /** Throws `webhook_signature_invalid`, also for an environment that does not exist. */
