@@ -335,6 +335,26 @@ describe.skipIf(engineCommand === undefined)('images', () => {
     }
   });
 
+  test('a VOLUME of an image holds temporary files of its user, within the limit', async () => {
+    const lines = [
+      run("const fs = require('fs'); fs.mkdirSync('/data/in', { recursive: true }); fs.chownSync('/data', 1000, 1000)"),
+      'VOLUME ["/data/", "/data/in"]',
+      'VOLUME /tmp /run/secrets/palestra',
+      'COPY server.mjs /',
+      'WORKDIR /data',
+      'USER 1000:1000',
+      'CMD ["node", "/server.mjs"]',
+    ];
+    const { artifact } = await build({ source: dockerfile(lines, { 'server.mjs': SERVER }) });
+    const instance = await startInstance(provider, specOf(artifact, { secrets: { KEY: 'value' } }));
+    expect(await call(instance, 'self')).toMatchObject({ uid: 1000, gid: 1000 });
+    for (const folder of ['/data', '/data/in', '/tmp']) {
+      expect(await call(instance, 'write', { file: `${folder}/x`, megabytes: 4 }), folder).toBe('written');
+      expect(await call(instance, 'write', { file: `${folder}/x`, megabytes: 9 }), folder).toBe('ENOSPC');
+    }
+    expect(await call(instance, 'read', { file: '/run/secrets/palestra/KEY' })).toBe('value');
+  });
+
   test('images of versions stay, others go', async () => {
     const [kept, gone, used] = await Promise.all(
       ['kept', 'gone', 'used'].map((name) =>

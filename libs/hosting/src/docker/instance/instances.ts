@@ -15,6 +15,7 @@ import {
 import { exitReason } from './exit-reason.ts';
 import { createGateway, type GatewayOptions, RELAY_PORT } from './gateway.ts';
 import { imageUser, needsLookup } from './image-user.ts';
+import { imageVolumes } from './image-volumes.ts';
 import type { LogReaders } from './instance-logs.ts';
 import { ensureFrontNetwork, ensureInstanceNetwork, removeNetwork } from './networks.ts';
 import { settled } from './settled.ts';
@@ -81,6 +82,7 @@ export class Instances {
     const { engine, installation } = this.#options;
     const info = await engine.info(signal);
     const image = await this.#image(spec, signal);
+    const volumes = imageVolumes(image.volumes);
     const [subnet, front, gatewayImage] = await Promise.all([
       ensureInstanceNetwork(engine, labels, spec.id, signal),
       this.#options.network ?? ensureFrontNetwork(engine, installation, signal),
@@ -103,7 +105,7 @@ export class Instances {
     };
     const startServer = async () => {
       const user = await this.#user(spec, image, labels, signal);
-      await createContainer(engine, names.server(spec.id), serverContainer(info, spec, { labels, subnet, user, runtime }), signal);
+      await createContainer(engine, names.server(spec.id), serverContainer(info, spec, { labels, subnet, user, runtime, volumes }), signal);
       await this.#startServer(spec, signal);
     };
     await settled([startServer(), this.#startGateway(gateway, signal)]);
@@ -132,11 +134,13 @@ export class Instances {
     };
   }
 
-  async #image(spec: ImageSpec, signal: AbortSignal): Promise<{ user: string }> {
+  async #image(spec: ImageSpec, signal: AbortSignal): Promise<{ user: string; volumes: Record<string, unknown> | null }> {
     try {
       const path = `/images/${spec.artifact.image}/json`;
-      const { Config } = await this.#options.engine.request<{ Config?: { User?: string } | null }>({ method: 'GET', path }, signal);
-      return { user: Config?.User ?? '' };
+      const { Config } = await this.#options.engine.request<{
+        Config?: { User?: string; Volumes?: Record<string, unknown> | null } | null;
+      }>({ method: 'GET', path }, signal);
+      return { user: Config?.User ?? '', volumes: Config?.Volumes ?? null };
     } catch (error) {
       if (!isStatus(error, 404)) throw error;
       throw new HostingError('instance_failed', `The image ${spec.artifact.image} is missing on the engine. Deploy the environment again.`);

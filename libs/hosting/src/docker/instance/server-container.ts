@@ -15,12 +15,15 @@ export interface ServerOptions {
   user: string;
   /** An OCI runtime; null: the engine's default. */
   runtime: string | null;
+  /** Folders that the image declares by `VOLUME`. */
+  volumes: readonly string[];
 }
 
 /** The container of an instance. */
 export function serverContainer(info: EngineInfo, spec: ImageSpec, options: ServerOptions): object {
   const { artifact } = spec;
   const hasSecrets = Object.keys(spec.secrets).length > 0;
+  const folders = options.volumes.filter((folder) => !(hasSecrets && folder === SECRETS_FOLDER));
   const variables = {
     // The home folder of an image cannot be written.
     HOME: '/tmp',
@@ -38,7 +41,7 @@ export function serverContainer(info: EngineInfo, spec: ImageSpec, options: Serv
     // The service has its own checks.
     Healthcheck: { Test: ['NONE'] },
     HostConfig: {
-      ...isolation(info, spec.resources),
+      ...isolation(info, spec.resources, { folders, user: options.user }),
       ...(options.runtime !== null && { Runtime: options.runtime }),
       ...(hasSecrets && { Binds: [`${names.secrets(spec.id)}:${SECRETS_FOLDER}:ro`] }),
       NetworkMode: names.network(spec.id),
