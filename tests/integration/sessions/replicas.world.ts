@@ -47,5 +47,5 @@ export function useReplicas() {
     await client.query('BEGIN');
     return client;
   }
-  return { start, stored, query, transaction };
+  return { start, stored, query, transaction, pool: () => sql };
 }

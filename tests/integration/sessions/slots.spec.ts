@@ -1,12 +1,13 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type SseEvent, SseParser } from '@palestra/kit/sse';
+import { SqlAdmissionStore } from '../../../apps/api/src/sessions/slots/admission.sql.ts';
 import { InProcessBackend } from '../../../libs/session/src/in-process.fixture.ts';
 import { ask, encode, open, sidOf, until } from './session-requests.ts';
 import { useReplicas } from './replicas.world.ts';
 import type { Replica } from './sessions.world.ts';
 
 /** Slots of an environment over several API processes on one PostgreSQL. */
-const { start, stored, query } = useReplicas();
+const { start, stored, query, pool } = useReplicas();
 
 describe('slots', () => {
   const secret = { 'x-secrets': encode({ api_key: { value: 'alice' } }) };
@@ -131,6 +132,77 @@ describe('slots', () => {
     );
     await ask(one, 'POST', '/delete', { sid });
     expect((await creating).status).toBe(200);
+  });
+
+  /** Stores a copy of a session for each of these sets of columns. */
+  const copy = (sid: string, rows: object[]) =>
+    query(
+      `INSERT INTO sessions SELECT c.* FROM sessions AS s, jsonb_array_elements($2::jsonb) AS n, jsonb_populate_record(s, n) AS c WHERE s.sid = $1`,
+      [sid, JSON.stringify(rows)],
+    );
+
+  test.each([
+    ['of another organisation', () => ({ org_id: 'crowd', version_id: 'full' })],
+    ['of its organisation', () => ({ version_id: 'full' })],
+    ['of many keys', (n: number) => ({ version_id: 'full', user_id: `user-${n}` })],
+    ['of a key at its quota', () => ({ slot_limits: JSON.stringify({ capacity: 1, owned: false, key: 1, org: null }) })],
+  ])('very many sessions that cannot get a slot hide no other one: %s', async (_name, columns) => {
+    const one = await start({ policy: { capacity: 1 } });
+    const held = await open(one, secret);
+    const sid = sidOf((await ask(one, 'POST', '/create_session', { body: {} })).text);
+    const creating = ask(one, 'POST', '/create', { sid, body: { split: 'train', index: 0 } });
+    await until(
+      () => stored(sid),
+      ({ waiting_on: on }) => on !== null,
+    );
+    const at = '2020-01-01T00:00:00Z';
+    // The only slot of another environment, and before `sid` as many that wait as a round reads.
+    await copy(sid, [{ sid: 'full', user_id: 'crowd', version_id: 'full', waiting_on: null, queued_at: at, admitted_at: at }]);
+    await copy(
+      sid,
+      Array.from({ length: 2_000 }, (_, n) => ({ sid: `crowd-${n}`, user_id: 'crowd', queued_at: at, ...columns(n) })),
+    );
+    await ask(one, 'POST', '/delete', { sid: held });
+    await until(
+      () => stored(sid),
+      ({ admitted_at: admitted }) => admitted !== null,
+    );
+    expect((await creating).status).toBe(200);
+  });
+
+  test('of very many sessions a round sees the oldest of each key, and shares of each organisation and environment', async () => {
+    const one = await start({ policy: { capacity: 1 } });
+    const waiting = { state: 'reserved', admitted_at: null, waiting_on: (await query('SELECT id FROM session_replicas')).rows[0].id };
+    const slotLimits = JSON.stringify({ capacity: 1, owned: false, key: null, org: null });
+    const all = Array.from({ length: 6_000 }, (_, n) => ({
+      sid: `crowd-${n}`,
+      org_id: n % 6 === 0 ? 'b' : 'a',
+      version_id: n % 10 === 0 ? 'w' : 'v',
+      key_id: n % 7 === 0 ? 'l' : 'k',
+      queued_at: new Date(Date.now() - ((n * 7_919) % 6_000) * 1_000).toISOString(),
+    }));
+    await copy(
+      await open(one),
+      all.map((columns) => ({ ...waiting, slot_limits: slotLimits, ...columns })),
+    );
+    let read: string[] = [];
+    await new SqlAdmissionStore(pool(), 60_000, null).round((snapshot) => {
+      read = snapshot.waiting.map(({ sid }) => sid);
+      return [];
+    });
+    const seen = new Set(read);
+    const readOf = (org: string, version: string, key: string) => {
+      const rows = all.filter((row) => row.org_id === org && row.version_id === version && row.key_id === key);
+      const oldest = rows.toSorted((a, b) => (a.queued_at < b.queued_at ? -1 : 1)).map(({ sid }) => sid);
+      const count = oldest.filter((sid) => seen.has(sid)).length;
+      expect(oldest.slice(0, count).every((sid) => seen.has(sid))).toBe(true);
+      return count;
+    };
+    const counts = ['a', 'b'].map((org) => ['v', 'w'].map((version) => ['k', 'l'].map((key) => readOf(org, version, key))));
+    // All 1 000 of `b`, and as many of `a`: all 400 of `w`, the others half and half.
+    expect(counts.flat(2).reduce((sum, count) => sum + count)).toBe(2_000);
+    expect(counts[1]!.flat().reduce((sum, count) => sum + count)).toBe(1_000);
+    expect(counts[0]![0]).toEqual([300, 300]);
   });
 
   test('slots of a dead process are freed', async () => {
