@@ -82,6 +82,8 @@ test('a client that does not read its replies is disconnected, and its session e
   client.socket.pause();
   for (let count = 0; count < 20; count += 1) client.send(callTool('spaces', { n: 8_000_000 }));
   await until(async () => (await open()).length === 0);
+  client.socket.resume();
+  expect(await client.ended()).toMatchObject({ code: 1006 });
 });
 
 describe('an episode', () => {
