@@ -3,16 +3,23 @@ import type { Socket } from 'node:net';
 
 /** A client that closes its connection this soon after an answer probably did not receive it. */
 const SUSPICIOUS_CLOSE_MS = 2_000;
+/** Time to read the events of sockets that came during a pause of this process. */
+const EVENTS_MS = 100;
 /** The HTTP library of the official clients, which keeps connections open for later requests. */
 const POOLING_CLIENT = /aiohttp/i;
 
 type Delivery = 'delivered' | 'undelivered';
 type OnDelivery = (delivery: Delivery) => void;
 
+interface Unread {
+  report: OnDelivery;
+  isPooling: boolean;
+  timer: NodeJS.Timeout;
+}
 interface Connection {
   requests: number;
   /** The last answer, until we know whether the client has read it. */
-  unread: { report: OnDelivery; isPooling: boolean; timer: NodeJS.Timeout } | null;
+  unread: Unread | null;
 }
 
 const connections = new WeakMap<Socket, Connection>();
@@ -58,10 +65,11 @@ export function onDelivery(request: FastifyRequest, reply: FastifyReply, report:
     open = false;
     if (socket.destroyed) return report('undelivered');
     const isPooling = connection.requests > 1 || POOLING_CLIENT.test(request.headers['user-agent'] ?? '');
-    const timer = setTimeout(() => settle(connection, 'delivered'), SUSPICIOUS_CLOSE_MS);
-    timer.unref();
     settle(connection, 'delivered');
-    connection.unread = { report, isPooling, timer };
+    // After a pause of this process a timer is due before the events of sockets are read, and the close may be among them.
+    const settleAfterEvents = () => (unread.timer = setTimeout(() => settle(connection, 'delivered'), EVENTS_MS).unref());
+    const unread: Unread = { report, isPooling, timer: setTimeout(settleAfterEvents, SUSPICIOUS_CLOSE_MS).unref() };
+    connection.unread = unread;
   });
   stream.once('close', () => {
     if (!open) return;
