@@ -12,7 +12,7 @@ const LITTLE_WORK = 500_000;
 const ROW_CHARACTERS = 500;
 
 /**
- * The items whose rows the filter accepts, in their order. A regex can take seconds for one message, so a process works on the texts.
+ * The items whose rows the filter accepts, in their order. A regex can take seconds for one message, so a separate process applies it.
  * `undecided`: the first item that was not looked at because the time (`performance.now()`) was over; at least one is. Throws
  * `too_expensive`, `capacity_exhausted`.
  */

@@ -7,7 +7,10 @@ export interface FilterInput {
   rows: QueryRow[];
 }
 
-/** Runs in a process of its own (UntrustedWork): users choose the regexes, models the texts. Returns whether the query accepts each row. */
+/**
+ * Returns whether the query accepts each row. Runs in a separate process (UntrustedWork), because users choose the regexes and models write
+ * the texts.
+ */
 export default function filterRows({ query, now, rows }: FilterInput): boolean[] {
   const accepts = matcherOf(query, { now });
   return rows.map((row) => accepts(row));
